@@ -1,0 +1,1 @@
+"""What is compared: learners, interventions, and methods made of fitters and readings."""

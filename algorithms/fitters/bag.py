@@ -1,0 +1,68 @@
+"""A bag: models fitted on bootstraps of the training rows, drawn as integer weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from algorithms.fitters.single import default_loss
+from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.data import Task
+from fairbench.encoding import Frame
+from fairbench.seeds import integer_seed
+
+
+@dataclass(frozen=True)
+class Bag:
+    """`members` bootstraps; a weight of w is w copies of a row, so the frame is binned once."""
+
+    members: int = 10
+
+    def loss(self, task: Task) -> str:
+        """Likelihood of the label, or squared error."""
+        return default_loss(task)
+
+    def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
+        """Fit every member on its own bootstrap."""
+        models = []
+        for generator in rng.spawn(self.members):
+            model = make_model(integer_seed(generator))
+            weight = bootstrap_weights(train, generator)
+            models.append(
+                model.fit(
+                    train.X, train.y, sensitive_features=train.sensitive, sample_weight=weight
+                )
+            )
+        return Fitted(models)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The fitted members."""
+
+    models: list[Model]
+
+    def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
+        """Return each output of the members as an (n, members) array."""
+        outputs = [
+            model.outputs(X, sensitive_features=sensitive, random_state=integer_seed(generator))
+            for model, generator in zip(self.models, rng.spawn(len(self.models)), strict=True)
+        ]
+        return {name: np.column_stack([each[name] for each in outputs]) for name in outputs[0]}
+
+
+def bootstrap_weights(train: TrainingSet, generator: np.random.Generator) -> NDArray[np.float64]:
+    """Return how often each row is drawn in a bootstrap, (n,) whole numbers that sum to n.
+
+    A draw that misses a class the training rows have is drawn again: no classifier could be
+    fitted to it.
+    """
+    n = len(train.y)
+    classes = np.unique(train.y) if train.task is Task.BINARY else np.empty(0)
+    while True:
+        weight = np.bincount(generator.integers(n, size=n), minlength=n).astype(np.float64)
+        if all(weight[train.y == label].any() for label in classes):
+            return weight

@@ -1,0 +1,43 @@
+"""One model fitted on the training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.data import Task
+from fairbench.encoding import Frame
+from fairbench.seeds import integer_seed
+
+
+@dataclass(frozen=True)
+class Single:
+    """The plain fit that most methods read."""
+
+    def loss(self, task: Task) -> str:
+        """Likelihood of the label, or squared error."""
+        return default_loss(task)
+
+    def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
+        """Fit one model."""
+        model = make_model(integer_seed(rng))
+        return Fitted(model.fit(train.X, train.y, sensitive_features=train.sensitive))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One fitted model."""
+
+    model: Model
+
+    def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
+        """Return the model's own outputs."""
+        return self.model.outputs(X, sensitive_features=sensitive, random_state=integer_seed(rng))
+
+
+def default_loss(task: Task) -> str:
+    """Return the loss of a plain model of this task."""
+    return "binomial" if task is Task.BINARY else "squared_error"

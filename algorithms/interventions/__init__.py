@@ -1,0 +1,1 @@
+"""Fairness interventions: one a file, each wrapping a learner's estimator."""

@@ -1,0 +1,55 @@
+"""No intervention: the learner's own estimator, which ignores the sensitive features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.contracts import Learner, RawOutputs
+from fairbench.data import Dataset
+from fairbench.encoding import Frame
+
+
+@dataclass(frozen=True)
+class NoIntervention:
+    """The unconstrained baseline."""
+
+    packages = ()
+    reads_groups = False
+
+    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
+        """Nothing can stand in its way."""
+        return None
+
+    def wrap(self, estimator: Any, seed: int) -> Unconstrained:
+        """Return the estimator as a model."""
+        return Unconstrained(estimator)
+
+
+@dataclass
+class Unconstrained:
+    """An estimator that is fitted and read as it is."""
+
+    estimator: Any
+
+    def fit(
+        self,
+        X: Frame,
+        y: NDArray[np.float64],
+        *,
+        sensitive_features: pd.Series,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Unconstrained:
+        """Fit the estimator; the sensitive features go unused."""
+        self.estimator.fit(X, y, sample_weight=sample_weight)
+        return self
+
+    def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
+        """Return ``score`` where the estimator has probabilities, else ``mean``."""
+        if hasattr(self.estimator, "predict_proba"):
+            return {"score": self.estimator.predict_proba(X)[:, 1]}
+        return {"mean": self.estimator.predict(X)}

@@ -1,0 +1,1 @@
+"""Learners: one a file, each a frozen dataclass that makes scikit-learn compatible estimators."""

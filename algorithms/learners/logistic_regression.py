@@ -1,0 +1,36 @@
+"""L2-penalised logistic regression by scikit-learn, on standardised one-hot features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
+
+from fairbench.data import Dataset, Task
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class LogisticRegression:
+    """Hyperparameters, named as scikit-learn names them."""
+
+    C: float = 1.0
+    max_iter: int = 1000
+    tol: float = 1e-4
+
+    losses = frozenset({"binomial"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    encoding = Encoding.STANDARD
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        if dataset.task is not Task.BINARY:
+            return "learner=logistic_regression predicts labels, not values: use learner=xgboost"
+        return None
+
+    def estimator(self, loss: str, seed: int) -> SklearnLogisticRegression:
+        """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
+        return SklearnLogisticRegression(
+            C=self.C, max_iter=self.max_iter, tol=self.tol, random_state=seed
+        )

@@ -1,0 +1,30 @@
+"""The model's own probability: a label drawn with it has the standard deviation sqrt(p (1 - p))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters.single import Single
+from algorithms.methods.baseline import point_predictions
+from algorithms.methods.binary_only import binary_only
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class BinomialNLL:
+    """Binomial negative log-likelihood (FairlyUncertain, section 4)."""
+
+    fitter = Single()
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        return binary_only("binomial_nll", dataset)
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return label, probability and the standard deviation of the label."""
+        p = raw["score"]
+        sd = np.sqrt(p * (1 - p))
+        return {**point_predictions(raw), "sd": sd, "uncertainty": sd}

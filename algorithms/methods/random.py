@@ -1,0 +1,28 @@
+"""A plain model with uncertainty drawn at random: the floor of every uncertainty comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters.single import Single
+from algorithms.methods.baseline import point_predictions
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class Random:
+    """Uncertainty uniform on [0, 1/2], as in FairlyUncertain."""
+
+    fitter = Single()
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Every data set will do."""
+        return None
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return the baseline's predictions with random uncertainty."""
+        predictions = point_predictions(raw)
+        return {**predictions, "uncertainty": rng.uniform(0, 0.5, len(predictions["prediction"]))}

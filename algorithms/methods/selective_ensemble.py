@@ -1,0 +1,38 @@
+"""A bag read by a sign test on its members' votes (Black, Leino, Fredrikson 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
+
+from algorithms.fitters.bag import Bag
+from algorithms.methods.binary_only import binary_only
+from algorithms.methods.votes import count_votes
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class SelectiveEnsemble:
+    """Majority label; uncertainty is the two-sided binomial p-value of the votes at 1/2."""
+
+    members: int = 10
+
+    @property
+    def fitter(self) -> Bag:
+        """One bag serves the three ensemble readings."""
+        return Bag(self.members)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        return binary_only("selective_ensemble", dataset)
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return majority label and p-value; a bag of k has only k + 1 of them."""
+        votes = count_votes(raw)
+        p_values = np.array(
+            [binomtest(ones, votes.members, 0.5).pvalue for ones in range(votes.members + 1)]
+        )
+        return {"prediction": votes.majority, "uncertainty": p_values[votes.ones]}

@@ -1,0 +1,42 @@
+"""A bag read by how often two of its members disagree (Cooper et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters.bag import Bag
+from algorithms.methods.binary_only import binary_only
+from algorithms.methods.votes import count_votes
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+from fairbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class SelfConsistency:
+    """Majority label; uncertainty is the share of pairs of members that disagree."""
+
+    members: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a bag without pairs."""
+        if self.members < 2:
+            raise UserError(f"method.members is {self.members}; self_consistency needs pairs: 2")
+
+    @property
+    def fitter(self) -> Bag:
+        """One bag serves the three ensemble readings."""
+        return Bag(self.members)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        return binary_only("self_consistency", dataset)
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return majority label and 2 k0 k1 / (k (k - 1))."""
+        votes = count_votes(raw)
+        k = votes.members
+        disagreement = 2 * votes.ones * (k - votes.ones) / (k * (k - 1))
+        return {"prediction": votes.majority, "uncertainty": disagreement}

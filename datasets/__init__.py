@@ -1,0 +1,1 @@
+"""Loaders: one data set a file, each a function `load(archive, ...)` returning a Dataset."""

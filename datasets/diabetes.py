@@ -1,0 +1,39 @@
+"""Diabetes progression (Efron et al. 2004), embedded in scikit-learn; needs no file."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.data import Dataset, Task
+from fairbench.download import Archive
+
+
+def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return 442 patients: disease progression after a year from ten baseline variables.
+
+    Parameters
+    ----------
+    archive : unused; the data come with scikit-learn.
+    keep_sensitive : keep sex among the features.
+
+    Notes
+    -----
+    The source codes sex 1 and 2 without saying which is which; the labels say just that.
+    """
+    from sklearn.datasets import load_diabetes
+
+    bunch = load_diabetes(as_frame=True, scaled=False)
+    features = bunch.data.astype(float)
+    second = features.pop("sex") == 2
+    if keep_sensitive:
+        features["sex_2"] = second
+    sex = pd.Categorical.from_codes(second.astype(int), ["sex 1", "sex 2"])
+    return Dataset(
+        name="diabetes",
+        task=Task.REGRESSION,
+        features=features,
+        target=bunch.target.astype(float).rename("progression"),
+        sensitive=pd.DataFrame({"sex": sex}),
+        privileged={"sex": "sex 1"},
+        target_name="disease progression after one year",
+    )

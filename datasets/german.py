@@ -1,0 +1,111 @@
+"""German credit (Hofmann 1994): whether a loan is a bad risk."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.data import Dataset, Source, Task
+from fairbench.download import Archive
+from fairbench.errors import UserError
+from fairbench.tabular import at_least, categories, labels, numbers, read_table
+
+GERMAN = Source(
+    "german/german.data",
+    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+    ("https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data",),
+    "https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
+)
+_COLUMNS = (
+    "status",
+    "month",
+    "credit_history",
+    "purpose",
+    "credit_amount",
+    "savings",
+    "employment",
+    "investment_as_income_percentage",
+    "personal_status",
+    "other_debtors",
+    "residence_since",
+    "property",
+    "age",
+    "installment_plans",
+    "housing",
+    "number_of_credits",
+    "skill_level",
+    "people_liable_for",
+    "telephone",
+    "foreign_worker",
+    "credit",
+)
+_NUMERIC = (
+    "month",
+    "credit_amount",
+    "investment_as_income_percentage",
+    "residence_since",
+    "number_of_credits",
+    "people_liable_for",
+)
+_CATEGORICAL = (
+    "status",
+    "credit_history",
+    "purpose",
+    "savings",
+    "employment",
+    "other_debtors",
+    "property",
+    "installment_plans",
+    "housing",
+    "skill_level",
+    "telephone",
+    "foreign_worker",
+)
+_SEX = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
+
+
+def load(
+    archive: Archive,
+    *,
+    columns: str = "fairlyuncertain",
+    privileged_age: str = ">= 25",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the 1000 loans; label 1 is a bad risk, as in the papers, so 0 is favourable.
+
+    Parameters
+    ----------
+    archive : where the raw file is found.
+    columns : ``fairlyuncertain`` has the age group in place of the age and no personal status (57
+        one-hot columns); ``all`` has the 20 attributes as they are (61 columns).
+    privileged_age : ``>= 25`` (FairlyUncertain) or ``> 25`` (Uncertainty Matters).
+    keep_sensitive : keep the age, or its group, and the personal status among the features.
+    """
+    if columns not in ("fairlyuncertain", "all"):
+        raise UserError(f"dataset.columns is '{columns}': valid: fairlyuncertain, all")
+    if privileged_age not in (">= 25", "> 25"):
+        raise UserError(f"dataset.privileged_age is '{privileged_age}': valid: '>= 25', '> 25'")
+    file = GERMAN.path
+    raw = read_table(archive.read(GERMAN), file, names=_COLUMNS, separator=" ")
+    age = numbers(raw, "age", file)
+    age_group = at_least(age, 25, "age", strict=privileged_age == "> 25")
+    status = categories(raw, "personal_status", file, allowed=tuple(_SEX))
+    features = {name: numbers(raw, name, file) for name in _NUMERIC}
+    features |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+    if keep_sensitive:
+        if columns == "all":
+            features |= {"age": age, "personal_status": status}
+        else:
+            features |= {"privileged_age": age_group == f"age {privileged_age}"}
+    credit = categories(raw, "credit", file, allowed=("1", "2"))
+    return Dataset(
+        name="german",
+        task=Task.BINARY,
+        features=pd.DataFrame(features),
+        target=(credit == "2").astype(int).rename("credit"),
+        sensitive=pd.DataFrame({"age": age_group, "sex": labels(status, _SEX)}),
+        privileged={"age": f"age {privileged_age}", "sex": "male"},
+        target_name="credit risk",
+        positive_label="bad risk",
+        favourable=0,
+        sources=(GERMAN,),
+    )

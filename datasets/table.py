@@ -1,0 +1,132 @@
+"""Your own table: a CSV or Parquet file with a target and sensitive columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairbench.data import Dataset, Source, Task
+from fairbench.download import Archive
+from fairbench.errors import DataError, UserError, unknown_name
+
+
+def load(
+    archive: Archive,
+    *,
+    path: str | None,
+    target: str | None,
+    sensitive: Sequence[str],
+    positive: str | None = None,
+    privileged: dict[str, str] | None = None,
+    task: str | None = None,
+    drop: Sequence[str] = (),
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the table at `path` as a data set.
+
+    Text columns become categoricals; missing features stay missing; missing sensitive labels are
+    a group ``unknown``; the privileged group is the most frequent one unless `privileged` names
+    it.
+
+    Parameters
+    ----------
+    archive : unused; the file is named by `path`.
+    target : the column to predict: 0 / 1 or two labels (`positive` is then the one that is 1), or
+        numbers for ``task=regression``.
+    sensitive : columns of group labels.
+    task : ``binary`` or ``regression``; without it, two distinct values are binary.
+    drop : columns to leave out (identifiers).
+    """
+    if not path or not target or not sensitive:
+        raise UserError(
+            "dataset=table needs dataset.path=FILE dataset.target=COLUMN "
+            "dataset.sensitive=[COLUMN,...]"
+        )
+    file = Path(path)
+    frame = _read(file)
+    for name in (target, *sensitive, *drop):
+        if name not in frame.columns:
+            raise unknown_name(f"column of {file}", name, map(str, frame.columns))
+    frame = frame.drop(columns=list(drop))
+    kind = _task(frame[target], task, file)
+    labels = {name: _group_labels(frame[name]) for name in sensitive}
+    features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
+    text = features.select_dtypes(include=["object", "string"]).columns
+    values, positive_label = _target(frame[target], kind, positive, file)
+    most_frequent = {name: str(column.mode()[0]) for name, column in labels.items()}
+    return Dataset(
+        name=file.stem,
+        task=kind,
+        features=features.astype(dict.fromkeys(text, "category")),
+        target=values,
+        sensitive=pd.DataFrame(labels),
+        privileged=most_frequent | dict(privileged or {}),
+        target_name=target,
+        positive_label=positive_label,
+        sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
+    )
+
+
+def _read(file: Path) -> pd.DataFrame:
+    if not file.is_file():
+        raise DataError(f"dataset.path: no file {file}")
+    try:
+        if file.suffix == ".parquet":
+            frame = pd.read_parquet(file)
+        else:
+            # Only empty fields are missing: "NA" and "None" may well be labels.
+            frame = pd.read_csv(file, keep_default_na=False, na_values=[""], index_col=False)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
+    if frame.empty:
+        raise DataError(f"{file}: no rows")
+    return frame.reset_index(drop=True)
+
+
+def _task(column: pd.Series, task: str | None, file: Path) -> Task:
+    if column.isna().any():
+        row = int(np.flatnonzero(column.isna())[0])
+        raise DataError(f"{file}: target '{column.name}' is missing in row {row + 1}")
+    if task is None:
+        return Task.BINARY if column.nunique() == 2 else Task.REGRESSION
+    if task not in list(Task):
+        raise UserError(f"dataset.task is '{task}': valid: {', '.join(Task)}")
+    return Task(task)
+
+
+def _target(
+    column: pd.Series, task: Task, positive: str | None, file: Path
+) -> tuple[pd.Series, str]:
+    if task is Task.REGRESSION:
+        values = pd.to_numeric(column, errors="coerce")
+        if values.isna().any():
+            row = int(np.flatnonzero(values.isna())[0])
+            raise DataError(
+                f"{file}: target '{column.name}' is {column.iloc[row]!r} in row {row + 1}; a "
+                "regression needs numbers, a classification exactly two labels"
+            )
+        return values.astype(np.float64), ""
+    text = column.astype(str)
+    found = sorted(text.unique())
+    if len(found) != 2:
+        third = int(np.flatnonzero(~text.isin(text.unique()[:2]))[0]) + 1 if len(found) > 2 else 1
+        raise DataError(
+            f"{file}: target '{column.name}' has {len(found)} values ({', '.join(found[:5])}); a "
+            f"binary target has two (see row {third})"
+        )
+    if positive is None and set(found) not in ({"0", "1"}, {"0.0", "1.0"}, {"False", "True"}):
+        raise UserError(
+            f"dataset.positive must say which of {', '.join(found)} in '{column.name}' is label 1"
+        )
+    chosen = found[1] if positive is None else str(positive)
+    if chosen not in found:
+        raise unknown_name(f"label of target '{column.name}'", chosen, found)
+    return (text == chosen).astype(np.int64), chosen
+
+
+def _group_labels(column: pd.Series) -> pd.Series:
+    return column.astype(object).where(column.notna(), "unknown").astype(str).astype("category")

@@ -1,0 +1,22 @@
+"""fairbench: uncertainty in algorithmic fairness, measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbench.version import VERSION
+
+if TYPE_CHECKING:
+    from fairbench.evaluator import Evaluator, evaluate
+
+__all__ = ["Evaluator", "evaluate"]
+__version__ = VERSION
+
+
+def __getattr__(name: str) -> Any:
+    """Import the evaluator when it is first asked for, so that ``--help`` need not wait for it."""
+    if name in __all__:
+        from fairbench import evaluator
+
+        return getattr(evaluator, name)
+    raise AttributeError(f"module 'fairbench' has no attribute '{name}'")

@@ -1,0 +1,134 @@
+"""Building the components that a composed configuration names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from fairbench.contracts import Intervention, Learner, Method
+from fairbench.data import Dataset
+from fairbench.download import Archive
+from fairbench.errors import UserError
+from fairbench.evaluator import Evaluator
+from fairbench.fingerprint import digest
+from fairbench.splits import Split
+
+# What a run is, as against how and where it is computed.
+IDENTITY = (
+    "dataset",
+    "split",
+    "learner",
+    "intervention",
+    "method",
+    "evaluator",
+    "seed",
+    "protect",
+)
+_GROUPS = ("dataset", "learner", "intervention", "method")
+_loaded: OrderedDict[str, Dataset] = OrderedDict()
+_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of a run."""
+
+    dataset: Dataset
+    split: Split
+    learner: Learner
+    intervention: Intervention
+    method: Method
+    evaluator: Evaluator
+
+
+def components(cfg: DictConfig) -> Components:
+    """Instantiate every component, the data set last: it is the one that costs time."""
+    split, learner, intervention, method, evaluator = (
+        _instantiate(cfg, name)
+        for name in ("split", "learner", "intervention", "method", "evaluator")
+    )
+    return Components(load_dataset(cfg), split, learner, intervention, method, evaluator)
+
+
+def load_dataset(cfg: DictConfig) -> Dataset:
+    """Load the data set of a configuration; a process keeps the last few it loaded."""
+    archive = Archive.of(**container(cfg.data))
+    key = digest([container(cfg.dataset), str(archive)])
+    if cfg.dataset.get("path"):
+        # A file of the user's may change between two runs of one process.
+        _loaded.pop(key, None)
+    if key not in _loaded:
+        loader = _instantiate(cfg, "dataset", _partial_=True)
+        _loaded[key] = loader(archive)
+        while len(_loaded) > _KEPT:
+            _loaded.popitem(last=False)
+    return _loaded[key]
+
+
+def _instantiate(cfg: DictConfig, group: str, **extra: Any) -> Any:
+    try:
+        return instantiate(cfg[group], **extra, _convert_="all")
+    except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, UserError):
+            raise cause from None
+        if isinstance(cause, TypeError):
+            raise UserError(f"{group}={choice(cfg, group)}: {cause}") from error
+        raise
+
+
+def container(node: DictConfig) -> dict[str, Any]:
+    """Return a configuration node as plain, resolved Python values."""
+    values: Any = OmegaConf.to_container(node, resolve=True)
+    return {str(key): value for key, value in values.items()}
+
+
+def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
+    """Return the attributes that `protect` names, the data set's first by default.
+
+    Raises
+    ------
+    UserError : one that the data set does not have.
+    """
+    wanted = cfg.protect
+    if wanted is None:
+        return (str(dataset.sensitive.columns[0]),)
+    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    dataset.groups(names)
+    return names
+
+
+def identity(cfg: DictConfig) -> dict[str, Any]:
+    """Return the part of a configuration that says what the run is."""
+    values = container(cfg)
+    return {name: values[name] for name in IDENTITY}
+
+
+def identity_yaml(cfg: DictConfig) -> str:
+    """Return that part as YAML."""
+    return OmegaConf.to_yaml(OmegaConf.create(identity(cfg)))
+
+
+def run_id(cfg: DictConfig) -> str:
+    """Return the id of the run: the same command is the same run."""
+    return digest(identity(cfg), 12)
+
+
+def choice(cfg: DictConfig, group: str) -> str:
+    """Return the option chosen for a group, as read off its `_target_` where Hydra is not up."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if HydraConfig.initialized():
+        return str(HydraConfig.get().runtime.choices[group])
+    return str(cfg[group]["_target_"]).split(".")[-2]
+
+
+def run_name(cfg: DictConfig) -> str:
+    """Return a short name for people: data set, learner, intervention, method."""
+    names = [choice(cfg, group) for group in _GROUPS]
+    return ", ".join(name for name in names if name != "none")

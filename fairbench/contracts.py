@@ -1,0 +1,142 @@
+"""The contracts that learners, interventions, fitters and methods meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.data import Dataset, Task
+from fairbench.encoding import Encoding, Frame
+
+RawOutputs = Mapping[str, NDArray[Any]]
+
+
+class Learner(Protocol):
+    """A frozen dataclass of hyperparameters."""
+
+    @property
+    def losses(self) -> frozenset[str]:
+        """Names of the losses it can minimise."""
+        ...
+
+    @property
+    def encoding(self) -> Encoding:
+        """The features it takes."""
+        ...
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Distributions whose version can change its predictions."""
+        ...
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether its predictions depend on the protected groups beyond the features."""
+        ...
+
+    def estimator(self, loss: str, seed: int) -> Any:
+        """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
+
+        ``predict_proba`` for binary tasks, ``predict`` for regression.
+        """
+        ...
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Say why it cannot learn this data set, or None."""
+        ...
+
+
+class Model(Protocol):
+    """What an intervention makes of an estimator."""
+
+    def fit(
+        self,
+        X: Frame,
+        y: NDArray[np.float64],
+        *,
+        sensitive_features: pd.Series,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Model:
+        """Fit on training rows."""
+        ...
+
+    def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
+        """Return (n,) arrays: ``score`` (probability of label 1), ``prediction`` or ``mean``."""
+        ...
+
+
+class Intervention(Protocol):
+    """A frozen dataclass that changes how an estimator is fitted or read."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Distributions whose version can change its predictions."""
+        ...
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether its predictions depend on the protected groups beyond the features."""
+        ...
+
+    def wrap(self, estimator: Any, seed: int) -> Model:
+        """Return the unfitted model."""
+        ...
+
+    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
+        """Say why it cannot work here, or None."""
+        ...
+
+
+MakeModel = Callable[[int], Model]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Encoded training rows; `X` is one object for every fit, so learners may keep its bins."""
+
+    X: Frame
+    y: NDArray[np.float64]
+    sensitive: pd.Series
+    task: Task
+
+
+class Fitted(Protocol):
+    """Fitted models that turn features into raw outputs."""
+
+    def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
+        """Return raw outputs: name -> (n,) or (n, members) arrays."""
+        ...
+
+
+class Fitter(Protocol):
+    """What a cell computes: a frozen dataclass that fits models, and never sees test targets."""
+
+    def loss(self, task: Task) -> str:
+        """Name the loss minimised on this task."""
+        ...
+
+    def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
+        """Fit as many models as it takes; `make_model` takes an integer seed."""
+        ...
+
+
+class Method(Protocol):
+    """An uncertainty method: a fitter, and a reading of its raw outputs."""
+
+    @property
+    def fitter(self) -> Fitter:
+        """What its cells compute."""
+        ...
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Turn raw outputs into prediction columns; pure, and never fits."""
+        ...
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Say why it cannot work on this data set, or None."""
+        ...

@@ -1,0 +1,1 @@
+"""Filling the long table of metrics: from counts, scores, uncertainties and regressions."""

@@ -1,0 +1,170 @@
+"""Rows for group fairness of a classification, with intervals from the posterior of the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.confusion import binary_confusion
+from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.metrics.group import GROUP_METRICS, PAIRWISE, debiased, difference, ratio
+from fairbench.metrics.rates import (
+    RATES,
+    Counts,
+    Rate,
+    balanced_accuracy,
+    selection_rate,
+    true_negative_rate,
+    true_positive_rate,
+)
+from fairbench.posterior import central_interval, posterior_draws, resampled_counts
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The confusion counts (G, 4) of an attribute's groups, and posterior draws (T, G, 4)."""
+
+    attribute: str
+    groups: list[str]
+    counts: Counts
+    draws: Array
+
+    def smallest(self, rates: tuple[Rate, ...], among: list[int] | None = None) -> int:
+        """Return the fewest rows that any of `rates` rests on in any group."""
+        counts = self.counts if among is None else self.counts[among]
+        return int(min(rate.size(counts).min() for rate in rates))
+
+    def status(self, rates: tuple[Rate, ...], minimum: int, among: list[int] | None = None) -> str:
+        """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
+        chosen = range(len(self.groups)) if among is None else among
+        sizes = [
+            (rate.size(self.counts[g]), self.groups[g], rate) for rate in rates for g in chosen
+        ]
+        size, group, rate = min(sizes, key=lambda each: float(each[0]))
+        where = f" in group '{group}'" if group else ""
+        if size == 0:
+            return f"undefined: {rate.empty}{where}"
+        return f"insufficient: n={int(size)}{where}" if size < minimum else "ok"
+
+
+@dataclass(frozen=True)
+class GroupEvaluation:
+    """Adds rows to `table`; the other attributes are those of the Evaluator."""
+
+    table: MetricTable
+    n_draws: int
+    alpha: float
+    level: float
+    epsilon: float
+    ratio_band: float
+    minimum: int
+
+    def overall(self, target: Array, hard: Array, generator: np.random.Generator) -> None:
+        """Add the rates of everyone together."""
+        everyone = pd.Series(pd.Categorical.from_codes(np.zeros(len(target), int), [""]))
+        self._rates(self._count("", target, hard, everyone, generator))
+
+    def attribute(
+        self,
+        name: str,
+        target: Array,
+        hard: Array,
+        labels: pd.Series,
+        generator: np.random.Generator,
+    ) -> None:
+        """Add per-group rates, differences and ratios to the reference, and gaps."""
+        counted = self._count(name, target, hard, labels, generator)
+        self._rates(counted)
+        if len(counted.groups) > 1:
+            self._pairs(counted)
+            self._gaps(counted, generator)
+
+    def _count(
+        self,
+        name: str,
+        target: Array,
+        hard: Array,
+        labels: pd.Series,
+        generator: np.random.Generator,
+    ) -> Counted:
+        groups = [str(label) for label in labels.cat.categories]
+        counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
+        draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
+        return Counted(name, groups, counts, draws)
+
+    def _rates(self, counted: Counted) -> None:
+        functions: dict[str, Callable[[Counts], Array]] = {rate.name: rate for rate in RATES}
+        functions["balanced_accuracy"] = balanced_accuracy
+        samples = np.stack([function(counted.draws) for function in functions.values()], axis=1)
+        lower, upper = central_interval(samples, self.level)
+        for i, (name, function) in enumerate(functions.items()):
+            balanced = (true_positive_rate, true_negative_rate)
+            rates = (function,) if isinstance(function, Rate) else balanced
+            values = function(counted.counts)
+            for g, group in enumerate(counted.groups):
+                self.table.add(
+                    name,
+                    values[g],
+                    counted.smallest(rates, [g]),
+                    Where(counted.attribute, group),
+                    interval=(lower[i, g], upper[i, g]),
+                    status=counted.status(rates, self.minimum, [g]),
+                )
+
+    def _pairs(self, counted: Counted) -> None:
+        for name, rate in PAIRWISE.items():
+            for form in (difference, ratio):
+                values, samples = form(rate, counted.counts), form(rate, counted.draws)
+                lower, upper = central_interval(samples, self.level)
+                outside = (np.abs(samples - 1) > self.ratio_band).mean(axis=0)
+                for g, group in enumerate(counted.groups[1:], start=1):
+                    where, metric = Where(counted.attribute, group), f"{name}_{form.__name__}"
+                    n = counted.smallest((rate,), [0, g])
+                    status = self._pair_status(counted, rate, g, values[g - 1])
+                    interval = (lower[g - 1], upper[g - 1])
+                    self.table.add(
+                        metric, values[g - 1], n, where, interval=interval, status=status
+                    )
+                    if form is ratio:
+                        self.table.add(
+                            f"{metric}_outside_band",
+                            NAN if np.isnan(values[g - 1]) else outside[g - 1],
+                            n,
+                            where,
+                            setting=f"band={self.ratio_band:g}",
+                            status=status,
+                        )
+
+    def _pair_status(self, counted: Counted, rate: Rate, g: int, value: float) -> str:
+        status = counted.status((rate,), self.minimum, [0, g])
+        if np.isnan(value) and not status.startswith("undefined"):
+            return f"undefined: {rate.name} of group '{counted.groups[0]}' is 0"
+        return status
+
+    def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
+        samples = np.stack([metric(counted.draws) for metric in GROUP_METRICS.values()], axis=1)
+        lower, upper = central_interval(samples, self.level)
+        many, where = len(counted.groups) > 2, Where(counted.attribute)
+        resampled = resampled_counts(counted.counts, self.n_draws, generator) if many else None
+        for i, (name, metric) in enumerate(GROUP_METRICS.items()):
+            value, n = float(metric(counted.counts)), counted.smallest(metric.rates)
+            status = counted.status(metric.rates, self.minimum)
+            if np.isnan(value) and not status.startswith("undefined"):
+                zero = "every group" if many else f"group '{counted.groups[0]}'"
+                status = f"undefined: {selection_rate.name} of {zero} is 0"
+            interval = (lower[i], upper[i])
+            self.table.add(name, value, n, where, interval=interval, status=status)
+            if not metric.is_gap:
+                continue
+            below = NAN if np.isnan(value) else float((samples[:, i] < self.epsilon).mean())
+            setting = f"epsilon={self.epsilon:g}"
+            self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
+            if resampled is not None:
+                corrected = debiased(metric, counted.counts, resampled)
+                self.table.add(f"{name}_debiased", corrected, n, where, status=status)

@@ -1,0 +1,73 @@
+"""Rows for probabilities and uncertainties of a binary label: likelihoods, calibration, ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
+from fairbench.metrics import probability
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreEvaluation:
+    """Adds the rows of one table of predictions; `bins` are those of the reliability diagram."""
+
+    table: MetricTable
+    target: Array
+    predictions: pd.DataFrame
+    bins: int
+
+    def run(self, groups: Mapping[str, pd.Series]) -> None:
+        """Add everyone's rows, each group's, and the points of the reliability diagram."""
+        self._part(np.ones(len(self.target), bool), EVERYONE)
+        if "score" in self.predictions:
+            self._diagram()
+        for attribute, labels in groups.items():
+            codes = labels.cat.codes.to_numpy()
+            for code, label in enumerate(labels.cat.categories):
+                self._part(codes == code, Where(attribute, str(label)))
+
+    def _part(self, rows: NDArray[np.bool_], where: Where) -> None:
+        y = self.target[rows]
+        columns = {name: self.predictions[name].to_numpy()[rows] for name in self.predictions}
+        if "uncertainty" in columns:
+            losses = probability.nll_of_sd(y, columns["prediction"], columns["uncertainty"])
+            self.table.add_mean("nll", losses, where)
+        if "score" in columns:
+            self._scores(y, columns["score"], where)
+
+    def _scores(self, y: Array, score: Array, where: Where) -> None:
+        n, everyone = len(y), where.group or "the part"
+        self.table.add_mean("log_loss", probability.log_loss_rows(y, score), where)
+        self.table.add_mean("brier_score", probability.brier_rows(y, score), where)
+        area = probability.roc_auc(y, score)
+        status = f"undefined: only one class in {everyone}" if np.isnan(area) else "ok"
+        self.table.add("roc_auc", area, n, where, status=status)
+        for binning in ("width", "mass"):
+            setting, status = f"bins={self.bins} {binning}", "ok"
+            error = NAN
+            if n:
+                diagram = probability.reliability(
+                    y, score, bins=self.bins, equal_mass=binning == "mass"
+                )
+                error = diagram.expected_calibration_error()
+            else:
+                status = f"undefined: {no_rows(where.group)}"
+            self.table.add(
+                "expected_calibration_error", error, n, where, setting=setting, status=status
+            )
+
+    def _diagram(self) -> None:
+        score = self.predictions["score"].to_numpy()
+        diagram = probability.reliability(self.target, score, bins=self.bins)
+        for i, size in enumerate(diagram.size):
+            setting = f"bins={self.bins} bin={i}"
+            self.table.add("reliability_mean_score", diagram.mean_score[i], size, setting=setting)
+            self.table.add("reliability_base_rate", diagram.base_rate[i], size, setting=setting)

@@ -1,0 +1,81 @@
+"""The long table every evaluation returns, built row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+COLUMNS = ("metric", "attribute", "group", "setting", "value", "lower", "upper", "n", "status")
+KEYS = ("repeat", "fold", "variant")
+NAN = float("nan")
+
+
+class Where(NamedTuple):
+    """What a row is about: a group of an attribute, an attribute, or everyone."""
+
+    attribute: str = ""
+    group: str = ""
+
+
+EVERYONE = Where()
+
+
+@dataclass
+class MetricTable:
+    """Rows of one evaluation."""
+
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+
+    def add(
+        self,
+        metric: str,
+        value: float,
+        n: int,
+        where: Where = EVERYONE,
+        *,
+        setting: str = "",
+        interval: tuple[float, float] = (NAN, NAN),
+        status: str = "ok",
+    ) -> None:
+        """Append one row; a NaN value must come with a status that says why."""
+        if np.isnan(value):
+            interval = (NAN, NAN)
+            status = status if status != "ok" else "undefined"
+        self.rows.append(
+            (metric, *where, setting, float(value), *map(float, interval), int(n), status)
+        )
+
+    def add_mean(self, metric: str, losses: NDArray[np.float64], where: Where = EVERYONE) -> None:
+        """Append the mean of per-row losses with its 95 % normal interval."""
+        n = len(losses)
+        if n == 0:
+            self.add(metric, NAN, 0, where, status=f"undefined: {no_rows(where.group)}")
+            return
+        mean = float(losses.mean())
+        half = 1.96 * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
+        self.add(metric, mean, n, where, interval=(mean - half, mean + half))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a data frame with the columns of `COLUMNS`."""
+        return pd.DataFrame(self.rows, columns=list(COLUMNS))
+
+
+def no_rows(group: str) -> str:
+    """Say that a part is empty."""
+    return f"no rows in group '{group}'" if group else "no rows"
+
+
+def invalidate(table: pd.DataFrame, reason: str) -> pd.DataFrame:
+    """Return the same rows with NaN values and the status ``undefined: reason``."""
+    return table.assign(value=NAN, lower=NAN, upper=NAN, status=f"undefined: {reason}")
+
+
+def concatenate(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Stack evaluations into one table with the keys first."""
+    stacked = pd.concat(list(tables), ignore_index=True)
+    return stacked[[*KEYS, *COLUMNS]]

@@ -1,0 +1,226 @@
+"""Evaluating predictions: arrays in, one long table of metrics out; never sees a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.data import Task, combine, reference_first
+from fairbench.errors import UserError
+from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.regression import evaluate_regression
+from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.table import MetricTable
+from fairbench.metrics.spread import spread_diagram
+from fairbench.predictions import read_predictions
+from fairbench.seeds import rng
+
+Array = NDArray[np.float64]
+SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Which metrics, and how finely.
+
+    Attributes
+    ----------
+    draws : posterior draws behind every interval.
+    alpha : Dirichlet pseudo-count of each confusion cell (1 uniform).
+    level : probability of the intervals.
+    epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
+    ratio_band : a ratio further than this from 1 is flagged (Kuzucu et al. 2024 use 0.2).
+    bins : bins of the reliability diagram and the calibration error.
+    spread_groups : numbers of groups of the spread diagram.
+    spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
+        FairlyUncertain's figures have it).
+    minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
+    intersections : up to how many sensitive attributes are combined.
+    """
+
+    draws: int = 1000
+    alpha: float = 1.0
+    level: float = 0.95
+    epsilon: float = 0.05
+    ratio_band: float = 0.2
+    bins: int = 15
+    spread_groups: tuple[int, ...] = (10,)
+    spread_residual: str = "probability"
+    minimum_group_size: int = 10
+    intersections: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse settings that would make a metric meaningless."""
+        if self.spread_residual not in ("probability", "label"):
+            raise UserError(
+                f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
+            )
+        if self.draws < 100:
+            raise UserError(f"evaluator.draws is {self.draws}; intervals need at least 100")
+        if not 0 < self.level < 1:
+            raise UserError(f"evaluator.level is {self.level}; it must be between 0 and 1")
+        if self.bins < 1 or any(groups < 1 for groups in self.spread_groups):
+            raise UserError("evaluator.bins and evaluator.spread_groups must be at least 1")
+
+    def evaluate(
+        self,
+        target: Array,
+        predictions: pd.DataFrame,
+        groups: Mapping[str, pd.Series],
+        task: Task,
+        generator: np.random.Generator,
+    ) -> pd.DataFrame:
+        """Return the metrics of one table of predictions.
+
+        Parameters
+        ----------
+        target : (n,) labels or values.
+        predictions : (n, ...) a table from :func:`fairbench.predictions.read_predictions`.
+        groups : attribute -> (n,) categorical labels, reference first.
+        generator : of the posterior draws.
+        """
+        table = MetricTable()
+        if task is Task.BINARY:
+            self._classification(table, target, predictions, groups, generator)
+            ScoreEvaluation(table, target, predictions, self.bins).run(groups)
+        else:
+            evaluate_regression(table, target, predictions, groups)
+        if "uncertainty" in predictions:
+            self._spread(table, target, predictions)
+        return table.frame()
+
+    def _classification(
+        self,
+        table: MetricTable,
+        target: Array,
+        predictions: pd.DataFrame,
+        groups: Mapping[str, pd.Series],
+        generator: np.random.Generator,
+    ) -> None:
+        hard = predictions["prediction"].to_numpy()
+        evaluation = GroupEvaluation(
+            table,
+            self.draws,
+            self.alpha,
+            self.level,
+            self.epsilon,
+            self.ratio_band,
+            self.minimum_group_size,
+        )
+        evaluation.overall(target, hard, generator)
+        for attribute, labels in groups.items():
+            evaluation.attribute(attribute, target, hard, labels, generator)
+
+    def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
+        soft = self.spread_residual == "probability" and "score" in predictions
+        centre = predictions["score" if soft else "prediction"].to_numpy()
+        for groups in self.spread_groups:
+            spread = spread_diagram(target - centre, predictions["uncertainty"].to_numpy(), groups)
+            setting, n = f"groups={groups}", len(target)
+            table.add("spread_error", spread.error(), n, setting=setting)
+            correlation = spread.rank_correlation()
+            status = "undefined: one side is constant" if np.isnan(correlation) else "ok"
+            table.add("spread_rank_correlation", correlation, n, setting=setting, status=status)
+            for i, size in enumerate(spread.size):
+                point = f"{setting} group={i}"
+                table.add("spread_predicted", spread.predicted[i], size, setting=point)
+                table.add("spread_empirical", spread.empirical[i], size, setting=point)
+
+
+def evaluate(
+    target: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    sensitive_features: SensitiveFeatures,
+    score: ArrayLike | None = None,
+    uncertainty: ArrayLike | None = None,
+    sd: ArrayLike | None = None,
+    task: Task | str = Task.BINARY,
+    privileged: Mapping[str, str] | None = None,
+    evaluator: Evaluator | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Evaluate one model's predictions, with uncertainty, from arrays.
+
+    Parameters
+    ----------
+    target, prediction : (n,) labels 0 / 1 (or values, for ``task="regression"``).
+    sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
+        labels are a group ``unknown``.
+    score : (n,) probabilities of label 1.
+    uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
+    privileged : attribute -> reference group; without it the first label in sorted order.
+    evaluator : which metrics, and how finely.
+    seed : of the posterior draws.
+
+    Returns
+    -------
+    One row a metric: metric, attribute, group, setting, value, lower, upper, n, status.
+
+    Raises
+    ------
+    UserError : unequal lengths, labels that are not 0 or 1, scores outside [0, 1].
+
+    Examples
+    --------
+    >>> import fairbench
+    >>> table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
+    >>> float(table.query("metric == 'error_rate' and group == ''").value.iloc[0])
+    0.25
+    """
+    task, evaluator = Task(task), evaluator or Evaluator()
+    given = {"prediction": prediction, "score": score, "uncertainty": uncertainty, "sd": sd}
+    columns = {name: np.asarray(v, float) for name, v in given.items() if v is not None}
+    y, sensitive = np.asarray(target, float), _sensitive_frame(sensitive_features)
+    _check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
+    wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
+    if wrong.size:
+        expected = "0 or 1" if task is Task.BINARY else "a number"
+        raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
+    predictions = read_predictions(columns, task, "evaluate")
+    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
+    groups = group_columns(sensitive, references | dict(privileged or {}), evaluator.intersections)
+    return evaluator.evaluate(y, predictions, groups, task, rng(seed, "posterior"))
+
+
+def group_columns(
+    sensitive: pd.DataFrame, privileged: Mapping[str, str], intersections: int
+) -> dict[str, pd.Series]:
+    """Return every attribute, and every combination of up to `intersections`, as group labels."""
+    single = {name: reference_first(sensitive[name], privileged[name]) for name in sensitive}
+    return {
+        " x ".join(names): combine([single[name] for name in names])
+        for size in range(1, max(1, intersections) + 1)
+        for names in combinations(single, size)
+    }
+
+
+def _check_lengths(target: Array, columns: Mapping[str, object]) -> None:
+    for name, column in columns.items():
+        length = len(column)  # type: ignore[arg-type]
+        if length != len(target):
+            raise UserError(f"{name} has {length} rows, the target {len(target)}")
+
+
+def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
+    if isinstance(features, pd.DataFrame | Mapping):
+        columns = {str(name): column for name, column in features.items()}
+    elif isinstance(features, pd.Series):
+        columns = {str(features.name or "group"): features}
+    else:
+        columns = {"group": features}
+    lengths = {name: len(np.asarray(column)) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserError(f"sensitive features have unequal lengths: {lengths}")
+    return pd.DataFrame({name: _labels(column) for name, column in columns.items()})
+
+
+def _labels(column: ArrayLike) -> pd.Categorical:
+    labels = pd.Series(np.asarray(column)).astype(object)
+    return pd.Categorical(labels.where(labels.notna(), "unknown").astype(str))

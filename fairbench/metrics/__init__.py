@@ -1,0 +1,1 @@
+"""Metrics as pure functions of counts or of arrays; nothing here fits, reads or writes."""

@@ -1,0 +1,93 @@
+"""Scores of predicted probabilities and of claimed standard deviations of a binary label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from fairbench.metrics.spread import mean_over_ties
+
+Values = NDArray[np.float64]
+
+
+def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Values:
+    """Return each row's negative log-likelihood as FairlyUncertain scores it (App. D.1).
+
+    The sd, clipped to [0, 1/2], stands for the probability p with sqrt(p (1 - p)) = sd on the
+    prediction's side of 1/2, clipped to [0.001, 0.999].
+
+    Parameters
+    ----------
+    target : (n,) labels 0 or 1.
+    prediction : (n,) labels or probabilities; above 1/2 counts as 1.
+    sd : (n,) claimed standard deviations of the label.
+    """
+    half_width = np.sqrt(1 - 4 * np.clip(np.asarray(sd, float), 0, 0.5) ** 2) / 2
+    side = np.where(np.asarray(prediction, float) > 0.5, 1.0, -1.0)
+    return log_loss_rows(target, np.clip(0.5 + side * half_width, 0.001, 0.999))
+
+
+def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Values:
+    """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
+    y, p = np.asarray(target, float), np.clip(np.asarray(score, float), floor, 1 - floor)
+    losses: Values = -(y * np.log(p) + (1 - y) * np.log1p(-p))
+    return losses
+
+
+def brier_rows(target: ArrayLike, score: ArrayLike) -> Values:
+    """Return each row's squared difference of label and probability."""
+    losses: Values = (np.asarray(target, float) - np.asarray(score, float)) ** 2
+    return losses
+
+
+def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
+    """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
+    y = np.asarray(target).astype(bool)
+    positives, negatives = int(y.sum()), int((~y).sum())
+    if not (positives and negatives):
+        return float("nan")
+    ranks = rankdata(np.asarray(score, float))
+    return float((ranks[y].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: per non-empty bin its size, mean score and share of positives."""
+
+    size: NDArray[np.int64]
+    mean_score: Values
+    base_rate: Values
+
+    def expected_calibration_error(self) -> float:
+        """Return the size-weighted mean of |share of positives - mean score|."""
+        weights = self.size / self.size.sum()
+        return float(weights @ np.abs(self.base_rate - self.mean_score))
+
+
+def reliability(
+    target: ArrayLike, score: ArrayLike, *, bins: int = 15, equal_mass: bool = False
+) -> Reliability:
+    """Bin the scores and compare them with the labels (Guo et al. 2017).
+
+    Parameters
+    ----------
+    bins : number of bins, of equal width on [0, 1] (lower end excluded, as usual) or, with
+        `equal_mass`, of equal numbers of rows in score order (rows with equal scores count with
+        their mean label, wherever a boundary falls).
+    """
+    y, p = np.asarray(target, float), np.asarray(score, float)
+    if equal_mass:
+        y = mean_over_ties(p, y)
+        order = np.argsort(p, kind="stable")
+        index = np.empty(len(p), np.int64)
+        index[order] = np.arange(len(p)) * bins // max(len(p), 1)
+    else:
+        index = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
+    size = np.bincount(index, minlength=bins)
+    used = size > 0
+    sums = (np.bincount(index, weights=w, minlength=bins)[used] for w in (p, y))
+    mean_score, base_rate = (total / size[used] for total in sums)
+    return Reliability(size[used], mean_score, base_rate)

@@ -1,0 +1,77 @@
+"""Rates of a binary confusion table: ratios of sums of its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A ratio of two weighted sums over the cells TN, FP, FN, TP.
+
+    Calling it maps counts or probabilities (..., 4) to values (...), NaN where the denominator is
+    0; `empty` says in words what is then missing.
+    """
+
+    name: str
+    numerator: tuple[int, int, int, int]
+    denominator: tuple[int, int, int, int]
+    empty: str
+
+    def __call__(self, counts: Counts) -> NDArray[np.float64]:
+        """Return the rate of every table in `counts` (..., 4)."""
+        top, bottom = counts @ np.array(self.numerator, float), self.size(counts)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(bottom > 0, top / bottom, np.nan)
+
+    def size(self, counts: Counts) -> NDArray[np.float64]:
+        """Return the denominator: how many rows the rate is based on."""
+        rows: NDArray[np.float64] = counts @ np.array(self.denominator, float)
+        return rows
+
+
+_ALL = (1, 1, 1, 1)
+_NEGATIVES, _POSITIVES = (1, 1, 0, 0), (0, 0, 1, 1)
+_PREDICTED_NEGATIVES, _PREDICTED_POSITIVES = (1, 0, 1, 0), (0, 1, 0, 1)
+
+selection_rate = Rate("selection_rate", _PREDICTED_POSITIVES, _ALL, "no rows")
+base_rate = Rate("base_rate", _POSITIVES, _ALL, "no rows")
+accuracy = Rate("accuracy", (1, 0, 0, 1), _ALL, "no rows")
+error_rate = Rate("error_rate", (0, 1, 1, 0), _ALL, "no rows")
+true_positive_rate = Rate("true_positive_rate", (0, 0, 0, 1), _POSITIVES, "no positives")
+false_negative_rate = Rate("false_negative_rate", (0, 0, 1, 0), _POSITIVES, "no positives")
+false_positive_rate = Rate("false_positive_rate", (0, 1, 0, 0), _NEGATIVES, "no negatives")
+true_negative_rate = Rate("true_negative_rate", (1, 0, 0, 0), _NEGATIVES, "no negatives")
+positive_predictive_value = Rate(
+    "positive_predictive_value", (0, 0, 0, 1), _PREDICTED_POSITIVES, "no predicted positives"
+)
+negative_predictive_value = Rate(
+    "negative_predictive_value", (1, 0, 0, 0), _PREDICTED_NEGATIVES, "no predicted negatives"
+)
+f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no predicted positives")
+
+RATES: tuple[Rate, ...] = (
+    selection_rate,
+    base_rate,
+    accuracy,
+    error_rate,
+    true_positive_rate,
+    false_negative_rate,
+    false_positive_rate,
+    true_negative_rate,
+    positive_predictive_value,
+    negative_predictive_value,
+    f1_score,
+)
+
+
+def balanced_accuracy(counts: Counts) -> NDArray[np.float64]:
+    """Return the mean of true positive and true negative rate, (..., 4) -> (...)."""
+    balanced: NDArray[np.float64] = (true_positive_rate(counts) + true_negative_rate(counts)) / 2
+    return balanced

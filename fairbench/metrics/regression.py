@@ -1,0 +1,46 @@
+"""Errors, likelihoods and distributional parity of regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Values = NDArray[np.float64]
+
+
+def r2_score(target: ArrayLike, prediction: ArrayLike) -> float:
+    """Return the coefficient of determination; NaN where the target is constant."""
+    y, m = np.asarray(target, float), np.asarray(prediction, float)
+    total = ((y - y.mean()) ** 2).sum()
+    return float(1 - ((y - m) ** 2).sum() / total) if total > 0 else float("nan")
+
+
+def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Values:
+    """Return each row's -log N(target; mean, sd), the constant included; NaN where sd <= 0."""
+    y, m, s = (np.asarray(a, float) for a in (target, mean, sd))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        losses = np.log(s) + ((y - m) / s) ** 2 / 2 + np.log(2 * np.pi) / 2
+        return np.where(s > 0, losses, np.nan)
+
+
+def kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
+    """Return the largest distance of two empirical distribution functions; NaN if one is empty."""
+    x, y = np.sort(np.asarray(a, float)), np.sort(np.asarray(b, float))
+    if not (len(x) and len(y)):
+        return float("nan")
+    points = np.concatenate([x, y])
+    cdf_x = np.searchsorted(x, points, side="right") / len(x)
+    cdf_y = np.searchsorted(y, points, side="right") / len(y)
+    return float(np.abs(cdf_x - cdf_y).max())
+
+
+def distribution_parity(samples: Sequence[ArrayLike]) -> float:
+    """Return the largest Kolmogorov-Smirnov distance between two groups' predictions.
+
+    Statistical parity of a regression (FairlyUncertain, section 6; Agarwal et al. 2019), exact at
+    the sorted values. NaN if a group is empty.
+    """
+    distances = [kolmogorov_smirnov(a, b) for i, a in enumerate(samples) for b in samples[i + 1 :]]
+    return float(np.max(distances)) if distances else float("nan")

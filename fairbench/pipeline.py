@@ -1,0 +1,218 @@
+"""One run: config -> data set -> split -> cells -> readings -> metrics -> store -> tracking."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from omegaconf import DictConfig
+
+from fairbench import build
+from fairbench.cells import TEST, Cell, Study, cells_of, ensure_all, raw_outputs
+from fairbench.contracts import Method
+from fairbench.data import Dataset
+from fairbench.errors import IncompatibleError
+from fairbench.evaluation.table import MetricTable, concatenate, invalidate
+from fairbench.evaluator import Evaluator, group_columns
+from fairbench.fingerprint import code_digest, describe, digest
+from fairbench.predictions import read_predictions
+from fairbench.report.summary import summarise
+from fairbench.runs import RunFolder, machine
+from fairbench.seeds import rng
+from fairbench.store import Store
+
+
+@dataclass(frozen=True)
+class Run:
+    """A composed run, checked and ready: nothing has been fitted yet."""
+
+    id: str
+    name: str
+    config: str
+    study: Study
+    cells: list[Cell]
+    method: Method
+    evaluator: Evaluator
+    store: Store
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set of the run."""
+        return self.study.dataset
+
+    @property
+    def protect(self) -> str:
+        """The attribute, or combination, of the headline metrics."""
+        return " x ".join(self.study.protect)
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run's files go."""
+        return RunFolder(self.store.run_path(self.id))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
+        modules = [__name__, type(self.method).__module__]
+        parts = [describe(self.method), describe(self.evaluator), self.study.protect]
+        return digest([[cell.id for cell in self.cells], parts, code_digest(modules)])
+
+    def cached(self) -> list[bool]:
+        """Say of each cell whether it is in the store."""
+        return [self.store.has(cell.id) for cell in self.cells]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run and what it took."""
+
+    run: Run
+    metrics: pd.DataFrame
+    computed: int
+    seconds: float
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Means over repeats."""
+        return summarise(self.metrics)
+
+
+def prepare(cfg: DictConfig) -> Run:
+    """Build every component of a configuration and refuse what cannot work.
+
+    Raises
+    ------
+    UserError : unknown names, bad values, missing data.
+    IncompatibleError : a combination that cannot work.
+    """
+    components = build.components(cfg)
+    dataset = components.dataset
+    refusals = (
+        components.method.incompatible(dataset),
+        components.learner.incompatible(dataset),
+        components.intervention.incompatible(dataset, components.learner),
+    )
+    for refusal in refusals:
+        if refusal:
+            raise IncompatibleError(refusal)
+    protect = build.protected_attributes(cfg, dataset)
+    study = Study(
+        dataset,
+        build.container(cfg.dataset),
+        components.learner,
+        components.intervention,
+        components.method.fitter,
+        int(cfg.seed),
+        protect,
+    )
+    cells = cells_of(study, components.split.folds(dataset, int(cfg.seed)))
+    return Run(
+        build.run_id(cfg),
+        build.run_name(cfg),
+        build.identity_yaml(cfg),
+        study,
+        cells,
+        components.method,
+        components.evaluator,
+        Store(Path(cfg.results)),
+    )
+
+
+def execute(run: Run, *, n_jobs: int = 1, resume: bool = True, done: Any = None) -> Result:
+    """Compute what is missing of a run, evaluate it, and write its folder."""
+    started = time.perf_counter()
+    if resume and run.folder.finished(run.fingerprint):
+        return Result(run, run.folder.metrics(), 0, time.perf_counter() - started)
+    computed = ensure_all(
+        run.study,
+        run.cells,
+        run.store,
+        n_jobs=n_jobs,
+        recompute=not resume,
+        done=done or (lambda fresh: None),
+    )
+    metrics = evaluate_run(run)
+    _write(run, metrics)
+    return Result(run, metrics, computed, time.perf_counter() - started)
+
+
+def evaluate_run(run: Run) -> pd.DataFrame:
+    """Read every cell's raw outputs and evaluate them; fits nothing."""
+    sensitive, privileged = run.dataset.sensitive, run.dataset.privileged
+    groups = group_columns(sensitive, privileged, run.evaluator.intersections)
+    groups.setdefault(run.protect, run.dataset.groups(run.study.protect))
+    return concatenate(_evaluate_cell(run, cell, groups) for cell in run.cells)
+
+
+def _evaluate_cell(run: Run, cell: Cell, groups: dict[str, pd.Series]) -> pd.DataFrame:
+    stored = run.store.read(cell.id)
+    test = stored.columns["part"] == TEST
+    rows = stored.columns["row"][test]
+    raw = raw_outputs({name: values[test] for name, values in stored.columns.items()})
+    invalid = stored.notes.get("invalid", "")
+    keys = (run.dataset.name, cell.fold.repeat, cell.fold.fold)
+    if invalid:
+        predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
+    else:
+        columns = run.method.read(raw, run.dataset.task, rng(run.study.seed, "read", *keys))
+        name = type(run.method).__name__
+        predictions = read_predictions(columns, run.dataset.task, name)
+    table = run.evaluator.evaluate(
+        run.dataset.target.to_numpy(np.float64)[rows],
+        predictions,
+        {name: labels.iloc[rows] for name, labels in groups.items()},
+        run.dataset.task,
+        rng(run.study.seed, "posterior", *keys),
+    )
+    cost = MetricTable()
+    for name in ("fit_seconds", "predict_seconds"):
+        size = stored.notes["train_rows"] if name == "fit_seconds" else len(stored.columns["row"])
+        cost.add(name, stored.notes[name], size)
+    table = pd.concat([invalidate(table, invalid) if invalid else table, cost.frame()])
+    return table.assign(repeat=cell.fold.repeat, fold=cell.fold.fold, variant=cell.variant)
+
+
+def _write(run: Run, metrics: pd.DataFrame) -> None:
+    from fairbench.report.figures import figures
+    from fairbench.store import atomic
+
+    for name, figure in figures(metrics, run.name, run.protect):
+        with atomic(run.folder.path / "figures" / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png")
+    environment = {
+        "fingerprint": run.fingerprint,
+        "name": run.name,
+        "seed": run.study.seed,
+        "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
+        "versions": run.study.identity()["versions"],
+        "cost": {"key": cost_key(run), "seconds_per_cell": _seconds_per_cell(metrics)},
+        **machine(),
+    }
+    cells = [cell.id for cell in run.cells]
+    run.folder.write(run.config, cells, metrics, summarise(metrics), environment)
+
+
+def cost_key(run: Run) -> str:
+    """Return what runs of about the same cost per cell have in common."""
+    study = run.study
+    parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
+    return digest([study.dataset_config, *parts])
+
+
+def _seconds_per_cell(metrics: pd.DataFrame) -> float:
+    costs = metrics[metrics["metric"].isin(["fit_seconds", "predict_seconds"])]
+    return float(costs.groupby("metric")["value"].mean().sum())
+
+
+def estimated_seconds(run: Run, missing: int) -> float | None:
+    """Return what `missing` cells would cost, from an earlier run of the same kind, if any."""
+    key = cost_key(run)
+    for environment in (run.store.root / "runs").glob("*/environment.json"):
+        cost = RunFolder(environment.parent).environment().get("cost", {})
+        if cost.get("key") == key:
+            return missing * float(cost["seconds_per_cell"])
+    return None

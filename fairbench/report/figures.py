@@ -1,0 +1,110 @@
+"""The figures of a run, drawn from its metric table alone, without pyplot's global state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, distinguishable with every common colour blindness.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
+
+
+def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
+    """Yield (name, figure) for every figure that the metrics allow."""
+    names = set(metrics["metric"])
+    if "reliability_mean_score" in names:
+        yield "reliability", reliability_figure(metrics, title)
+    if "spread_predicted" in names:
+        yield "spread", spread_figure(metrics, title)
+    if "selection_rate" in names:
+        yield "group_rates", group_rates_figure(metrics, title, protect)
+
+
+def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def reliability_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw observed share of positives against mean predicted probability, per bin."""
+    points = _paired(metrics, "reliability_mean_score", "reliability_base_rate")
+    figure, axes = _new()
+    _identity(axes, 0, 1)
+    _per_repeat(axes, points)
+    axes.set(xlabel="mean predicted probability", ylabel="share of positives", title=title)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.legend(frameon=False)
+    return figure
+
+
+def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
+    points = _paired(metrics, "spread_predicted", "spread_empirical")
+    first = points["setting"].str.split(" ").str[0].iloc[0]
+    points = points[points["setting"].str.startswith(f"{first} ")]
+    figure, axes = _new()
+    top = float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
+    _identity(axes, 0, top)
+    _per_repeat(axes, points)
+    axes.set(xlabel="mean predicted uncertainty", ylabel="sd of target - prediction", title=title)
+    axes.set(xlim=(0, None), ylim=(0, None))
+    axes.legend(frameon=False)
+    return figure
+
+
+def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+    """Draw the rates of each group of `protect` with their posterior intervals."""
+    mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
+    groups = list(dict.fromkeys(mine["group"]))
+    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
+    colours = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+    step = 0.8 / len(groups)
+    for g, group in enumerate(groups):
+        rows = mine[mine["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
+        rows = rows.reindex(_RATES)
+        y = np.arange(len(_RATES)) + (g - (len(groups) - 1) / 2) * step
+        low = np.maximum(rows["value"] - rows["lower"], 0)
+        high = np.maximum(rows["upper"] - rows["value"], 0)
+        axes.errorbar(
+            rows["value"],
+            y,
+            xerr=[low, high],
+            fmt="o",
+            markersize=5,
+            capsize=3,
+            color=colours[g % len(colours)],
+            label=group,
+        )
+    axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
+    axes.invert_yaxis()
+    axes.set(xlabel="rate, with 95 % interval of one repeat (medians over repeats)", title=title)
+    axes.set_xlim(0, 1)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(title=protect, frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
+    return figure
+
+
+def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    keys = ["repeat", "fold", "variant", "setting"]
+    sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
+    return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
+
+
+def _identity(axes: Axes, low: float, high: float) -> None:
+    axes.plot([low, high], [low, high], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+
+
+def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
+    """Draw every repeat faintly, and the mean of each bin on top."""
+    axes.plot(
+        points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
+    )
+    mean = points.groupby("setting", sort=False)[["x", "y"]].mean().sort_values("x")
+    axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")

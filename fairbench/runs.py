@@ -1,0 +1,90 @@
+"""Run folders: what a finished run leaves behind, and how to tell that it is finished."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairbench.store import atomic, write_text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder ``results/runs/<run id>``; ``environment.json`` is written last."""
+
+    path: Path
+
+    def finished(self, fingerprint: str) -> bool:
+        """Say whether the run is there, made from these very cells and this very code."""
+        return self.environment().get("fingerprint") == fingerprint
+
+    def environment(self) -> dict[str, Any]:
+        """Return what is known of a finished run, nothing of an unfinished one."""
+        try:
+            known: dict[str, Any] = json.loads((self.path / "environment.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return known
+
+    def metrics(self) -> pd.DataFrame:
+        """Return the run's long table of metrics."""
+        return pd.read_parquet(self.path / "metrics.parquet")
+
+    def cells(self) -> list[str]:
+        """Return the ids of the run's cells."""
+        return (self.path / "cells.txt").read_text().split()
+
+    def write(
+        self,
+        config: str,
+        cells: Sequence[str],
+        metrics: pd.DataFrame,
+        summary: pd.DataFrame,
+        environment: dict[str, Any],
+    ) -> None:
+        """Write every file atomically, the one that marks the run as finished last."""
+        write_text(self.path / "config.yaml", config)
+        write_text(self.path / "cells.txt", "\n".join(cells) + "\n")
+        write_text(self.path / "summary.csv", summary.to_csv(index=False))
+        with atomic(self.path / "metrics.parquet") as temporary:
+            metrics.to_parquet(temporary, index=False)
+        write_text(self.path / "environment.json", json.dumps(environment, indent=2))
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """Return what of this machine and checkout can bear on a result."""
+    return {"python": platform.python_version(), "cpu": _cpu_model(), **_git()}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _git() -> dict[str, Any]:
+    """Return commit and dirtiness of the checkout; empty outside one."""
+
+    def ask(*words: str) -> str:
+        result = subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+        return result.stdout.strip()
+
+    try:
+        dirty = bool(ask("status", "--porcelain", "--untracked-files=no"))
+        return {"git_commit": ask("rev-parse", "HEAD"), "git_dirty": dirty}
+    except (OSError, subprocess.CalledProcessError):
+        return {}

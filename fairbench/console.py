@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from fairbench.errors import IncompatibleError, UserError, unknown_name
-from fairbench.sweep import Outcome
+from fairbench.sweep import Outcome, compose_once
 
 USER_ERROR, FAILURE = 2, 1
 _console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
@@ -209,6 +209,7 @@ def main(entry: Callable[[], None], conf: Path) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    compose_once()
     try:
         entry()
     except UserError as error:

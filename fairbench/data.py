@@ -172,7 +172,7 @@ def _check_target(name: str, task: Task, target: pd.Series) -> None:
     if task is Task.BINARY and not np.isin(values, (0, 1)).all():
         row = int(np.flatnonzero(~np.isin(values, (0, 1)))[0])
         raise DataError(
-            f"{name}: target '{target.name}' is {values[row]!r} in row {row}; a binary target is "
+            f"{name}: target '{target.name}' is {values[row]:g} in row {row}; a binary target is "
             "0 or 1"
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.data import Task, combine, reference_first
-from fairbench.errors import UserError
+from fairbench.errors import UserError, unknown_name
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -85,7 +85,7 @@ class Evaluator:
         groups : attribute -> (n,) categorical labels, reference first.
         generator : of the posterior draws.
         """
-        table = MetricTable()
+        table = MetricTable(level=self.level)
         if task is Task.BINARY:
             self._classification(table, target, predictions, groups, generator)
             ScoreEvaluation(table, target, predictions, self.bins).run(groups)
@@ -152,7 +152,7 @@ def evaluate(
     ----------
     target, prediction : (n,) labels 0 / 1 (or values, for ``task="regression"``).
     sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
-        labels are a group ``unknown``.
+        or empty labels are a group ``unknown``.
     score : (n,) probabilities of label 1.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
     privileged : attribute -> reference group; without it the first label in sorted order.
@@ -165,7 +165,9 @@ def evaluate(
 
     Raises
     ------
-    UserError : unequal lengths, labels that are not 0 or 1, scores outside [0, 1].
+    UserError : no rows, unequal lengths, arrays that are not one-dimensional or not numeric,
+        labels that are not 0 or 1, scores outside [0, 1], an unknown task, or a reference group
+        of an attribute that is not given.
 
     Examples
     --------
@@ -174,10 +176,12 @@ def evaluate(
     >>> float(table.query("metric == 'error_rate' and group == ''").value.iloc[0])
     0.25
     """
+    if task not in list(Task):
+        raise unknown_name("task", str(task), Task)
     task, evaluator = Task(task), evaluator or Evaluator()
     given = {"prediction": prediction, "score": score, "uncertainty": uncertainty, "sd": sd}
-    columns = {name: np.asarray(v, float) for name, v in given.items() if v is not None}
-    y, sensitive = np.asarray(target, float), _sensitive_frame(sensitive_features)
+    columns = {name: _numbers(name, v) for name, v in given.items() if v is not None}
+    y, sensitive = _numbers("target", target), _sensitive_frame(sensitive_features)
     _check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
     wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
     if wrong.size:
@@ -185,7 +189,11 @@ def evaluate(
         raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
     predictions = read_predictions(columns, task, "evaluate")
     references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
-    groups = group_columns(sensitive, references | dict(privileged or {}), evaluator.intersections)
+    for name, label in (privileged or {}).items():
+        if name not in references:
+            raise unknown_name("sensitive feature in privileged", name, references)
+        references[name] = str(label)
+    groups = group_columns(sensitive, references, evaluator.intersections)
     return evaluator.evaluate(y, predictions, groups, task, rng(seed, "posterior"))
 
 
@@ -199,6 +207,22 @@ def group_columns(
         for size in range(1, max(1, intersections) + 1)
         for names in combinations(single, size)
     }
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    try:
+        column = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name} is not numeric: {error}") from error
+    return _one_dimensional(name, column)
+
+
+def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    if column.ndim != 1:
+        raise UserError(f"{name} has shape {column.shape}; it must have one dimension")
+    if not len(column):
+        raise UserError(f"{name} has no rows")
+    return column
 
 
 def _check_lengths(target: Array, columns: Mapping[str, object]) -> None:
@@ -215,12 +239,17 @@ def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
         columns = {str(features.name or "group"): features}
     else:
         columns = {"group": features}
-    lengths = {name: len(np.asarray(column)) for name, column in columns.items()}
+    arrays = {
+        name: _one_dimensional(f"sensitive feature {name}", np.asarray(column))
+        for name, column in columns.items()
+    }
+    lengths = {name: len(column) for name, column in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"sensitive features have unequal lengths: {lengths}")
-    return pd.DataFrame({name: _labels(column) for name, column in columns.items()})
+    return pd.DataFrame({name: _labels(column) for name, column in arrays.items()})
 
 
-def _labels(column: ArrayLike) -> pd.Categorical:
-    labels = pd.Series(np.asarray(column)).astype(object)
-    return pd.Categorical(labels.where(labels.notna(), "unknown").astype(str))
+def _labels(column: NDArray[Any]) -> pd.Categorical:
+    labels = pd.Series(column).astype(object)
+    missing = labels.isna() | (labels == "")
+    return pd.Categorical(labels.where(~missing, "unknown").astype(str))

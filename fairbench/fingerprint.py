@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
+import dis
 import hashlib
 import importlib.metadata
-import importlib.util
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("fairbench", "datasets", "algorithms")
 
 
@@ -34,7 +36,8 @@ def describe(component: Any) -> dict[str, Any]:
 def versions(distributions: Iterable[str]) -> dict[str, str]:
     """Return the installed versions of those `distributions` that are installed."""
     found = {name: _version(name) for name in sorted(set(distributions))}
-    return {name: version for name, version in found.items() if version}
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {"python": python, **{name: version for name, version in found.items() if version}}
 
 
 @cache
@@ -46,52 +49,57 @@ def _version(distribution: str) -> str:
 
 
 def code_digest(modules: Iterable[str]) -> str:
-    """Return a hash of the syntax trees of `modules` and of all they import from this project.
+    """Return a hash of the code of `modules` and of all they import from this project.
 
-    Comments, layout and docstrings do not count; package ``__init__`` files, which here hold
-    nothing that computes, are left out.
+    What is hashed is the compiled code without docstrings, comments, layout and line numbers (of
+    one Python version, which is part of every fingerprint). Package ``__init__`` files, which here
+    hold nothing that computes, are left out.
     """
     closure: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name not in closure and (tree := _tree_digest(name)) is not None:
-            closure[name], imported = tree
+        if name not in closure and (module := _module_digest(name)) is not None:
+            closure[name], imported = module
             waiting += imported
     return digest(closure)
 
 
 @cache
-def _tree_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
-    path = _source(module)
-    if path is None:
+def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
+    package, _, rest = module.partition(".")
+    if package not in PACKAGES or not rest:
         return None
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    imported = tuple(sorted(set(_imports(tree))))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node, clean=False
-        ):
-            node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imported
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    if not path.is_file():
+        return None
+    code = compile(path.read_bytes(), path.name, "exec", dont_inherit=True, optimize=2)
+    return digest(_plain(code)), tuple(_imports(code))
 
 
-def _source(module: str) -> Path | None:
-    if module.split(".")[0] not in PACKAGES:
-        return None
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
-        return None
-    return Path(spec.origin)
+def _plain(value: Any) -> Any:
+    """Return a code object, or a constant of one, without what layout alone decides."""
+    if isinstance(value, CodeType):
+        names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+        signature = (value.co_argcount, value.co_kwonlyargcount, value.co_flags)
+        constants = [_plain(constant) for constant in value.co_consts]
+        code = (value.co_code.hex(), value.co_exceptiontable.hex())
+        return [value.co_name, code, names, signature, constants]
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, frozenset):
+        return sorted(map(repr, value))
+    return repr(value)
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def _imports(code: CodeType) -> Iterator[str]:
+    """Yield the modules that the code imports, anywhere in it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            module = str(instruction.argval)
+            yield module
+        elif instruction.opname == "IMPORT_FROM":
+            yield f"{module}.{instruction.argval}"
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imports(constant)

@@ -1,11 +1,14 @@
 """Logging finished runs to MLflow; the files are the truth, MLflow a view of them.
 
-``python -m fairbench.tracking [RESULTS]`` logs every finished run that is not there yet.
+``python -m fairbench.tracking sync`` logs every finished run that is not there yet; ``... ui``
+serves the UI.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fairbench.mlflow_database import exclusive, quiet
 from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
 
@@ -57,31 +61,22 @@ class Tracking:
         ------
         TrackingError : the server is down, or the database locked.
         """
-        client = _client(self.address)
+        quiet()
+        from mlflow.tracking import MlflowClient
+
         try:
-            experiment = _experiment_id(client, self.experiment)
-            logged = _logged(client, experiment)
-            return {
-                folder.path.name: _log_once(client, experiment, folder, logged)
-                for folder in folders
-                if folder.environment()
-            }
+            with exclusive(self.address):
+                client = MlflowClient(tracking_uri=self.address)
+                experiment = _experiment_id(client, self.experiment)
+                logged = _logged(client, experiment)
+                return {
+                    folder.path.name: _log_once(client, experiment, folder, logged)
+                    for folder in folders
+                    if folder.environment()
+                }
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
             reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise TrackingError(f"MLflow at {self.address}: {reason}") from error
-
-
-def _client(address: str) -> MlflowClient:
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    import logging
-
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("mlflow").setLevel(logging.WARNING)
-    from mlflow.tracking import MlflowClient
-
-    return MlflowClient(tracking_uri=address)
 
 
 def _experiment_id(client: MlflowClient, name: str) -> str:
@@ -184,7 +179,7 @@ def parameters(folder: RunFolder) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-def main(results: str = "results") -> int:
+def sync(results: str = "results") -> int:
     """Log every finished run under `results` that is not logged yet."""
     folders = [RunFolder(path.parent) for path in Path(results).glob("runs/*/environment.json")]
     tracking = Tracking()
@@ -197,7 +192,34 @@ def main(results: str = "results") -> int:
     return 0
 
 
-if __name__ == "__main__":
-    import sys
+def ui(port: str = "5000") -> int:
+    """Serve the UI on this machine alone, and say where the runs are."""
+    tracking = Tracking()
+    quiet()
+    from mlflow.tracking import MlflowClient
 
-    sys.exit(main(*sys.argv[1:]))
+    with exclusive(tracking.address):
+        experiment = _experiment_id(MlflowClient(tracking.address), tracking.experiment)
+    print(f"MLflow UI: http://127.0.0.1:{port}/#/experiments/{experiment} (stop with Ctrl-C)")
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", port]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    try:
+        return subprocess.call(
+            [*command, "--workers", "1", "--backend-store-uri", tracking.address], env=environment
+        )
+    except KeyboardInterrupt:
+        return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Run ``sync [RESULTS]`` or ``ui [PORT]``."""
+    commands = {"sync": sync, "ui": ui}
+    name, *rest = arguments or ["sync"]
+    if name not in commands or len(rest) > 1:
+        print("usage: python -m fairbench.tracking sync [RESULTS] | ui [PORT]", file=sys.stderr)
+        return 2
+    return commands[name](*rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
+from typing import Any
 
 from fairbench.data import Dataset, Task
 from fairbench.encoding import Encoding
@@ -29,8 +28,10 @@ class LogisticRegression:
             return "learner=logistic_regression predicts labels, not values: use learner=xgboost"
         return None
 
-    def estimator(self, loss: str, seed: int) -> SklearnLogisticRegression:
+    def estimator(self, loss: str, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
-        return SklearnLogisticRegression(
+        import sklearn.linear_model
+
+        return sklearn.linear_model.LogisticRegression(
             C=self.C, max_iter=self.max_iter, tol=self.tol, random_state=seed
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
@@ -32,7 +32,7 @@ class SelectiveEnsemble:
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return majority label and p-value; a bag of k has only k + 1 of them."""
         votes = count_votes(raw)
-        p_values = np.array(
-            [binomtest(ones, votes.members, 0.5).pvalue for ones in range(votes.members + 1)]
-        )
+        k = votes.members
+        fewer = np.minimum(np.arange(k + 1), k - np.arange(k + 1))
+        p_values = np.minimum(1, 2 * bdtr(fewer, k, 0.5))
         return {"prediction": votes.majority, "uncertainty": p_values[votes.ones]}

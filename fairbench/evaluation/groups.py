@@ -167,4 +167,6 @@ class GroupEvaluation:
             self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
             if resampled is not None:
                 corrected = debiased(metric, counted.counts, resampled)
+                if np.isnan(corrected) and not status.startswith("undefined"):
+                    status = "undefined: no resample has the rates of every group"
                 self.table.add(f"{name}_debiased", corrected, n, where, status=status)

@@ -26,6 +26,8 @@ def evaluate_regression(
             _part(table, target, predictions, rows, Where(attribute, label))
         empty = [label for label, rows in parts.items() if not rows.any()]
         status = f"undefined: {no_rows(empty[0])}" if empty else "ok"
+        if len(parts) == 1:
+            status = "undefined: only one group"
         prediction = predictions["prediction"].to_numpy()
         for name, values in (("statistical_parity", prediction), ("label_parity", target)):
             samples = [values[rows] for rows in parts.values()]
@@ -48,8 +50,8 @@ def _part(
     else:
         table.add("rmse", NAN, 0, where, status=f"undefined: {no_rows(where.group)}")
     r2 = r2_score(y, mean) if n else NAN
-    status = f"undefined: target is constant in {where.group or 'the part'}"
-    table.add("r2", r2, n, where, status=status if np.isnan(r2) else "ok")
+    reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
+    table.add("r2", r2, n, where, status=f"undefined: {reason}" if np.isnan(r2) else "ok")
     if "sd" in predictions:
         sd = predictions["sd"].to_numpy()[rows]
         table.add_mean("nll", normal_nll_rows(y, mean, sd), where)

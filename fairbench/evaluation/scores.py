@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
 from fairbench.metrics import probability
+from fairbench.metrics.ranking import roc_auc
 
 Array = NDArray[np.float64]
 
@@ -47,8 +48,9 @@ class ScoreEvaluation:
         n, everyone = len(y), where.group or "the part"
         self.table.add_mean("log_loss", probability.log_loss_rows(y, score), where)
         self.table.add_mean("brier_score", probability.brier_rows(y, score), where)
-        area = probability.roc_auc(y, score)
-        status = f"undefined: only one class in {everyone}" if np.isnan(area) else "ok"
+        area = roc_auc(y, score)
+        reason = f"only one class in {everyone}" if n else no_rows(where.group)
+        status = f"undefined: {reason}" if np.isnan(area) else "ok"
         self.table.add("roc_auc", area, n, where, status=status)
         for binning in ("width", "mass"):
             setting, status = f"bins={self.bins} {binning}", "ok"

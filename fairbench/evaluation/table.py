@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,10 @@ EVERYONE = Where()
 
 @dataclass
 class MetricTable:
-    """Rows of one evaluation."""
+    """Rows of one evaluation; `level` is the probability of the intervals of means."""
 
     rows: list[tuple[object, ...]] = field(default_factory=list)
+    level: float = 0.95
 
     def add(
         self,
@@ -51,13 +53,14 @@ class MetricTable:
         )
 
     def add_mean(self, metric: str, losses: NDArray[np.float64], where: Where = EVERYONE) -> None:
-        """Append the mean of per-row losses with its 95 % normal interval."""
+        """Append the mean of per-row losses with its normal interval."""
         n = len(losses)
         if n == 0:
             self.add(metric, NAN, 0, where, status=f"undefined: {no_rows(where.group)}")
             return
         mean = float(losses.mean())
-        half = 1.96 * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
+        quantile = NormalDist().inv_cdf((1 + self.level) / 2)
+        half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
         self.add(metric, mean, n, where, interval=(mean - half, mean + half))
 
     def frame(self) -> pd.DataFrame:

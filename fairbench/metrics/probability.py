@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
-from fairbench.metrics.spread import mean_over_ties
+from fairbench.metrics.ranking import mean_over_ties
 
 Values = NDArray[np.float64]
 
@@ -41,16 +40,6 @@ def brier_rows(target: ArrayLike, score: ArrayLike) -> Values:
     """Return each row's squared difference of label and probability."""
     losses: Values = (np.asarray(target, float) - np.asarray(score, float)) ** 2
     return losses
-
-
-def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
-    """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
-    y = np.asarray(target).astype(bool)
-    positives, negatives = int(y.sum()), int((~y).sum())
-    if not (positives and negatives):
-        return float("nan")
-    ranks = rankdata(np.asarray(score, float))
-    return float((ranks[y].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 @dataclass(frozen=True)

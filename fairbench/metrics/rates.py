@@ -26,13 +26,15 @@ class Rate:
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the rate of every table in `counts` (..., 4)."""
-        top, bottom = counts @ np.array(self.numerator, float), self.size(counts)
+        top, bottom = (
+            counts @ np.array(sums, float) for sums in (self.numerator, self.denominator)
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(bottom > 0, top / bottom, np.nan)
 
     def size(self, counts: Counts) -> NDArray[np.float64]:
-        """Return the denominator: how many rows the rate is based on."""
-        rows: NDArray[np.float64] = counts @ np.array(self.denominator, float)
+        """Return how many rows the rate is based on: those in a cell of the denominator."""
+        rows: NDArray[np.float64] = counts @ (np.array(self.denominator) > 0).astype(float)
         return rows
 
 

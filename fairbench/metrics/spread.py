@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import spearmanr
+
+from fairbench.metrics.ranking import mean_over_ties, spearman
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,7 @@ class Spread:
 
     def rank_correlation(self) -> float:
         """Return Spearman's correlation of the two; NaN where either is constant."""
-        if np.ptp(self.predicted) == 0 or np.ptp(self.empirical) == 0:
-            return float("nan")
-        return float(spearmanr(self.predicted, self.empirical).statistic)
+        return spearman(_without_rounding(self.predicted), _without_rounding(self.empirical))
 
 
 def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> Spread:
@@ -39,19 +38,19 @@ def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> 
     groups : number of groups of equal size; at most n.
     """
     r, u = np.asarray(residual, float), np.asarray(uncertainty, float)
-    first, second = mean_over_ties(u, r), mean_over_ties(u, r**2)
+    centre = mean_over_ties(u, r)
+    within = mean_over_ties(u, (r - centre) ** 2)
     order = np.argsort(u, kind="stable")
     parts = np.array_split(order, min(groups, len(order)))
-    variance = [second[part].mean() - first[part].mean() ** 2 for part in parts]
+    variance = [within[part].mean() + centre[part].var() for part in parts]
     return Spread(
         size=np.array([len(part) for part in parts]),
         predicted=np.array([u[part].mean() for part in parts]),
-        empirical=np.sqrt(np.maximum(variance, 0)),
+        empirical=np.sqrt(variance),
     )
 
 
-def mean_over_ties(key: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return, per row, the mean of `values` over the rows with the same `key`."""
-    _, block = np.unique(key, return_inverse=True)
-    means: NDArray[np.float64] = np.bincount(block, weights=values) / np.bincount(block)
-    return means[block]
+def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `values` to ten digits of the largest, so that means of equal numbers are equal."""
+    scale = float(np.abs(values).max())
+    return np.round(values / scale, 10) if scale > 0 else values

@@ -1,0 +1,58 @@
+# Every target sets up .venv by itself when requirements.lock has changed; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+# One thread a process: parallelism is over processes, and results must not depend on it.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format bench ui sync clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## create or update the environment
+
+$(STAMP): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: fairbench needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
+	@echo "Setting up $(VENV): one minute or two, once ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock 2>&1 \
+		| { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -c 'import hydra, mlflow, xgboost' \
+		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
+	@$(BIN)/python -m fairbench.mlflow_database
+	@touch $@
+	@echo "Set up."
+
+run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adult"
+	@$(BIN)/python run.py $(ARGS)
+
+test: $(STAMP) ## lint, types and all tests but the slow reproductions
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m pytest -m "not slow" -n 2 $(ARGS)
+
+lint: $(STAMP) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+format: $(STAMP) ## rewrite the code in the house style
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## speed, side by side with the bare libraries
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000
+	@$(BIN)/python -m fairbench.tracking ui
+
+sync: $(STAMP) ## log runs that MLflow does not have yet
+	@$(BIN)/python -m fairbench.tracking sync $(ARGS)
+
+clean: ## remove the environment; results and data stay
+	rm -rf $(VENV)

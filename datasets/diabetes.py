@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.card import Card
 from fairbench.data import Dataset, Task
 from fairbench.download import Archive
+
+CARD = Card(
+    title="Diabetes progression (Efron, Hastie, Johnstone, Tibshirani 2004)",
+    source="scikit-learn's copy of the data of 'Least Angle Regression', Ann. Statist. 32(2)",
+    licence="BSD, as part of scikit-learn",
+    paper_differences="In none of the papers: it is here because it needs no file. Variables are "
+    "in their own units, not the scaled ones of scikit-learn's default.",
+    criticism="The source codes sex 1 and 2 without saying which is which. 442 patients are too "
+    "few for differences between groups; race and age of enrolment are not recorded.",
+)
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:

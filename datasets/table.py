@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from fairbench.card import Card
 from fairbench.data import Dataset, Source, Task
-from fairbench.download import Archive
+from fairbench.download import Archive, refuse_web_page
 from fairbench.errors import DataError, UserError, unknown_name
+
+CARD = Card(
+    title="Your own table",
+    source="A CSV or Parquet file of yours, named by dataset.path",
+    licence="Yours",
+    paper_differences="Text columns become categoricals; missing features stay missing; missing "
+    "sensitive labels are a group of their own, 'unknown'.",
+    criticism="The privileged group is the most frequent one unless dataset.privileged names it. "
+    "Identifiers must be named in dataset.drop: a column with a value per row is memorised.",
+)
 
 
 def load(
@@ -74,13 +87,20 @@ def load(
 def _read(file: Path) -> pd.DataFrame:
     if not file.is_file():
         raise DataError(f"dataset.path: no file {file}")
+    content = file.read_bytes()
+    refuse_web_page(content, str(file), "")
     try:
         if file.suffix == ".parquet":
-            frame = pd.read_parquet(file)
+            frame = pd.read_parquet(io.BytesIO(content))
         else:
-            # Only empty fields are missing: "NA" and "None" may well be labels.
-            frame = pd.read_csv(file, keep_default_na=False, na_values=[""], index_col=False)
-    except (ValueError, OSError) as error:
+            with warnings.catch_warnings():
+                # Rows longer than the header would lose their last fields.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                # Only empty fields are missing: "NA" and "None" may well be labels.
+                frame = pd.read_csv(
+                    io.BytesIO(content), keep_default_na=False, na_values=[""], index_col=False
+                )
+    except (ValueError, OSError, pd.errors.ParserWarning) as error:
         raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
     if frame.empty:
         raise DataError(f"{file}: no rows")

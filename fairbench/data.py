@@ -28,15 +28,17 @@ class Source:
     Attributes
     ----------
     path : place under a search folder, such as ``adult/adult.data``.
-    sha256 : checksum of the uncompressed content.
+    sha256 : checksum of the uncompressed content; empty where none is recorded.
     urls : where it can be downloaded, tried in order.
     page : the page a person would look at.
+    member : the file inside the zip archive that `urls` lead to, where they lead to one.
     """
 
     path: str
     sha256: str
     urls: tuple[str, ...] = ()
     page: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True)

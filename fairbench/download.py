@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
+import re
+import sys
+import tempfile
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +47,14 @@ class Archive:
     @classmethod
     def of(
         cls,
-        search_path: Sequence[str] | None = None,
+        search_path: str | Sequence[str] | None = None,
         store: str = "data",
         verify: bool = True,
         download: bool = True,
     ) -> Archive:
         """Build an archive from configuration values; ``None`` searches the default folders."""
+        if isinstance(search_path, str):
+            search_path = [search_path]
         folders = tuple(map(Path, search_path)) if search_path else default_search_path()
         return cls(folders, Path(store), verify, download)
 
@@ -60,8 +68,11 @@ class Archive:
         path = self.locate(source)
         if path is None:
             path = self._download(source)
-        content = _content(path)
-        if self.verify and (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+        content = unpacked(path, source.member)
+        refuse_web_page(content, str(path), source.page)
+        if not (self.verify and source.sha256):
+            return content
+        if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
             raise DataError(
                 f"{path} has sha256 {found}, expected {source.sha256}: the file was left in place "
                 "and not used; replace it, or set data.verify=false to use it as it is"
@@ -70,37 +81,32 @@ class Archive:
 
     def locate(self, source: Source) -> Path | None:
         """Return the first existing file for `source`, plain or with ``.gz``, or None."""
-        for folder in self.search_path:
+        for folder in (*self.search_path, self.store):
             for path in (folder / source.path, folder / f"{source.path}.gz"):
                 if path.is_file():
                     return path
         return None
 
     def _download(self, source: Source) -> Path:
-        if not (self.download and source.urls):
+        if not source.urls:
+            raise DataError(self._missing(source, "no address to download it from is known"))
+        if not self.download:
             raise DataError(self._missing(source, "downloading is off (data.download=false)"))
-        import pooch
-
-        target = self.store / source.path
         reasons = []
         for url in source.urls:
             try:
-                pooch.retrieve(
-                    url,
-                    known_hash=f"sha256:{source.sha256}" if self.verify else None,
-                    fname=target.name,
-                    path=target.parent,
-                    progressbar=False,
-                    downloader=pooch.HTTPDownloader(timeout=30),
-                )
-            except (OSError, ValueError) as error:
+                content = _fetched(url, source)
+                if self.verify and source.sha256:
+                    _check_download(content, source)
+            except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                return target
+                return _kept(content, self.store / source.path)
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
-        folders = ", ".join(dict.fromkeys(str(folder) for folder in self.search_path))
+        looked_in = (*self.search_path, self.store)
+        folders = ", ".join(dict.fromkeys(map(str, looked_in)))
         return (
             f"file {source.path} not found in {folders}, nor downloaded ({why}). Get it from "
             f"{source.page}, and set data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that "
@@ -108,9 +114,71 @@ class Archive:
         )
 
 
-def _content(path: Path) -> bytes:
+def unpacked(path: Path, member: str = "") -> bytes:
+    """Return a file's content: out of gzip by its name, out of a zip archive by its first bytes.
+
+    Raises
+    ------
+    DataError : a damaged archive, or one without `member`.
+    """
     content = path.read_bytes()
-    return gzip.decompress(content) if path.suffix == ".gz" else content
+    try:
+        if path.suffix == ".gz":
+            refuse_web_page(content, str(path), "")
+            return gzip.decompress(content)
+        if member and content.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                return archive.read(member)
+    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: a damaged archive ({_reason(error)}): is it truncated? Delete it and get it "
+            "again"
+        ) from error
+    except KeyError as error:
+        raise DataError(f"{path}: no file {member} in this zip archive") from error
+    return content
+
+
+def refuse_web_page(content: bytes, place: str, page: str) -> None:
+    """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
+    start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
+        title = re.search(rb"<title>\s*(.*?)\s*</title>", content[:4096], re.IGNORECASE | re.DOTALL)
+        name = f" titled '{title.group(1).decode('utf-8', 'replace')}'" if title else ""
+        hint = f" from {page}" if page else ""
+        raise DataError(
+            f"{place} is a web page{name}, not the data: a server's error message saved under the "
+            f"file's name? Delete it and get the file{hint}"
+        )
+
+
+def _fetched(url: str, source: Source) -> bytes:
+    """Download `url` into a temporary folder and return the content of the file it leads to."""
+    import pooch
+
+    print(f"downloading {url}", file=sys.stderr)
+    pooch.get_logger().setLevel("WARNING")
+    with tempfile.TemporaryDirectory() as folder:
+        name = "download.zip" if source.member else "download"
+        downloader = pooch.HTTPDownloader(timeout=30)
+        pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+        content = unpacked(Path(folder) / name, source.member)
+    refuse_web_page(content, url, source.page)
+    return content
+
+
+def _check_download(content: bytes, source: Source) -> None:
+    if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+        raise DataError(f"has sha256 {found}, expected {source.sha256}")
+
+
+def _kept(content: bytes, path: Path) -> Path:
+    """Write a verified download, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+    return path
 
 
 def _reason(error: Exception) -> str:

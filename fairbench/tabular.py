@@ -1,77 +1,20 @@
-"""Reading raw tables strictly: every fault is reported with file, column and row."""
+"""Columns of a raw table made numbers, categories and labels, or refused with column and row."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fairbench.errors import DataError
-
-
-def read_table(
-    content: bytes,
-    file: str,
-    *,
-    names: Sequence[str] | None = None,
-    separator: str = ",",
-    comment: str | None = None,
-) -> pd.DataFrame:
-    """Read a delimited text file as strings, blanks around fields removed.
-
-    Parameters
-    ----------
-    content : the file's bytes, UTF-8 (a byte-order mark is dropped).
-    file : its name, for messages.
-    names : the columns, for a file without a header line; without them the first line names them.
-    comment : a character that starts a comment.
-
-    Raises
-    ------
-    DataError : not UTF-8, not a table, or a row with too few or too many fields.
-    """
-    try:
-        frame = pd.read_csv(
-            io.BytesIO(content),
-            header=None if names else 0,
-            sep=separator,
-            comment=comment,
-            dtype=str,
-            keep_default_na=False,
-            skipinitialspace=True,
-            encoding="utf-8-sig",
-            index_col=False if not names else None,
-        )
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
-        raise DataError(f"{file}: not a table separated by '{separator}': {reason}") from error
-    if names:
-        if frame.shape[1] != len(names):
-            raise DataError(
-                f"{file}: {frame.shape[1]} columns separated by '{separator}', expected "
-                f"{len(names)} ({', '.join(names[:3])}, ...)"
-            )
-        frame.columns = pd.Index(names)
-    short = frame.isna().any(axis=1).to_numpy()
-    if short.any():
-        row = int(np.flatnonzero(short)[0]) + 1
-        raise DataError(f"{file}: row {row} has fewer than {frame.shape[1]} fields")
-    return frame
+from fairbench.errors import DataError, unknown_name
 
 
-def require_columns(frame: pd.DataFrame, columns: Collection[str], file: str) -> None:
-    """Refuse a table that lacks a column, naming the first."""
-    for column in columns:
-        if column not in frame.columns:
-            found = ", ".join(map(str, frame.columns[:8]))
-            raise DataError(f"{file}: no column '{column}' (found {found} ...)")
-
-
-def numbers(frame: pd.DataFrame, column: str, file: str, *, missing: str = "") -> pd.Series:
+def numbers(
+    frame: pd.DataFrame, column: str, file: str, *, missing: str | None = None
+) -> pd.Series:
     """Return a column as float64; `missing` and nothing else becomes NaN.
 
     Raises
@@ -80,12 +23,11 @@ def numbers(frame: pd.DataFrame, column: str, file: str, *, missing: str = "") -
     """
     text = frame[column]
     values = pd.to_numeric(text, errors="coerce").astype(np.float64)
-    wrong = (values.isna() & (text != missing)).to_numpy()
+    wrong = ~np.isfinite(values.to_numpy())
+    if missing is not None:
+        wrong &= (text != missing).to_numpy()
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"{file}: column '{column}', row {row + 1}: {text.iloc[row]!r} is no number"
-        )
+        raise DataError(f"{_place(frame, column, file, wrong)} is no number")
     return values
 
 
@@ -95,25 +37,36 @@ def categories(
     file: str,
     *,
     allowed: Collection[str] | None = None,
-    missing: str = "",
+    missing: str | None = None,
 ) -> pd.Series:
     """Return a column as a categorical with sorted categories; `missing` becomes NaN.
 
     Raises
     ------
-    DataError : a value that is not `allowed`; names the first.
+    DataError : a value that is not `allowed`, or an empty one; names the first.
     """
     text = frame[column]
-    if allowed is not None:
-        wrong = ~text.isin([*allowed, missing]).to_numpy()
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise DataError(
-                f"{file}: column '{column}', row {row + 1}: {text.iloc[row]!r} is not one of "
-                f"{', '.join(sorted(allowed))}"
-            )
+    fine = text.isin(list(allowed)) if allowed is not None else text != ""
+    if missing is not None:
+        fine |= text == missing
+    if not fine.all():
+        valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
+        raise DataError(f"{_place(frame, column, file, ~fine.to_numpy())} {valid}")
     present = sorted(set(text.unique()) - {missing})
     return pd.Series(pd.Categorical(text, categories=present), index=frame.index, name=column)
+
+
+def _place(frame: pd.DataFrame, column: str, file: str, wrong: NDArray[np.bool_]) -> str:
+    first = int(np.flatnonzero(wrong)[0])
+    row = int(frame.index[first]) + 1
+    return f"{file}: column '{column}', row {row}: {frame[column].iloc[first]!r}"
+
+
+def binary(
+    frame: pd.DataFrame, column: str, file: str, *, positive: str, negative: str
+) -> pd.Series:
+    """Return 1 where the column is `positive` and 0 where it is `negative`; nothing else goes."""
+    return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
 
 
 def labels(codes: pd.Series, names: Mapping[str, str]) -> pd.Series:
@@ -132,7 +85,29 @@ def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) 
     return pd.Series(pd.Categorical.from_codes((~above).astype(int), names), index=values.index)
 
 
-def expect_rows(frame: pd.DataFrame, expected: int, file: str) -> None:
-    """Refuse a file with another number of rows than the archive's."""
-    if len(frame) != expected:
-        raise DataError(f"{file}: {len(frame)} rows, expected {expected}: is the file truncated?")
+@dataclass(frozen=True)
+class Scale:
+    """A target's unit: ``scaled = (value - low) / span``."""
+
+    low: float
+    span: float
+
+    def apply(self, values: pd.Series) -> pd.Series:
+        """Return values in the scaled unit."""
+        return (values - self.low) / self.span
+
+
+def target_scale(values: pd.Series, how: str) -> Scale:
+    """Return the scale of a regression target: ``minmax`` of all rows, or ``none``."""
+    if how not in ("minmax", "none"):
+        raise unknown_name("dataset.target_scale", how, ("minmax", "none"))
+    if how == "none":
+        return Scale(0.0, 1.0)
+    return Scale(float(values.min()), float(values.max() - values.min()))
+
+
+def one_of(option: str, value: str, valid: Sequence[str]) -> str:
+    """Return `value` of the loader's `option`, or refuse it with the valid ones."""
+    if value not in valid:
+        raise unknown_name(f"dataset.{option}", value, valid)
+    return value

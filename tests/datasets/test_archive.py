@@ -1,0 +1,189 @@
+"""Finding, verifying and downloading raw files: what is said, and what is left behind."""
+
+import gzip
+import hashlib
+import io
+import zipfile
+
+import pooch
+import pytest
+
+from datasets import german
+from fairbench.data import Source
+from fairbench.download import Archive
+from fairbench.errors import DataError
+from tests.datasets.raw_files import RAW
+
+CONTENT = b"a,b\n1,2\n"
+SOURCE = Source("toy/toy.csv", hashlib.sha256(CONTENT).hexdigest(), page="https://toy.example")
+
+
+def archive_of(folder, **options):
+    return Archive(search_path=(folder / "found",), store=folder / "store", **options)
+
+
+def put(folder, content, name="toy.csv"):
+    path = folder / "found" / "toy" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    return path
+
+
+def everything_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_plain_and_gzip_files_are_the_same_file(tmp_path):
+    put(tmp_path / "plain", CONTENT)
+    put(tmp_path / "packed", gzip.compress(CONTENT), "toy.csv.gz")
+    for name in ("plain", "packed"):
+        assert archive_of(tmp_path / name).read(SOURCE) == CONTENT
+
+
+def test_a_wrong_checksum_names_both_and_leaves_the_file(tmp_path):
+    path = put(tmp_path, b"a,b\n1,3\n")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(DataError) as caught:
+        archive_of(tmp_path).read(SOURCE)
+    assert str(caught.value) == (
+        f"{path} has sha256 {found}, expected {SOURCE.sha256}: the file was left in place and not "
+        "used; replace it, or set data.verify=false to use it as it is"
+    )
+    assert everything_in(tmp_path) == ["found/toy/toy.csv"]
+    assert archive_of(tmp_path, verify=False).read(SOURCE) == path.read_bytes()
+
+
+def test_a_wrong_checksum_stops_a_loader(tmp_path):
+    path = tmp_path / german.GERMAN.path
+    path.parent.mkdir()
+    path.write_bytes(RAW["german"]().files[german.GERMAN.path])
+    with pytest.raises(DataError, match=f"expected {german.GERMAN.sha256}"):
+        german.load(Archive(search_path=(tmp_path,), store=tmp_path / "store"))
+
+
+def test_a_missing_file_without_an_address(tmp_path):
+    with pytest.raises(DataError) as caught:
+        archive_of(tmp_path).read(SOURCE)
+    found, store = tmp_path / "found", tmp_path / "store"
+    assert str(caught.value) == (
+        f"file toy/toy.csv not found in {found}, {store}, nor downloaded (no address to download "
+        "it from is known). Get it from https://toy.example, and set data.search_path=[FOLDER] or "
+        "FAIRBENCH_DATA=FOLDER so that FOLDER/toy/toy.csv is it"
+    )
+
+
+def test_a_missing_file_with_downloading_off(tmp_path):
+    source = Source(SOURCE.path, SOURCE.sha256, ("https://toy.example/toy.csv",))
+    with pytest.raises(DataError, match=r"downloading is off \(data.download=false\)"):
+        archive_of(tmp_path, download=False).read(source)
+
+
+class Server:
+    """In place of pooch.retrieve: answers with bytes, or fails as a dead network does."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = []
+
+    def __call__(self, url, *, path, fname, **options):
+        self.asked.append(url)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        (path := f"{path}/{fname}")
+        with open(path, "wb") as handle:
+            handle.write(self.answer)
+        return path
+
+
+def fetch(monkeypatch, folder, answer, **parts):
+    server = Server(answer)
+    monkeypatch.setattr(pooch, "retrieve", server)
+    source = Source(SOURCE.path, SOURCE.sha256, ("https://one.example", "https://two.example"))
+    return server, lambda: archive_of(folder).read(
+        Source(**{**source.__dict__, "page": SOURCE.page, **parts})
+    )
+
+
+def test_a_download_is_verified_kept_and_found_again(tmp_path, monkeypatch, capsys):
+    server, read = fetch(monkeypatch, tmp_path, CONTENT)
+    assert read() == CONTENT
+    assert read() == CONTENT
+    assert server.asked == ["https://one.example"]
+    assert everything_in(tmp_path) == ["store/toy/toy.csv"]
+    assert capsys.readouterr().err == "downloading https://one.example\n"
+
+
+def test_no_network(tmp_path, monkeypatch):
+    server, read = fetch(monkeypatch, tmp_path, OSError("Max retries exceeded with url: /"))
+    with pytest.raises(DataError) as caught:
+        read()
+    assert "(https://one.example: no network; https://two.example: no network)" in str(caught.value)
+    assert everything_in(tmp_path) == []
+
+
+def test_a_wrong_download_is_not_kept(tmp_path, monkeypatch):
+    server, read = fetch(monkeypatch, tmp_path, b"a,b\n")
+    found = hashlib.sha256(b"a,b\n").hexdigest()
+    with pytest.raises(DataError, match=f"has sha256 {found}, expected {SOURCE.sha256}"):
+        read()
+    assert everything_in(tmp_path) == []
+
+
+def zipped(name, content):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as handle:
+        handle.writestr(name, content)
+    return packed.getvalue()
+
+
+def test_a_file_comes_out_of_a_zip_archive(tmp_path, monkeypatch):
+    packed = zipped("in/toy.csv", CONTENT)
+    _, read = fetch(monkeypatch, tmp_path, packed, member="in/toy.csv")
+    assert read() == CONTENT
+    assert everything_in(tmp_path) == ["store/toy/toy.csv"]
+
+
+def test_a_zip_archive_without_the_file(tmp_path, monkeypatch):
+    _, read = fetch(monkeypatch, tmp_path, zipped("other.csv", b""), member="in/toy.csv")
+    with pytest.raises(DataError, match="no file in/toy.csv in this zip archive"):
+        read()
+
+
+PAGE = b"\n<!DOCTYPE html><html><head><title> 403 Forbidden\n</title></head><body>no</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("toy.csv", {}), ("toy.csv.gz", {}), ("toy.csv", {"member": "in/toy.csv"})],
+    ids=["plain", "gzip", "zip"],
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_403_page_saved_as_a_file_is_recognised(tmp_path, name, parts, verify):
+    path = put(tmp_path, PAGE, name)
+    source = Source(SOURCE.path, SOURCE.sha256, **parts)
+    with pytest.raises(DataError, match="is a web page titled '403 Forbidden', not the data"):
+        archive_of(tmp_path, verify=verify).read(source)
+    assert path.read_bytes() == PAGE
+
+
+def test_a_403_page_downloaded_for_a_zip_archive(tmp_path, monkeypatch):
+    _, read = fetch(monkeypatch, tmp_path, PAGE, member="in/toy.csv")
+    with pytest.raises(DataError, match="https://one.example is a web page titled '403 Forbidden'"):
+        read()
+    assert everything_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("spoil", [lambda packed: packed[:-9], lambda packed: b"PK" + packed])
+def test_a_damaged_gzip_file(tmp_path, spoil):
+    path = put(tmp_path, spoil(gzip.compress(CONTENT * 50)), "toy.csv.gz")
+    with pytest.raises(DataError) as caught:
+        archive_of(tmp_path).read(SOURCE)
+    assert str(caught.value).startswith(f"{path}: a damaged archive (")
+    assert str(caught.value).endswith("is it truncated? Delete it and get it again")
+
+
+def test_a_damaged_zip_archive(tmp_path):
+    put(tmp_path, zipped("in/toy.csv", CONTENT)[:-30])
+    source = Source(SOURCE.path, SOURCE.sha256, member="in/toy.csv")
+    with pytest.raises(DataError, match="a damaged archive"):
+        archive_of(tmp_path).read(source)

@@ -1,0 +1,74 @@
+"""No name, date of birth or case number of a person is ever in a Dataset."""
+
+import dataclasses
+import functools
+
+import pandas as pd
+import pytest
+
+from datasets import compas
+from fairbench.data import Dataset
+from fairbench.delimited import read_table
+from fairbench.download import Archive
+from fairbench.errors import DataError
+from tests.datasets.raw_files import RAW, SECRETS
+
+PERSONAL = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
+loaders = pytest.mark.parametrize(
+    ("task", "load", "source"),
+    [("compas", compas.load, compas.COMPAS), ("compas_violent", compas.violent, compas.VIOLENT)],
+)
+
+
+def everything_said(data: Dataset) -> str:
+    """Return every column name, label and value of a data set as one text."""
+    pieces = []
+    for field in dataclasses.fields(data):
+        value = getattr(data, field.name)
+        if isinstance(value, pd.Series):
+            value = value.to_frame()
+        if isinstance(value, pd.DataFrame):
+            pieces += [str(column) for column in value]
+            for column in value:
+                kind = value[column].dtype
+                if isinstance(kind, pd.CategoricalDtype):
+                    pieces += map(str, kind.categories)
+                pieces += map(str, value[column].unique())
+        else:
+            pieces.append(repr(value))
+    return "\n".join(pieces)
+
+
+@loaders
+def test_generated_persons_stay_out(task, load, source, archive, save):
+    save(RAW[task]().files)
+    text = everything_said(load(archive))
+    for secret in SECRETS:
+        assert secret not in text
+
+
+@loaders
+def test_messages_about_bad_files_name_no_person(task, load, source, archive, save):
+    save(RAW[task]().with_cell(2, "age", "x"))
+    with pytest.raises(DataError) as caught:
+        load(archive)
+    for secret in SECRETS:
+        assert secret not in str(caught.value)
+
+
+@pytest.mark.data
+@loaders
+def test_real_persons_stay_out(task, load, source):
+    real = Archive.of(download=False)
+    if real.locate(source) is None:
+        pytest.skip(f"raw file {source.path} is not in {', '.join(map(str, real.search_path))}")
+    said = set(everything_said(load(real)).split("\n"))
+    raw = _raw(source)
+    for column in PERSONAL:
+        assert not said & (set(raw[column]) - {""}), column
+        assert column not in said
+
+
+@functools.cache
+def _raw(source):
+    return read_table(Archive.of(download=False).read(source), source.path)

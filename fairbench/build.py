@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra.errors import InstantiationException
-from hydra.utils import instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from fairbench.checks import check_types
 from fairbench.contracts import Intervention, Learner, Method
 from fairbench.data import Dataset
 from fairbench.download import Archive
@@ -48,6 +49,7 @@ class Components:
 
 def components(cfg: DictConfig) -> Components:
     """Instantiate every component, the data set last: it is the one that costs time."""
+    check_settings(cfg)
     split, learner, intervention, method, evaluator = (
         _instantiate(cfg, name)
         for name in ("split", "learner", "intervention", "method", "evaluator")
@@ -70,7 +72,20 @@ def load_dataset(cfg: DictConfig) -> Dataset:
     return _loaded[key]
 
 
+def check_settings(cfg: DictConfig) -> None:
+    """Refuse top-level settings of a wrong type or value."""
+
+    def settings(seed: int, n_jobs: int, resume: bool, plan: bool, results: str) -> None:
+        """Declare the types of the top-level settings."""
+
+    check_types("", settings, container(cfg))
+    if cfg.n_jobs < 1 and cfg.n_jobs != -1:
+        raise UserError(f"n_jobs is {cfg.n_jobs}; it must be at least 1, or -1 for every core")
+
+
 def _instantiate(cfg: DictConfig, group: str, **extra: Any) -> Any:
+    options = container(cfg[group])
+    check_types(group, get_method(str(options["_target_"])), options)
     try:
         return instantiate(cfg[group], **extra, _convert_="all")
     except InstantiationException as error:

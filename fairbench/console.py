@@ -77,7 +77,10 @@ def _execute(run: Any, cfg: DictConfig) -> Any:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    screen = Console(stderr=True)
+    with Progress(
+        *columns, console=screen, transient=True, disable=not screen.is_terminal
+    ) as progress:
         task = progress.add_task(run.name, total=len(run.cells))
         return pipeline.execute(
             run, n_jobs=cfg.n_jobs, resume=cfg.resume, done=lambda fresh: progress.advance(task)
@@ -255,5 +258,12 @@ def _valid_keys(conf: Path, name: str) -> set[str]:
         return top
     if group not in groups:
         return {f"{group}.{key}" for key in config[group]}
-    options = [yaml.safe_load(path.read_text()) or {} for path in (conf / group).glob("*.yaml")]
+    defaults = {key: each for line in config["defaults"] for key, each in _items(line)}
+    chosen = [word.partition("=")[2] for word in sys.argv if word.startswith(f"{group}=")]
+    names = chosen[-1].split(",") if chosen else [defaults[group]]
+    options = [yaml.safe_load((conf / group / f"{each}.yaml").read_text()) for each in names]
     return {f"{group}.{key}" for option in options for key in option if key != "_target_"}
+
+
+def _items(line: Any) -> list[tuple[str, str]]:
+    return list(line.items()) if isinstance(line, dict) else []

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.checks import check_minimum, check_share
 from fairbench.data import Task, combine, reference_first
 from fairbench.errors import UserError, unknown_name
 from fairbench.evaluation.groups import GroupEvaluation
@@ -61,12 +62,10 @@ class Evaluator:
             raise UserError(
                 f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
             )
-        if self.draws < 100:
-            raise UserError(f"evaluator.draws is {self.draws}; intervals need at least 100")
-        if not 0 < self.level < 1:
-            raise UserError(f"evaluator.level is {self.level}; it must be between 0 and 1")
-        if self.bins < 1 or any(groups < 1 for groups in self.spread_groups):
-            raise UserError("evaluator.bins and evaluator.spread_groups must be at least 1")
+        check_minimum("evaluator.draws", self.draws, 100)
+        check_share("evaluator.level", self.level)
+        check_minimum("evaluator.bins", self.bins, 1)
+        check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
     def evaluate(
         self,
@@ -240,13 +239,18 @@ def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
     else:
         columns = {"group": features}
     arrays = {
-        name: _one_dimensional(f"sensitive feature {name}", np.asarray(column))
+        name: _one_dimensional(f"sensitive feature {name}", _array_of_labels(column))
         for name, column in columns.items()
     }
     lengths = {name: len(column) for name, column in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"sensitive features have unequal lengths: {lengths}")
     return pd.DataFrame({name: _labels(column) for name, column in arrays.items()})
+
+
+def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
+    # NumPy would make a missing label in a list of texts the text "nan".
+    return np.asarray(column, None if hasattr(column, "dtype") else object)
 
 
 def _labels(column: NDArray[Any]) -> pd.Categorical:

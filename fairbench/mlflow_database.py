@@ -26,8 +26,8 @@ def quiet() -> None:
     os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    for name in ("alembic", "mlflow"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def template() -> Path:

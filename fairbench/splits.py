@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.checks import check_minimum, check_share
 from fairbench.data import Dataset, Task
 from fairbench.errors import UserError
 from fairbench.seeds import rng
@@ -45,9 +46,9 @@ class RepeatedHoldout:
 
     def __post_init__(self) -> None:
         """Refuse shares that leave a part empty."""
-        _check_share("split.train", self.train)
-        _check_positive("split.repeats", self.repeats)
-        _check_validation(self.validation)
+        check_share("split.train", self.train)
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` folds; rows that share a cluster stay on one side."""
@@ -81,10 +82,9 @@ class KFold:
 
     def __post_init__(self) -> None:
         """Refuse fewer than two folds."""
-        if self.n_folds < 2:
-            raise UserError(f"split.n_folds is {self.n_folds}; it must be at least 2")
-        _check_positive("split.repeats", self.repeats)
-        _check_validation(self.validation)
+        check_minimum("split.n_folds", self.n_folds, 2)
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` times `n_folds` folds."""
@@ -126,8 +126,8 @@ class Predefined:
 
     def __post_init__(self) -> None:
         """Refuse a number of repeats under one."""
-        _check_positive("split.repeats", self.repeats)
-        _check_validation(self.validation)
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` folds with the same test rows."""
@@ -178,18 +178,3 @@ def _make_fold(
             f"{len(parts[2])} test rows of {len(dataset)}; both need at least one"
         )
     return Fold(repeat, fold, *parts)
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise UserError(f"{name} is {value}; it must be between 0 and 1")
-
-
-def _check_validation(value: float) -> None:
-    if not 0 <= value < 1:
-        raise UserError(f"split.validation is {value}; it must be at least 0 and under 1")
-
-
-def _check_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise UserError(f"{name} is {value}; it must be at least 1")

@@ -75,8 +75,12 @@ class Tracking:
                     if folder.environment()
                 }
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-            raise TrackingError(f"MLflow at {self.address}: {reason}") from error
+            raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return "no connection" if "Max retries" in text else text.splitlines()[0][:200]
 
 
 def _experiment_id(client: MlflowClient, name: str) -> str:

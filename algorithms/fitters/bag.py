@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.fitters.single import default_loss
+from fairbench.checks import check_minimum
 from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
 from fairbench.data import Task
 from fairbench.encoding import Frame
@@ -20,6 +21,10 @@ class Bag:
     """`members` bootstraps; a weight of w is w copies of a row, so the frame is binned once."""
 
     members: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse an empty bag."""
+        check_minimum("method.members", self.members, 1)
 
     def loss(self, task: Task) -> str:
         """Likelihood of the label, or squared error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairbench.checks import check_minimum
 from fairbench.data import Dataset, Task
 from fairbench.encoding import Encoding
 
@@ -21,6 +22,11 @@ class LogisticRegression:
     packages = ("scikit-learn", "scipy")
     reads_groups = False
     encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        check_minimum("learner.C", self.C, 1e-12)
+        check_minimum("learner.max_iter", self.max_iter, 1)
 
     def incompatible(self, dataset: Dataset) -> str | None:
         """Refuse regression."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairbench.checks import check_minimum
 from fairbench.data import Dataset
 from fairbench.encoding import Encoding, parse_encoding
 
@@ -28,6 +29,14 @@ class XGBoost:
     losses = frozenset({"binomial", "squared_error"})
     packages = ("xgboost-cpu", "xgboost")
     reads_groups = False
+
+    def __post_init__(self) -> None:
+        """Refuse what XGBoost would refuse only once it fits."""
+        check_minimum("learner.rounds", self.rounds, 1)
+        check_minimum("learner.max_depth", self.max_depth, 0)
+        check_minimum("learner.max_bin", self.max_bin, 2)
+        check_minimum("learner.learning_rate", self.learning_rate, 0)
+        parse_encoding(self.features)
 
     @property
     def encoding(self) -> Encoding:

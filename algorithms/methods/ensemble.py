@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.bag import Bag
+from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
 from fairbench.data import Dataset, Task
 
@@ -16,6 +17,10 @@ class Ensemble:
     """Mean of the members; uncertainty is their population standard deviation."""
 
     members: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse an empty bag."""
+        check_minimum("method.members", self.members, 1)
 
     @property
     def fitter(self) -> Bag:

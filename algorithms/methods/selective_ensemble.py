@@ -10,6 +10,7 @@ from scipy.special import bdtr
 from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
 from algorithms.methods.votes import count_votes
+from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
 from fairbench.data import Dataset, Task
 
@@ -19,6 +20,10 @@ class SelectiveEnsemble:
     """Majority label; uncertainty is the two-sided binomial p-value of the votes at 1/2."""
 
     members: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse an empty bag."""
+        check_minimum("method.members", self.members, 1)
 
     @property
     def fitter(self) -> Bag:

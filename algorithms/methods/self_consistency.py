@@ -9,9 +9,9 @@ import numpy as np
 from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
 from algorithms.methods.votes import count_votes
+from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
 from fairbench.data import Dataset, Task
-from fairbench.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,7 @@ class SelfConsistency:
 
     def __post_init__(self) -> None:
         """Refuse a bag without pairs."""
-        if self.members < 2:
-            raise UserError(f"method.members is {self.members}; self_consistency needs pairs: 2")
+        check_minimum("method.members", self.members, 2)
 
     @property
     def fitter(self) -> Bag:

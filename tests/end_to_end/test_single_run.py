@@ -1,0 +1,163 @@
+"""One run, as a user starts it."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.harness import ROOT, command, comparable, run_folder, run_py
+
+SMALL = ("split.repeats=3", "dataset.n_samples=400")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return the folder of the default run, made once, and what it printed."""
+    cwd = tmp_path_factory.mktemp("run")
+    return cwd, run_py(*SMALL, cwd=cwd)
+
+
+def test_default_run_prints_a_table_and_where_things_are(finished):
+    cwd, done = finished
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert any("error rate" in line for line in lines)
+    assert max(map(len, lines[:-1])) <= 100
+    assert lines[-1].startswith("fitted 3 of 3 cells in ")
+    assert f"files: results/runs/{run_folder(cwd / 'results').name}; MLflow: sqlite:" in lines[-1]
+
+
+def test_run_folder_is_whole(finished):
+    folder = run_folder(finished[0] / "results")
+    metrics = pd.read_parquet(folder / "metrics.parquet")
+    assert set(metrics["repeat"]) == {0, 1, 2}
+    assert len((folder / "cells.txt").read_text().split()) == 3
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["dataset"]["n_samples"] == 400
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["seed"] == 0
+    assert environment["versions"]["numpy"]
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert figures == {"reliability.png", "spread.png", "group_rates.png"}
+
+
+def test_second_time_nothing_is_fitted(finished, tmp_path):
+    cwd = tmp_path / "copy"
+    shutil.copytree(finished[0], cwd)
+    cells = {path: path.stat().st_mtime_ns for path in (cwd / "results/cells").rglob("*.parquet")}
+    done = run_py(*SMALL, cwd=cwd)
+    assert "nothing to fit: all 3 cells were in the store" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in cells} == cells
+
+
+def test_corrupt_cell_is_set_aside_and_computed_again(finished, tmp_path):
+    cwd = tmp_path / "copy"
+    shutil.copytree(finished[0], cwd)
+    folder = run_folder(cwd / "results")
+    before = pd.read_parquet(folder / "metrics.parquet")
+    (folder / "environment.json").unlink()
+    cell = sorted((cwd / "results/cells").rglob("*.parquet"))[0]
+    content = bytearray(cell.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    cell.write_bytes(bytes(content))
+    done = run_py(*SMALL, "tracking=none", cwd=cwd)
+    assert done.stdout.splitlines()[-1].startswith("fitted 1 of 3 cells")
+    assert cell.with_suffix(".corrupt").exists()
+    after = pd.read_parquet(folder / "metrics.parquet")
+    pd.testing.assert_frame_equal(comparable(before), comparable(after))
+
+
+def test_workers_change_nothing(finished, tmp_path):
+    done = run_py(*SMALL, "n_jobs=2", "tracking=none", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    one, two = (run_folder(cwd / "results") for cwd in (finished[0], tmp_path))
+    tables = [pd.read_parquet(folder / "metrics.parquet") for folder in (one, two)]
+    pd.testing.assert_frame_equal(comparable(tables[0]), comparable(tables[1]))
+
+
+def run_and_list_modules(*arguments, cwd):
+    """Return what a run.py prints, and the modules it has loaded when it ends."""
+    code = (
+        f"import runpy, sys; sys.argv = {['run.py', *arguments]!r}; sys.path[0] = {str(ROOT)!r}\n"
+        f"try: runpy.run_path({str(ROOT / 'run.py')!r}, run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    printed, _, modules = done.stdout.rstrip().rpartition("\n")
+    return printed, set(modules.split())
+
+
+def test_help_teaches_and_imports_nothing_heavy(tmp_path):
+    printed, loaded = run_and_list_modules("--help", cwd=tmp_path)
+    assert "python run.py dataset=adult method=binomial_nll" in printed
+    assert "method: baseline, binomial_nll, ensemble" in printed
+    assert "hydra" in loaded
+    assert not loaded & {"numpy", "pandas", "sklearn", "xgboost", "mlflow", "torch"}
+
+
+def test_a_run_imports_only_what_it_uses(tmp_path):
+    printed, loaded = run_and_list_modules(*SMALL, "tracking=none", cwd=tmp_path)
+    assert "fitted 3 of 3 cells" in printed
+    assert "xgboost" in loaded
+    assert not loaded & {"mlflow", "torch", "jax", "fairlearn"}
+
+
+def test_plan_computes_nothing(tmp_path):
+    done = run_py(*SMALL, "plan=true", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "3 cells to compute" in done.stdout
+    assert not (tmp_path / "results").exists()
+
+
+def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
+    rows = ["x,y,g"] + [f"{i % 7},{int(i == 0)},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "rare.csv").write_text("\n".join(rows) + "\n")
+    table = ("dataset=table", "dataset.path=rare.csv", "dataset.target=y", "dataset.sensitive=[g]")
+    done = run_py(*table, "split.repeats=6", "tracking=none", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    metrics = pd.read_parquet(run_folder(tmp_path / "results") / "metrics.parquet")
+    errors = metrics.query("metric == 'error_rate' and attribute == ''")
+    undefined = errors[errors["value"].isna()]
+    assert set(undefined["status"]) == {"undefined: only class 0 among 48 training rows"}
+    assert 0 < len(undefined) < 6
+
+
+def test_your_own_table(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "age": [20 + i % 40 for i in range(300)],
+            "job": [["clerk", "cook", None][i % 3] for i in range(300)],
+            "sex": [["f", "m"][i % 5 > 1] for i in range(300)],
+            "hired": [["no", "yes"][(i * 7 % 10) > 5] for i in range(300)],
+        }
+    )
+    frame.to_parquet(tmp_path / "people.parquet")
+    table = ("dataset=table", "dataset.path=people.parquet", "dataset.target=hired")
+    done = run_py(
+        *table, "dataset.sensitive=[sex]", "dataset.positive=yes", "split.repeats=2",
+        "tracking=none", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "sex: m" in done.stdout
+
+
+def test_interrupting_keeps_finished_cells(tmp_path):
+    process = subprocess.Popen(
+        command("dataset.n_samples=20000", "method=ensemble", "split.repeats=40", "tracking=none"),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    cells = tmp_path / "results" / "cells"
+    while process.poll() is None and not list(cells.rglob("*.parquet")):
+        pass
+    process.send_signal(2)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: finished cells are kept; the same command goes on" in error
+    assert "Traceback" not in error

@@ -1,0 +1,144 @@
+"""Sweeps: sharing, skipping, failing, being killed, and going on."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pandas as pd
+import pytest
+
+from fairbench.runs import RunFolder
+from tests.harness import command, comparable, run_py
+
+SWEEP = (
+    "-m", "dataset.n_samples=4000", "method=binomial_nll,ensemble,self_consistency",
+    "split.repeats=6", "tracking=none",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Return the folder of the sweep that nothing interrupted, and what it printed."""
+    cwd = tmp_path_factory.mktemp("undisturbed")
+    done = run_py(*SWEEP, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return cwd, done
+
+
+def metrics_of(cwd):
+    """Return run id -> comparable metrics of a results folder."""
+    runs = (cwd / "results" / "runs").iterdir()
+    return {run.name: comparable(pd.read_parquet(run / "metrics.parquet")) for run in runs}
+
+
+def cells_of(cwd):
+    """Return path -> time of writing of every stored cell."""
+    files = (cwd / "results" / "cells").rglob("*.parquet")
+    return {path.name: path.stat().st_mtime_ns for path in files}
+
+
+def test_readings_share_one_bag(undisturbed):
+    cwd, done = undisturbed
+    assert "3 runs finished, 0 skipped, 0 failed; fitted 12 of 12 cells" in done.stdout
+    folders = [RunFolder(path) for path in (cwd / "results" / "runs").iterdir()]
+    cells = {folder.environment()["name"].split(", ")[-1]: folder.cells() for folder in folders}
+    assert cells["ensemble"] == cells["self_consistency"]
+    assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
+
+
+def test_new_reading_of_a_finished_bag_fits_nothing(undisturbed, tmp_path):
+    cwd = tmp_path / "copy"
+    shutil.copytree(undisturbed[0], cwd)
+    done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=selective_ensemble", cwd=cwd)
+    assert "nothing to fit: all 6 cells were in the store" in done.stdout
+    assert cells_of(cwd) == cells_of(undisturbed[0])
+
+
+def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
+    cwd = tmp_path / "copy"
+    shutil.copytree(undisturbed[0], cwd)
+    done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=ensemble", "evaluator.bins=7", cwd=cwd)
+    assert "nothing to fit: all 6 cells were in the store" in done.stdout
+
+
+def test_plan_of_a_sweep_counts_shared_cells_once(tmp_path):
+    done = run_py(*SWEEP, "plan=true", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "12 cells to compute" in done.stdout
+    assert not (tmp_path / "results" / "cells").exists()
+
+
+@pytest.mark.parametrize("moment", [1, 5, 9])
+def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
+    process = subprocess.Popen(
+        command(*SWEEP), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    while process.poll() is None and len(cells_of(tmp_path)) < moment:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = cells_of(tmp_path)
+    assert moment <= len(kept) < 12
+    done = run_py(*SWEEP, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"fitted {12 - len(kept)} of 12 cells" in done.stdout
+    after = cells_of(tmp_path)
+    assert {name: after[name] for name in kept} == kept
+    expected, found = metrics_of(undisturbed[0]), metrics_of(tmp_path)
+    assert set(expected) == set(found)
+    for run, metrics in expected.items():
+        pd.testing.assert_frame_equal(metrics, found[run])
+
+
+def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
+    processes = [
+        subprocess.Popen(command(*SWEEP), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    printed = [process.communicate(timeout=240)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    fitted = [int(text.rpartition("fitted ")[2].split()[0]) for text in printed]
+    assert sum(fitted) == 12
+    found = metrics_of(tmp_path)
+    for run, metrics in metrics_of(undisturbed[0]).items():
+        pd.testing.assert_frame_equal(metrics, found[run])
+
+
+def test_joblib_launcher_from_another_directory(undisturbed, tmp_path):
+    launcher = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    done = run_py(*SWEEP, *launcher, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = metrics_of(tmp_path)
+    for run, metrics in metrics_of(undisturbed[0]).items():
+        pd.testing.assert_frame_equal(metrics, found[run])
+
+
+def test_incompatible_jobs_are_skipped_and_listed(tmp_path):
+    done = run_py(
+        "-m", "dataset=diabetes", "method=binomial_nll,baseline", "split.repeats=1",
+        "tracking=none", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "skipped: diabetes, xgboost, binomial_nll: method=binomial_nll needs a binary" in (
+        done.stdout
+    )
+    assert "1 runs finished, 1 skipped, 0 failed" in done.stdout
+
+
+def test_one_failed_job_does_not_lose_the_others(tmp_path):
+    done = run_py(
+        "-m", "split.train=2.0,0.8", "dataset.n_samples=200", "split.repeats=1",
+        "tracking=none", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "failed: simulated, xgboost, binomial_nll: split.train is 2.0; it must be" in done.stdout
+    assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
+
+
+def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
+    done = run_py("-m", "dataset=simulated,germn", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error: unknown dataset 'germn': did you mean german?" in done.stderr
+    assert not (tmp_path / "results" / "runs").exists()

@@ -1,0 +1,91 @@
+"""MLflow as a view of the files: logged once, whole, and later if it was down."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fairbench.runs import RunFolder
+from fairbench.tracking import Tracking, metric_values
+from tests.harness import ROOT, run_folder, run_py
+
+# MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
+pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
+SMALL = ("split.repeats=2", "dataset.n_samples=300")
+DOWN = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def cwd(tmp_path_factory):
+    """Return a folder whose first run found no server, then two runs were synchronised."""
+    folder = tmp_path_factory.mktemp("tracking")
+    done = run_py(*SMALL, cwd=folder, MLFLOW_TRACKING_URI=DOWN)
+    assert done.returncode == 0, done.stderr
+    assert f"warning: not logged: MLflow at {DOWN}: no connection; `make sync` logs it later" in (
+        done.stdout
+    )
+    return folder
+
+
+def synchronise(cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "fairbench.tracking", "sync"],
+        cwd=cwd,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def client_and_runs(cwd):
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{cwd / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("fairbench")
+    return client, experiment, client.search_runs([experiment.experiment_id])
+
+
+def test_sync_logs_what_is_missing_once(cwd):
+    for _ in range(2):
+        assert "1 runs of results are in MLflow at sqlite:///mlflow.db" in synchronise(cwd)
+    client, experiment, runs = client_and_runs(cwd)
+    assert len(runs) == 1
+    (run,) = runs
+    folder = RunFolder(run_folder(cwd / "results"))
+    assert run.data.tags["fairbench.run_id"] == folder.path.name
+    assert run.data.metrics == pytest.approx(dict(metric_values(folder.metrics())))
+    assert run.data.params["dataset.n_samples"] == "300"
+    assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()
+    artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
+    assert {"config.yaml", "metrics.parquet", "figures"} <= artifacts
+
+
+def test_recomputed_metrics_replace_the_entry(cwd):
+    folder = RunFolder(run_folder(cwd / "results"))
+    environment = folder.environment() | {"fingerprint": "another"}
+    (folder.path / "environment.json").write_text(json.dumps(environment))
+    synchronise(cwd)
+    _, _, runs = client_and_runs(cwd)
+    assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]
+
+
+def test_unfinished_run_is_not_logged(cwd, tmp_path):
+    folder = RunFolder(tmp_path / "half")
+    assert Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder]) == {}
+
+
+def test_concurrent_first_runs_share_one_database(tmp_path):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(ROOT / "run.py"), *SMALL, f"seed={seed}"],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for seed in range(3)
+    ]  # fmt: skip
+    printed = [process.communicate(timeout=240) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], printed
+    assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed)
+    _, _, runs = client_and_runs(tmp_path)
+    assert len(runs) == 3

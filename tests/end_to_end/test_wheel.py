@@ -1,0 +1,38 @@
+"""The wheel holds the library alone, and evaluates arrays without the checkout."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+
+from tests.harness import ROOT
+
+USE = """
+import fairbench
+table = fairbench.evaluate(
+    [0, 1, 1, 0] * 20, [0, 1, 0, 0] * 20, sensitive_features={"sex": list("ffmm") * 20},
+    score=[0.1, 0.8, 0.4, 0.2] * 20,
+)
+print(fairbench.__file__, table.query("metric == 'equalized_odds'").value.item())
+"""
+
+
+def test_wheel_evaluates_arrays(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "fairbench", source / "fairbench")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    offline = ["--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*pip, "wheel", *offline, "-w", str(tmp_path), str(source)], check=True)
+    (wheel,) = tmp_path.glob("fairbench_harness-*.whl")
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in names if not name.endswith(".dist-info")} == {"fairbench"}
+    site = tmp_path / "site"
+    shutil.unpack_archive(wheel, site, "zip")
+    done = subprocess.run(
+        [sys.executable, "-c", USE], cwd=site, capture_output=True, text=True, check=True
+    )
+    place, value = done.stdout.split()
+    assert place.startswith(str(site))
+    assert float(value) == 1.0

@@ -1,0 +1,57 @@
+"""What several tests need: composing runs in process, and running run.py as a user does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+TINY = ("dataset.n_samples=200", "split.repeats=1", "tracking=none")
+
+
+def options(group: str) -> list[str]:
+    """Return the names of every choice of a configuration group."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def configuration(*overrides: str, results: Path | str = "results") -> DictConfig:
+    """Compose a configuration as run.py would."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", [*overrides, f"results={results}"])
+
+
+def run_py(
+    *arguments: str, cwd: Path, timeout: float = 240, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run run.py in a folder and return what it printed and its exit status."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def command(*arguments: str) -> list[str]:
+    """Return the command line of run.py."""
+    return [sys.executable, str(ROOT / "run.py"), *arguments]
+
+
+def run_folder(results: Path) -> Path:
+    """Return the one run folder of a results folder."""
+    (folder,) = (results / "runs").iterdir()
+    return folder
+
+
+def comparable(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return metrics without the seconds, the one thing that may differ between equal runs."""
+    return metrics[~metrics["metric"].str.endswith("_seconds")].reset_index(drop=True)

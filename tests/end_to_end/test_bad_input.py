@@ -60,9 +60,9 @@ CASES = {
     ),
     "data missing": (
         ["dataset=adult", "data.search_path=[nowhere]", "data.download=false"],
-        "error: file adult/adult.data not found in nowhere, data, nor downloaded (downloading is off "
-        "(data.download=false)). Get it from https://archive.ics.uci.edu/dataset/2/adult, and set "
-        "data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that FOLDER/adult/adult.data is "
+        "error: file adult/adult.data not found in nowhere, data, nor downloaded (downloading is "
+        "off (data.download=false)). Get it from https://archive.ics.uci.edu/dataset/2/adult, and "
+        "set data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that FOLDER/adult/adult.data is "
         "it\n",
     ),
 }

@@ -1,0 +1,75 @@
+"""What the benchmarks measure with: CPU seconds of calls and of whole processes, and a table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.data import Dataset
+from fairbench.download import Archive
+from fairbench.errors import DataError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def adult() -> tuple[Dataset, str]:
+    """Return Adult and its name, or a simulated population of its size where it is not found."""
+    import datasets.adult
+    import datasets.simulated
+
+    try:
+        return datasets.adult.load(Archive.of(download=False)), "dataset=adult"
+    except DataError:
+        size = {"n_samples": 45222, "n_features": 101}
+        overrides = " ".join(f"dataset.{name}={value}" for name, value in size.items())
+        return datasets.simulated.load(Archive.of(), **size), f"dataset=simulated {overrides}"
+
+
+def cpu_of(call: Callable[[], object]) -> float:
+    """Return the CPU seconds of a call in this process."""
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def cpu_of_process(command: Sequence[str]) -> float:
+    """Return the CPU seconds of a command, run in an empty folder, children included."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.times()
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, env=_environment()
+        )
+        after = os.times()
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    user = after.children_user - before.children_user
+    return user + after.children_system - before.children_system
+
+
+def _environment() -> dict[str, str]:
+    # Data folders are looked up from the checkout, which the empty folder is not.
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def line(x: Sequence[float], y: Sequence[float]) -> NDArray[np.float64]:
+    """Return slope and intercept of the least-squares line."""
+    return np.polyfit(x, y, 1)
+
+
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table, numbers with three digits."""
+    table = Table(title=title, title_justify="left")
+    for i, name in enumerate(header):
+        table.add_column(name, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row))
+    Console(width=100).print(table)

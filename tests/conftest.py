@@ -1,0 +1,37 @@
+"""Fixtures that several test modules share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.data import Dataset, Task
+
+
+@pytest.fixture
+def make_dataset():
+    """Return a factory of small valid data sets, any part of which can be replaced."""
+
+    def make(n=60, *, seed=0, **parts):
+        draw = np.random.default_rng(seed)
+        columns = {
+            "age": draw.normal(40, 10, n),
+            "employed": draw.random(n) < 0.5,
+            "city": pd.Categorical(draw.choice(["Bern", "Oslo", "Rome"], n)),
+        }
+        defaults = {
+            "name": "toy",
+            "task": Task.BINARY,
+            "features": pd.DataFrame(columns),
+            "target": pd.Series((np.arange(n) % 3 == 0).astype(int), name="default"),
+            "sensitive": pd.DataFrame(
+                {
+                    "sex": pd.Categorical(np.where(np.arange(n) % 2, "Female", "Male")),
+                    "race": pd.Categorical(np.where(np.arange(n) % 5, "White", "Black")),
+                }
+            ),
+            "privileged": {"sex": "Male", "race": "White"},
+            "target_name": "default",
+        }
+        return Dataset(**{**defaults, **parts})
+
+    return make

@@ -1,0 +1,111 @@
+"""Rows of a regression: errors, likelihood and parity of distributions, per group."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as sk
+
+from fairbench import evaluate
+
+
+def sample(n=300):
+    draw = np.random.default_rng(0)
+    group = draw.choice(["a", "b", "c"], n)
+    target = draw.normal(1.0 * (group == "b"), 1)
+    mean, sd = target + draw.normal(0, 0.5, n), draw.uniform(0.3, 1, n)
+    return target, mean, sd, group
+
+
+def table_of(**options):
+    target, mean, sd, group = sample()
+    return evaluate(
+        target, mean, sd=sd, sensitive_features=group, task="regression", **options
+    ).set_index(["metric", "attribute", "group"])
+
+
+@pytest.mark.parametrize("group", ["", "a", "b", "c"])
+def test_errors_of_everyone_and_of_each_group_match_scikit_learn(group):
+    target, mean, sd, groups = sample()
+    rows, attribute = (groups == group) | (group == ""), "group" if group else ""
+    y, m = target[rows], mean[rows]
+    expected = {
+        "mae": sk.mean_absolute_error(y, m),
+        "rmse": sk.root_mean_squared_error(y, m),
+        "r2": sk.r2_score(y, m),
+        "mean_prediction": m.mean(),
+        "nll": -stats.norm.logpdf(y, m, sd[rows]).mean(),
+    }
+    table = table_of()
+    for metric, value in expected.items():
+        found = table.loc[(metric, attribute, group)]
+        assert found["value"] == pytest.approx(value, rel=1e-10)
+        assert (found["n"], found["status"]) == (rows.sum(), "ok")
+
+
+def test_parity_of_predictions_and_of_labels_is_the_largest_ks_distance():
+    target, mean, _, groups = sample()
+    table = table_of()
+    for metric, values in (("statistical_parity", mean), ("label_parity", target)):
+        samples = [values[groups == g] for g in "abc"]
+        expected = max(
+            stats.ks_2samp(samples[i], samples[j]).statistic for i, j in ((0, 1), (0, 2), (1, 2))
+        )
+        found = table.loc[(metric, "group", "")]
+        assert found["value"] == pytest.approx(expected)
+        assert found["n"] == len(target)
+
+
+def test_without_an_sd_there_is_no_likelihood():
+    target, mean, _, group = sample()
+    table = evaluate(target, mean, sensitive_features=group, task="regression")
+    assert "nll" not in set(table["metric"])
+    assert "rmse" in set(table["metric"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "group"),
+    [
+        ("mae", "z"),
+        ("rmse", "z"),
+        ("r2", "z"),
+        ("nll", "z"),
+        ("mean_prediction", "z"),
+        ("statistical_parity", ""),
+        ("label_parity", ""),
+    ],
+)
+def test_an_empty_group_is_said_to_be_empty(metric, group):
+    found = table_of(privileged={"group": "z"}).loc[(metric, "group", group)]
+    assert found["status"] == "undefined: no rows in group 'z'"
+    assert np.isnan(found["value"])
+
+
+def test_r2_of_a_constant_target():
+    target, mean, _, group = sample()
+    constant = np.where(group == "b", 2.0, target)
+    table = evaluate(constant, mean, sensitive_features=group, task="regression")
+    rows = table[table["metric"] == "r2"].set_index("group")
+    assert rows["status"].to_dict() == {
+        "": "ok",
+        "a": "ok",
+        "b": "undefined: target is constant in b",
+        "c": "ok",
+    }
+    everyone = evaluate([3.0, 3.0], [1.0, 2.0], sensitive_features=list("aa"), task="regression")
+    status = everyone.query("metric == 'r2' and group == ''")["status"].iloc[0]
+    assert status == "undefined: target is constant in the part"
+
+
+def test_parity_needs_two_groups():
+    table = evaluate([1.0, 2.0], [1.0, 3.0], sensitive_features=list("aa"), task="regression")
+    rows = table[table["metric"].isin(["statistical_parity", "label_parity"])]
+    assert list(rows["status"]) == ["undefined: only one group"] * 2
+    assert rows["value"].isna().all()
+
+
+def test_the_mean_of_a_single_row_has_no_interval():
+    table = evaluate([1.0, 2.0], [1.5, 3.0], sensitive_features=list("ab"), task="regression")
+    found = table.query("metric == 'mae' and group == 'a'").iloc[0]
+    assert (found["value"], found["n"]) == (0.5, 1)
+    assert np.isnan(found["lower"])
+    assert np.isnan(found["upper"])

@@ -1,0 +1,142 @@
+"""Rows for probabilities and uncertainties: values per group, diagrams, and every status."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+from fairbench import Evaluator, evaluate
+from fairbench.metrics.probability import nll_of_sd, reliability
+from fairbench.metrics.spread import spread_diagram
+
+
+def scored(seed=0, n=400):
+    draw = np.random.default_rng(seed)
+    score = draw.random(n).round(3)
+    group = draw.choice(["a", "b"], n, p=[0.7, 0.3])
+    target = (draw.random(n) < score ** (1 + (group == "b"))).astype(int)
+    return target, score, draw.random(n) / 2, group
+
+
+def table_of(evaluator=None, **columns):
+    target, score, uncertainty, group = scored()
+    given = {"score": score, "uncertainty": uncertainty, **columns}
+    return evaluate(target, score > 0.5, sensitive_features=group, evaluator=evaluator, **given)
+
+
+def value(table, metric, group="", setting=""):
+    rows = table.query("metric == @metric and group == @group and setting == @setting")
+    assert len(rows) == 1
+    return rows["value"].iloc[0]
+
+
+@pytest.mark.parametrize("group", ["", "a", "b"])
+def test_scores_of_everyone_and_of_each_group_match_scikit_learn(group):
+    target, score, uncertainty, groups = scored()
+    rows = (groups == group) | (group == "")
+    y, p, table = target[rows], score[rows], table_of()
+    clipped = np.clip(p, 1e-15, 1 - 1e-15)
+    assert value(table, "log_loss", group) == pytest.approx(log_loss(y, clipped))
+    assert value(table, "brier_score", group) == pytest.approx(brier_score_loss(y, p))
+    assert value(table, "roc_auc", group) == pytest.approx(roc_auc_score(y, p))
+    nll = nll_of_sd(y, p > 0.5, uncertainty[rows]).mean()
+    assert value(table, "nll", group) == pytest.approx(nll)
+    for binning in ("width", "mass"):
+        expected = reliability(y, p, equal_mass=binning == "mass").expected_calibration_error()
+        found = value(table, "expected_calibration_error", group, f"bins=15 {binning}")
+        assert found == pytest.approx(expected)
+        assert expected > 0
+    n = table.query("metric == 'roc_auc' and group == @group")["n"].iloc[0]
+    assert n == rows.sum()
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+def test_interval_of_a_mean_has_the_evaluators_level(level):
+    target, score, _, _ = scored()
+    losses = (target - score) ** 2
+    found = table_of(Evaluator(level=level)).query("metric == 'brier_score' and group == ''")
+    expected = stats.norm.interval(level, losses.mean(), stats.sem(losses))
+    np.testing.assert_allclose(found[["lower", "upper"]].iloc[0], expected, rtol=1e-9)
+
+
+def test_reliability_rows_are_the_points_of_the_diagram():
+    target, score, _, _ = scored()
+    table = table_of(Evaluator(bins=8))
+    base_rate, mean_score = calibration_curve(target, score, n_bins=8)
+    for metric, expected in (
+        ("reliability_base_rate", base_rate),
+        ("reliability_mean_score", mean_score),
+    ):
+        rows = table[table["metric"] == metric]
+        np.testing.assert_allclose(rows["value"], expected)
+        assert list(rows["setting"]) == [f"bins=8 bin={i}" for i in range(8)]
+        assert rows["n"].sum() == len(score)
+
+
+@pytest.mark.parametrize("residual", ["probability", "label"])
+def test_spread_rows_use_the_residual_asked_for(residual):
+    target, score, uncertainty, _ = scored()
+    table = table_of(Evaluator(spread_residual=residual, spread_groups=(5, 8)))
+    centre = score if residual == "probability" else score > 0.5
+    for groups in (5, 8):
+        expected = spread_diagram(target - centre, uncertainty, groups)
+        setting = f"groups={groups}"
+        assert value(table, "spread_error", setting=setting) == pytest.approx(expected.error())
+        correlation = value(table, "spread_rank_correlation", setting=setting)
+        assert correlation == pytest.approx(expected.rank_correlation())
+        for i in range(groups):
+            point = f"{setting} group={i}"
+            found = value(table, "spread_predicted", setting=point)
+            assert found == pytest.approx(expected.predicted[i])
+            found = value(table, "spread_empirical", setting=point)
+            assert found == pytest.approx(expected.empirical[i])
+
+
+def test_without_scores_the_spread_is_about_the_label():
+    target, score, uncertainty, _ = scored()
+    table = table_of(score=None)
+    expected = spread_diagram(target - (score > 0.5), uncertainty, 10).error()
+    assert value(table, "spread_error", setting="groups=10") == pytest.approx(expected)
+    assert not set(table["metric"]) & {"log_loss", "brier_score", "roc_auc"}
+    assert "nll" not in set(table_of(uncertainty=None)["metric"])
+
+
+def one_class_table(**options):
+    target, score, _, group = scored()
+    target = np.where(group == "b", 0, target)
+    return evaluate(target, score > 0.5, score=score, sensitive_features=group, **options)
+
+
+@pytest.mark.parametrize(
+    ("group", "status"), [("", "ok"), ("a", "ok"), ("b", "undefined: only one class in b")]
+)
+def test_roc_auc_of_a_group_with_one_class(group, status):
+    found = one_class_table().query("metric == 'roc_auc' and group == @group").iloc[0]
+    assert found["status"] == status
+    assert np.isnan(found["value"]) == (status != "ok")
+    assert found["n"] == (scored()[3] == group).sum() or group == ""
+
+
+def test_roc_auc_of_everyone_with_one_class():
+    table = evaluate([1, 1, 1], [1, 0, 1], score=[0.7, 0.4, 0.8], sensitive_features=list("aab"))
+    found = table.query("metric == 'roc_auc' and group == ''").iloc[0]
+    assert found["status"] == "undefined: only one class in the part"
+
+
+@pytest.mark.parametrize(
+    "metric", ["log_loss", "brier_score", "roc_auc", "expected_calibration_error"]
+)
+def test_an_empty_group_is_said_to_be_empty(metric):
+    table = one_class_table(privileged={"group": "z"})
+    rows = table.query("metric == @metric and group == 'z'")
+    assert set(rows["status"]) == {"undefined: no rows in group 'z'"}
+    assert set(rows["n"]) == {0}
+    assert rows["value"].isna().all()
+
+
+def test_a_constant_uncertainty_has_no_rank_correlation():
+    table = table_of(uncertainty=np.full(400, 0.22))
+    found = table.query("metric == 'spread_rank_correlation'").iloc[0]
+    assert found["status"] == "undefined: one side is constant"
+    assert np.isnan(found["value"])

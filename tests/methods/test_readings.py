@@ -1,0 +1,204 @@
+"""Readings of raw outputs: closed forms, brute force over pairs, and ties."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from algorithms.methods.baseline import Baseline
+from algorithms.methods.binomial_nll import BinomialNLL
+from algorithms.methods.ensemble import Ensemble
+from algorithms.methods.random import Random
+from algorithms.methods.selective_ensemble import SelectiveEnsemble
+from algorithms.methods.self_consistency import SelfConsistency
+from fairbench.data import Task
+from fairbench.errors import UserError
+from fairbench.metrics.ranking import average_ranks
+from fairbench.predictions import read_predictions
+
+BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
+METHODS = [Baseline(), BinomialNLL(), Ensemble(), Random(), SelectiveEnsemble(), SelfConsistency()]
+
+
+def read(method, raw, task=BINARY, seed=0):
+    """Return a reading, checked as the pipeline checks it."""
+    raw = {name: np.asarray(values, float) for name, values in raw.items()}
+    columns = method.read(raw, task, np.random.default_rng(seed))
+    return read_predictions(columns, task, type(method).__name__)
+
+
+def every_vote(k):
+    """Return scores of k members on k + 1 rows: row i has i votes for 1."""
+    return np.where(np.arange(k) < np.arange(k + 1)[:, None], 0.9, 0.2)
+
+
+def random_members(n=60, k=7):
+    return np.random.default_rng(0).random((n, k))
+
+
+# --- single models
+
+
+def test_baseline_labels_by_a_half_and_a_tie_is_zero():
+    score = [0.1, 0.5, np.nextafter(0.5, 1), 0.9]
+    table = read(Baseline(), {"score": score})
+    assert list(table.columns) == ["prediction", "score"]
+    assert table["prediction"].tolist() == [0, 0, 1, 1]
+    np.testing.assert_array_equal(table["score"], score)
+
+
+def test_baseline_passes_on_means_and_bare_predictions():
+    table = read(Baseline(), {"mean": [-1.5, 7]}, REGRESSION)
+    assert table.to_dict("list") == {"prediction": [-1.5, 7], "mean": [-1.5, 7]}
+    assert read(Baseline(), {"prediction": [1, 0]}).to_dict("list") == {"prediction": [1, 0]}
+
+
+def test_binomial_nll_claims_the_sd_of_a_label_drawn_with_its_probability():
+    score = np.array([0, 0.2, 0.5, 0.8, 1])
+    table = read(BinomialNLL(), {"score": score})
+    np.testing.assert_allclose(table["sd"], [0, 0.4, 0.5, 0.4, 0], atol=1e-12)
+    np.testing.assert_array_equal(table["uncertainty"], table["sd"])
+    assert table["prediction"].tolist() == [0, 0, 0, 1, 1]
+    labels = np.random.default_rng(0).random((20_000, 5)) < score
+    np.testing.assert_allclose(labels.std(axis=0), table["sd"], atol=0.01)
+
+
+@pytest.mark.parametrize(("raw", "task"), [("score", BINARY), ("mean", REGRESSION)])
+def test_random_uncertainty_is_uniform_up_to_a_half_and_follows_its_generator(raw, task):
+    values = np.full(4000, 0.7)
+    table, again, other = (read(Random(), {raw: values}, task, seed) for seed in (0, 0, 1))
+    expected = read(Baseline(), {raw: values}, task)
+    assert table[expected.columns].equals(expected)
+    uncertainty = table["uncertainty"]
+    assert uncertainty.between(0, 0.5).all()
+    assert uncertainty.mean() == pytest.approx(0.25, abs=0.01)
+    assert uncertainty.std() == pytest.approx(0.5 / np.sqrt(12), abs=0.01)
+    assert uncertainty.equals(again["uncertainty"])
+    assert not uncertainty.equals(other["uncertainty"])
+
+
+# --- bags
+
+
+def test_ensemble_is_the_mean_and_the_population_sd_of_its_members():
+    members = random_members()
+    table = read(Ensemble(), {"score": members})
+    np.testing.assert_allclose(table["score"], members.sum(axis=1) / 7)
+    variance = (members**2).mean(axis=1) - members.mean(axis=1) ** 2
+    np.testing.assert_allclose(table["uncertainty"], np.sqrt(variance))
+    np.testing.assert_array_equal(table["prediction"], members.mean(axis=1) > 0.5)
+
+
+def test_ensemble_of_a_regression_predicts_the_mean():
+    members = np.array([[1.0, 3.0], [5.0, 5.0]])
+    table = read(Ensemble(), {"mean": members}, REGRESSION)
+    assert table.to_dict("list") == {
+        "prediction": [2, 5],
+        "mean": [2, 5],
+        "uncertainty": [1, 0],
+    }
+
+
+def test_a_mean_of_exactly_a_half_is_label_zero():
+    table = read(Ensemble(), {"score": [[0.25, 0.75], [0.25, 0.76]]})
+    assert table["prediction"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("k", [1, 2, 9, 10, 31])
+def test_selective_ensemble_gives_the_p_value_of_a_sign_test(k):
+    table = read(SelectiveEnsemble(), {"score": every_vote(k)})
+    expected = [binomtest(ones, k, 0.5).pvalue for ones in range(k + 1)]
+    np.testing.assert_allclose(table["uncertainty"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 9, 10])
+def test_self_consistency_is_the_share_of_pairs_that_disagree(k):
+    votes = every_vote(k)
+    table = read(SelfConsistency(), {"score": votes})
+    pairs = itertools.combinations(range(k), 2)
+    disagree = np.mean([(votes[:, i] > 0.5) != (votes[:, j] > 0.5) for i, j in pairs], axis=0)
+    np.testing.assert_allclose(table["uncertainty"], disagree, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [SelectiveEnsemble(), SelfConsistency()], ids=str)
+def test_the_majority_decides_and_a_tie_is_zero(method):
+    even, odd = (read(method, {"score": every_vote(k)})["prediction"] for k in (4, 5))
+    assert even.tolist() == [0, 0, 0, 1, 1]
+    assert odd.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("method", [SelectiveEnsemble(), SelfConsistency()], ids=str)
+def test_a_members_score_of_exactly_a_half_is_a_vote_for_zero(method):
+    raw = {"score": [[0.5, 0.5, 0.9], [0.5, 0.9, 0.9]]}
+    assert read(method, raw)["prediction"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("method", [SelectiveEnsemble(), SelfConsistency()], ids=str)
+def test_votes_come_from_bare_predictions_too(method):
+    members = random_members()
+    labels = (members > 0.5).astype(float)
+    assert read(method, {"prediction": labels}).equals(read(method, {"score": members}))
+
+
+def test_the_two_vote_readings_order_rows_alike():
+    raw = {"score": random_members(k=10)}
+    selective, consistency = (
+        average_ranks(read(method, raw)["uncertainty"])
+        for method in (SelectiveEnsemble(), SelfConsistency())
+    )
+    np.testing.assert_array_equal(selective, consistency)
+    assert len(np.unique(selective)) > 3
+
+
+@pytest.mark.parametrize("method", [Ensemble(), SelectiveEnsemble(), SelfConsistency()], ids=str)
+def test_a_bags_reading_does_not_depend_on_the_order_of_its_members(method):
+    members = random_members()
+    shuffled = members[:, np.random.default_rng(1).permutation(7)]
+    np.testing.assert_allclose(read(method, {"score": members}), read(method, {"score": shuffled}))
+
+
+def test_members_that_agree_leave_no_uncertainty_but_the_p_values():
+    raw = {"score": np.full((3, 10), 0.9)}
+    assert read(Ensemble(), raw)["uncertainty"].tolist() == pytest.approx([0, 0, 0], abs=1e-12)
+    assert read(SelfConsistency(), raw)["uncertainty"].tolist() == [0, 0, 0]
+    assert read(SelectiveEnsemble(), raw)["uncertainty"].tolist() == pytest.approx([2 / 1024] * 3)
+
+
+# --- what all have in common
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_a_reading_leaves_raw_outputs_as_they_were_and_repeats_itself(method):
+    bag = hasattr(method, "members")
+    raw = {"score": random_members() if bag else random_members()[:, 0]}
+    before = raw["score"].copy()
+    assert read(method, raw).equals(read(method, raw))
+    np.testing.assert_array_equal(raw["score"], before)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_only_methods_of_labels_refuse_regressions(make_dataset, method):
+    classification = make_dataset(10)
+    regression = make_dataset(10, task=REGRESSION, name="ihdp")
+    assert method.incompatible(classification) is None
+    refusal = method.incompatible(regression)
+    if type(method) in (Baseline, Ensemble, Random):
+        assert refusal is None
+    else:
+        name = {BinomialNLL: "binomial_nll", SelectiveEnsemble: "selective_ensemble"}
+        assert refusal == (
+            f"method={name.get(type(method), 'self_consistency')} needs a binary target, and "
+            "dataset=ihdp is a regression: use method=baseline, random or ensemble"
+        )
+
+
+@pytest.mark.parametrize("method", [Ensemble, SelectiveEnsemble, SelfConsistency])
+def test_bag_methods_share_the_fitter_of_their_size(method):
+    assert method(members=5).fitter == Ensemble(members=5).fitter
+    assert method(members=5).fitter.members == 5
+
+
+def test_self_consistency_needs_a_pair():
+    with pytest.raises(UserError, match=r"^method\.members is 1; "):
+        SelfConsistency(members=1)

@@ -1,0 +1,181 @@
+"""Group fairness metrics, against fairlearn, by hand and by simulation."""
+
+import numpy as np
+import pytest
+from fairlearn import metrics as fl
+from sklearn.metrics import accuracy_score, precision_score
+
+from fairbench.confusion import binary_confusion
+from fairbench.metrics import group as metrics
+from fairbench.metrics.rates import (
+    accuracy,
+    false_positive_rate,
+    positive_predictive_value,
+    selection_rate,
+    true_positive_rate,
+)
+from fairbench.posterior import resampled_counts
+
+RATE_FUNCTIONS = {
+    "statistical_parity": fl.selection_rate,
+    "equal_opportunity": fl.true_positive_rate,
+    "false_positive_rate": fl.false_positive_rate,
+    "predictive_parity": precision_score,
+    "accuracy": accuracy_score,
+}
+
+
+def sample(n_groups, seed, n=600):
+    """Return target, prediction and group codes; rates differ between groups."""
+    draw = np.random.default_rng([n_groups, seed])
+    group = draw.choice(n_groups, n, p=draw.dirichlet(np.full(n_groups, 10.0)))
+    target = (draw.random(n) < 0.25 + 0.4 * draw.random(n_groups)[group]).astype(int)
+    flip = draw.random(n) < 0.1 + 0.3 * draw.random(n_groups)[group]
+    return target, np.where(flip, 1 - target, target), group
+
+
+def frame(function, target, prediction, group):
+    return fl.MetricFrame(
+        metrics=function, y_true=target, y_pred=prediction, sensitive_features=group
+    )
+
+
+cases = pytest.mark.parametrize(
+    ("n_groups", "seed"), [(g, seed) for g in (2, 5) for seed in range(4)]
+)
+
+
+@cases
+def test_gaps_match_fairlearn(n_groups, seed):
+    target, prediction, group = sample(n_groups, seed)
+    counts = binary_confusion(target, prediction, group, n_groups=n_groups)
+    data = {"y_true": target, "y_pred": prediction, "sensitive_features": group}
+    expected = {
+        "statistical_parity": fl.demographic_parity_difference(**data),
+        "equal_opportunity": fl.equal_opportunity_difference(**data),
+        "equalized_odds": fl.equalized_odds_difference(**data, agg="worst_case"),
+        "false_positive_rate_gap": frame(
+            fl.false_positive_rate, target, prediction, group
+        ).difference(),
+        "predictive_parity": frame(precision_score, target, prediction, group).difference(),
+        "accuracy_gap": frame(accuracy_score, target, prediction, group).difference(),
+    }
+    values = {name: float(metrics.GROUP_METRICS[name](counts)) for name in expected}
+    assert values == pytest.approx(expected, rel=1e-12)
+    gaps = {name for name, metric in metrics.GROUP_METRICS.items() if metric.is_gap}
+    assert gaps == set(expected)
+
+
+@cases
+def test_disparate_impact_matches_fairlearn(n_groups, seed):
+    target, prediction, group = sample(n_groups, seed)
+    counts = binary_confusion(target, prediction, group, n_groups=n_groups)
+    if n_groups == 2:
+        by_group = frame(fl.selection_rate, target, prediction, group).by_group
+        expected = by_group[1] / by_group[0]
+    else:
+        expected = fl.demographic_parity_ratio(target, prediction, sensitive_features=group)
+    assert float(metrics.disparate_impact(counts)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_disparate_impact_of_two_groups_can_exceed_one_and_of_more_cannot():
+    favoured, other = [5, 5, 0, 0], [9, 1, 0, 0]
+    assert metrics.disparate_impact(np.array([other, favoured])) == pytest.approx(5)
+    assert metrics.disparate_impact(np.array([favoured, other])) == pytest.approx(0.2)
+    assert metrics.disparate_impact(np.array([other, favoured, other])) == pytest.approx(0.2)
+
+
+@cases
+@pytest.mark.parametrize("name", RATE_FUNCTIONS)
+def test_signed_differences_and_ratios_match_metric_frame(name, n_groups, seed):
+    target, prediction, group = sample(n_groups, seed)
+    counts = binary_confusion(target, prediction, group, n_groups=n_groups)
+    by_group = frame(RATE_FUNCTIONS[name], target, prediction, group).by_group.to_numpy()
+    rate = metrics.PAIRWISE[name]
+    np.testing.assert_allclose(metrics.difference(rate, counts), by_group[1:] - by_group[0])
+    np.testing.assert_allclose(metrics.ratio(rate, counts), by_group[1:] / by_group[0])
+
+
+def test_every_pairwise_rate_has_an_oracle():
+    assert set(RATE_FUNCTIONS) == set(metrics.PAIRWISE)
+
+
+def test_equalized_odds_is_the_larger_gap_whichever_it_is():
+    # True positive rates 0.5 and 0.7, false positive rates 0.1 and 0.6; then swapped.
+    counts = np.array([[9, 1, 5, 5], [4, 6, 3, 7]])
+    assert metrics.equalized_odds(counts) == pytest.approx(0.5)
+    assert metrics.equalized_odds(counts[:, [3, 2, 1, 0]]) == pytest.approx(0.5)
+    assert metrics.equal_opportunity(counts) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("name", metrics.GROUP_METRICS)
+def test_metrics_map_over_posterior_draws(name):
+    metric = metrics.GROUP_METRICS[name]
+    draws = np.random.default_rng(0).dirichlet(np.ones(4), size=(7, 3))
+    values = metric(draws)
+    assert values.shape == (7,)
+    np.testing.assert_allclose(values, [float(metric(draw)) for draw in draws])
+
+
+def test_a_gap_is_nan_if_one_group_has_no_rate():
+    counts = np.array([[5, 5, 5, 5], [5, 5, 0, 0], [5, 5, 2, 8]])
+    assert np.isnan(metrics.equal_opportunity(counts))
+    assert np.isnan(metrics.equalized_odds(counts))
+    assert metrics.false_positive_rate_gap(counts) == 0
+    np.testing.assert_allclose(metrics.difference(true_positive_rate, counts), [np.nan, 0.3])
+
+
+def test_a_ratio_to_a_rate_of_zero_is_nan():
+    counts = np.array([[9, 0, 1, 0], [5, 5, 0, 0]])
+    assert np.isnan(metrics.ratio(selection_rate, counts)).all()
+    assert np.isnan(metrics.disparate_impact(counts))
+    assert np.isnan(metrics.disparate_impact(np.array([[9, 0, 1, 0]] * 3)))
+    assert metrics.disparate_impact(counts[::-1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [
+        ("statistical_parity", {selection_rate}),
+        ("disparate_impact", {selection_rate}),
+        ("equal_opportunity", {true_positive_rate}),
+        ("false_positive_rate_gap", {false_positive_rate}),
+        ("equalized_odds", {true_positive_rate, false_positive_rate}),
+        ("predictive_parity", {positive_predictive_value}),
+        ("accuracy_gap", {accuracy}),
+    ],
+)
+def test_a_metric_names_the_rates_it_rests_on(name, rates):
+    assert set(metrics.GROUP_METRICS[name].rates) == rates
+
+
+def test_debiased_subtracts_the_bootstrap_bias_and_stops_at_zero():
+    metric = metrics.GROUP_METRICS["statistical_parity"]
+    counts = np.array([[6, 4, 0, 0], [4, 6, 0, 0]])
+    wider = np.array([[[7, 3, 0, 0], [4, 6, 0, 0]], [[6, 4, 0, 0], [4, 6, 0, 0]]])
+    assert metrics.debiased(metric, counts, wider) == pytest.approx(0.2 - (0.25 - 0.2))
+    far = np.array([[[10, 0, 0, 0], [0, 10, 0, 0]]])
+    assert metrics.debiased(metric, counts, far) == 0
+
+
+def test_debiased_ignores_resamples_without_a_rate_and_is_nan_without_any():
+    metric = metrics.GROUP_METRICS["equal_opportunity"]
+    counts = np.array([[0, 0, 5, 5], [0, 0, 2, 8]])
+    lost = np.array([[5, 5, 0, 0], [0, 0, 2, 8]])
+    assert metrics.debiased(metric, counts, np.array([lost, counts])) == pytest.approx(0.3)
+    assert np.isnan(metrics.debiased(metric, counts, np.array([lost])))
+    assert np.isnan(metrics.debiased(metric, lost, np.array([counts])))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_debiased_gap_of_ten_groups_has_clearly_less_bias_than_the_plug_in(spread):
+    truth = np.where(np.arange(10) < 5, 0.3, 0.3 + spread)
+    draw, metric = np.random.default_rng(7), metrics.GROUP_METRICS["statistical_parity"]
+    plug_in, corrected = [], []
+    for selected in draw.binomial(100, truth, size=(300, 10)):
+        counts = np.stack([100 - selected, selected, 0 * selected, 0 * selected], axis=1)
+        plug_in.append(float(metric(counts)))
+        corrected.append(metrics.debiased(metric, counts, resampled_counts(counts, 200, draw)))
+    bias, remaining = np.mean(plug_in) - spread, np.mean(corrected) - spread
+    assert bias > 0.05
+    assert abs(remaining) < 0.75 * bias

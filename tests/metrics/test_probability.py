@@ -1,0 +1,131 @@
+"""Scores of probabilities and of claimed standard deviations, against scikit-learn and by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, log_loss
+
+from fairbench.metrics.probability import brier_rows, log_loss_rows, nll_of_sd, reliability
+
+
+def scored(seed, n=300):
+    draw = np.random.default_rng(seed)
+    score = draw.random(n)
+    return (draw.random(n) < score**1.5).astype(int), score
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_log_loss_matches_scikit_learn(seed):
+    target, score = scored(seed)
+    assert log_loss_rows(target, score).mean() == pytest.approx(log_loss(target, score), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_brier_score_matches_scikit_learn(seed):
+    target, score = scored(seed)
+    expected = brier_score_loss(target, score)
+    assert brier_rows(target, score).mean() == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_loss_of_a_certain_mistake_is_finite_and_set_by_the_floor():
+    np.testing.assert_allclose(log_loss_rows([1, 0], [0, 1]), [-np.log(1e-15)] * 2, rtol=1e-4)
+    np.testing.assert_allclose(log_loss_rows([1, 0], [0, 1], floor=0.01), [-np.log(0.01)] * 2)
+    np.testing.assert_allclose(log_loss_rows([1, 0], [1, 0]), [0, 0], atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("target", "prediction", "sd", "probability_of_target"),
+    [
+        (1, 1, 0.4, 0.8),
+        (0, 1, 0.4, 0.2),
+        (1, 0, 0.4, 0.2),
+        (0, 0, 0.4, 0.8),
+        (1, 0.6, 0.4, 0.8),
+        (1, 0.5, 0.4, 0.2),
+        (1, 1, 0.5, 0.5),
+        (1, 1, 0.7, 0.5),
+        (1, 1, 0.0, 0.999),
+        (0, 1, 0.0, 0.001),
+        (0, 1, -0.3, 0.001),
+    ],
+)
+def test_nll_of_sd_by_hand(target, prediction, sd, probability_of_target):
+    value = nll_of_sd([target], [prediction], [sd])
+    np.testing.assert_allclose(value, [-np.log(probability_of_target)], rtol=1e-12)
+
+
+def test_nll_of_sd_is_the_log_loss_where_the_sd_is_that_of_the_label():
+    target, score = scored(5)
+    score = np.clip(score, 0.001, 0.999)
+    sd = np.sqrt(score * (1 - score))
+    np.testing.assert_allclose(
+        nll_of_sd(target, score > 0.5, sd), log_loss_rows(target, score), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("bins", [5, 15])
+@pytest.mark.parametrize(("equal_mass", "strategy"), [(False, "uniform"), (True, "quantile")])
+def test_reliability_matches_the_calibration_curve_of_scikit_learn(equal_mass, strategy, bins):
+    target, score = scored(bins, n=60 * bins)
+    diagram = reliability(target, score, bins=bins, equal_mass=equal_mass)
+    base_rate, mean_score = calibration_curve(target, score, n_bins=bins, strategy=strategy)
+    np.testing.assert_allclose(diagram.base_rate, base_rate)
+    np.testing.assert_allclose(diagram.mean_score, mean_score)
+    assert diagram.size.sum() == len(score)
+    if equal_mass:
+        assert set(diagram.size) == {60}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_expected_calibration_error_of_equal_width_by_its_definition(seed):
+    target, score = scored(seed)
+    rows = pd.DataFrame({"y": target, "p": score})
+    bins = rows.groupby(pd.cut(score, np.linspace(0, 1, 16), include_lowest=True), observed=True)
+    expected = (bins.size() / len(rows) * (bins["y"].mean() - bins["p"].mean()).abs()).sum()
+    error = reliability(target, score).expected_calibration_error()
+    assert error == pytest.approx(expected, rel=1e-12)
+    assert error > 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_expected_calibration_error_of_equal_mass_by_its_definition(seed):
+    target, score = scored(seed)
+    order = np.argsort(score)
+    y, p = target[order].reshape(15, -1), score[order].reshape(15, -1)
+    expected = np.abs(y.mean(axis=1) - p.mean(axis=1)).mean()
+    error = reliability(target, score, equal_mass=True).expected_calibration_error()
+    assert error == pytest.approx(expected, rel=1e-12)
+
+
+def test_bins_include_their_upper_end_and_the_first_includes_zero():
+    score = np.array([0, 0.25, 0.5, 0.75, 1])
+    diagram = reliability([0, 1, 0, 1, 1], score, bins=4)
+    np.testing.assert_array_equal(diagram.size, [2, 1, 1, 1])
+    np.testing.assert_allclose(diagram.mean_score, [0.125, 0.5, 0.75, 1])
+    np.testing.assert_allclose(diagram.base_rate, [0.5, 0, 1, 1])
+
+
+def test_equal_scores_count_with_their_mean_label_on_both_sides_of_a_boundary():
+    target, score = np.array([1, 1, 0, 0, 0, 0]), np.array([0.4, 0.4, 0.4, 0.4, 0.9, 0.9])
+    for order in (np.arange(6), np.arange(6)[::-1], np.array([2, 0, 3, 1, 5, 4])):
+        diagram = reliability(target[order], score[order], bins=3, equal_mass=True)
+        np.testing.assert_allclose(diagram.base_rate, [0.5, 0.5, 0])
+        assert diagram.expected_calibration_error() == pytest.approx((0.1 + 0.1 + 0.9) / 3)
+
+
+def test_more_bins_of_equal_mass_than_rows_leave_empty_bins_out():
+    diagram = reliability([0, 1], [0.2, 0.9], bins=15, equal_mass=True)
+    np.testing.assert_array_equal(diagram.size, [1, 1])
+    assert diagram.expected_calibration_error() == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("equal_mass", [False, True])
+def test_calibrated_scores_have_a_small_error_and_shifted_ones_their_shift(equal_mass):
+    draw = np.random.default_rng(0)
+    p = draw.uniform(0.2, 0.8, 50_000)
+    target = draw.random(len(p)) < p
+    calibrated = reliability(target, p, equal_mass=equal_mass).expected_calibration_error()
+    shifted = reliability(target, p + 0.1, equal_mass=equal_mass).expected_calibration_error()
+    assert calibrated < 0.015
+    assert shifted == pytest.approx(0.1, abs=0.01)

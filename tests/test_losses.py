@@ -1,0 +1,74 @@
+"""Losses: gradients and curvatures against finite differences, values against scikit-learn."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import log_loss, mean_squared_error
+
+from algorithms.losses import LOSSES
+
+NAMES = ["binomial", "squared_error"]
+STEP = 1e-5
+
+
+def scored(n=50):
+    draw = np.random.default_rng(0)
+    return draw.integers(2, size=n).astype(float), draw.normal(0, 3, (n, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_is_the_derivative_of_the_value(name):
+    loss, (y, raw) = LOSSES[name], scored()
+    for k in range(loss.outputs):
+        step = np.zeros_like(raw)
+        step[:, k] = STEP
+        slope = (loss.value(y, raw + step) - loss.value(y, raw - step)) / (2 * STEP)
+        np.testing.assert_allclose(loss.gradient(y, raw)[:, k], slope, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_curvature_is_the_derivative_of_the_gradient(name):
+    loss, (y, raw) = LOSSES[name], scored()
+    slope = (loss.gradient(y, raw + STEP) - loss.gradient(y, raw - STEP)) / (2 * STEP)
+    np.testing.assert_allclose(loss.curvature(y, raw), slope, rtol=1e-6, atol=1e-9)
+    assert (loss.curvature(y, raw) > 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_are_those_of_rows_and_of_raw_scores(name):
+    loss, (y, raw) = LOSSES[name], scored()
+    assert loss.name == name
+    assert loss.outputs == 1
+    assert loss.value(y, raw).shape == (50,)
+    for function in (loss.gradient, loss.curvature):
+        assert function(y, raw).shape == (50, 1)
+    assert loss.link(raw).shape == (50, 1)
+
+
+def test_binomial_is_the_log_loss_of_the_logistic_link():
+    loss, (y, raw) = LOSSES["binomial"], scored()
+    p = loss.link(raw)[:, 0]
+    np.testing.assert_allclose(p, stats.logistic.cdf(raw[:, 0]))
+    assert loss.value(y, raw).mean() == pytest.approx(log_loss(y, p))
+
+
+def test_squared_error_is_half_of_scikit_learns_and_its_link_the_identity():
+    loss, (y, raw) = LOSSES["squared_error"], scored()
+    assert 2 * loss.value(y, raw).mean() == pytest.approx(mean_squared_error(y, raw[:, 0]))
+    np.testing.assert_array_equal(loss.link(raw), raw)
+
+
+def test_binomial_neither_overflows_nor_loses_a_certain_mistake():
+    loss, raw = LOSSES["binomial"], np.array([[800.0], [-800.0], [800.0], [-800.0]])
+    y = np.array([1.0, 0.0, 0.0, 1.0])
+    np.testing.assert_allclose(loss.value(y, raw), [0, 0, 800, 800], atol=1e-12)
+    np.testing.assert_allclose(loss.gradient(y, raw)[:, 0], [0, 0, 1, -1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "link"), [("binomial", lambda m: np.log(m / (1 - m))), ("squared_error", lambda m: m)]
+)
+def test_the_mean_of_the_labels_is_the_best_constant(name, link):
+    y, _ = scored()
+    best = np.full((50, 1), link(y.mean()))
+    assert LOSSES[name].gradient(y, best).sum() == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,79 @@
+"""The predictions table: what it accepts, and the sentence each refusal prints."""
+
+import numpy as np
+import pytest
+
+from fairbench.data import Task
+from fairbench.errors import UserError
+from fairbench.predictions import read_predictions
+
+BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
+
+
+def test_columns_become_float64_in_the_order_given():
+    columns = {
+        "prediction": np.array([True, False]),
+        "score": np.array([0.75, 0.25], np.float32),
+        "uncertainty": np.array([0, 3]),
+    }
+    table = read_predictions(columns, BINARY, "ensemble")
+    assert list(table.columns) == ["prediction", "score", "uncertainty"]
+    assert set(table.dtypes) == {np.dtype("float64")}
+    np.testing.assert_array_equal(table.to_numpy(), [[1, 0.75, 0], [0, 0.25, 3]])
+
+
+def test_values_at_the_edge_of_what_is_allowed_are_kept():
+    ends = {"prediction": [0, 1], "score": [0, 1], "sd": [0, 0], "aleatoric": [0, 1]}
+    assert len(read_predictions(ends, BINARY, "m")) == 2
+    values = {"prediction": [-1e6, 7.5], "mean": [-1e6, 7.5], "sd": [1e-9, 1e9]}
+    assert len(read_predictions(values, REGRESSION, "m")) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "task", "reason"),
+    [
+        ({"score": [0.5, 1.5, -0.1]}, BINARY, "'score' is outside [0, 1] in 2 of 3 rows (first: 1"),
+        ({"score": [0.5, 0.5, np.nan]}, BINARY, "'score' is not finite in 1 of 3 rows (first: 2"),
+        (
+            {"prediction": [0, 2, 1]},
+            BINARY,
+            "'prediction' is neither 0 nor 1 in 1 of 3 rows (first: 1",
+        ),
+        (
+            {"prediction": [0.0, np.inf, 1]},
+            REGRESSION,
+            "'prediction' is not finite in 1 of 3 rows (first: 1",
+        ),
+        ({"sd": [1, -1, -2]}, REGRESSION, "'sd' is negative in 2 of 3 rows (first: 1"),
+        ({"sd": [0, 1, 0]}, REGRESSION, "'sd' is exactly 0 in 2 of 3 rows (first: 0"),
+        (
+            {"uncertainty": [0.1, 0.2, -0.3]},
+            BINARY,
+            "'uncertainty' is negative in 1 of 3 rows (first: 2",
+        ),
+        ({"aleatoric": [-1, 0, 0]}, REGRESSION, "'aleatoric' is negative in 1 of 3 rows (first: 0"),
+        ({"epistemic": [0, -1, 0]}, BINARY, "'epistemic' is negative in 1 of 3 rows (first: 1"),
+        ({"mean": [0, 0, -np.inf]}, REGRESSION, "'mean' is not finite in 1 of 3 rows (first: 2"),
+    ],
+)
+def test_impossible_values_are_refused_with_method_column_and_count(columns, task, reason):
+    with pytest.raises(UserError) as refusal:
+        read_predictions({"prediction": [0, 1, 1], **columns}, task, "binomial_nll")
+    expected = reason.replace("(first: ", "(first: row ") + ")"
+    assert str(refusal.value) == f"method binomial_nll: column {expected}"
+
+
+@pytest.mark.parametrize(
+    ("columns", "returned"),
+    [
+        ({"score": [0.5]}, "score"),
+        ({"prediction": [1], "probability": [0.5]}, "prediction, probability"),
+    ],
+)
+def test_a_missing_or_unknown_column_is_refused_with_what_was_returned(columns, returned):
+    with pytest.raises(UserError) as refusal:
+        read_predictions(columns, BINARY, "votes")
+    assert str(refusal.value) == (
+        "method votes: a reading returns 'prediction' and any of score, mean, sd, uncertainty, "
+        f"aleatoric, epistemic; this one returned {returned}"
+    )

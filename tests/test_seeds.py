@@ -1,0 +1,58 @@
+"""Random generators: stable, keyed by purpose alone, independent of one another."""
+
+import itertools
+
+import numpy as np
+from scipy import stats
+
+from fairbench.seeds import integer_seed, rng
+
+
+def test_streams_are_the_same_on_every_machine_and_in_every_version():
+    drawn = rng(0, "split", "adult", 3).integers(2**32, size=3)
+    np.testing.assert_array_equal(drawn, [3251520424, 3090825590, 3646162163])
+
+
+def test_a_stream_depends_on_neither_the_order_nor_the_number_of_other_draws():
+    alone = rng(5, "fit", "german", 1).random(4)
+    rng(5, "split", "german", 1).random(1000)
+    rng(5, "fit", "german", 0).random(7)
+    np.testing.assert_array_equal(rng(5, "fit", "german", 1).random(4), alone)
+
+
+def test_each_call_starts_its_stream_anew():
+    first, second = rng(0, "fit"), rng(0, "fit")
+    first.random(10)
+    assert second.random() == rng(0, "fit").random()
+
+
+def test_every_part_of_the_key_matters():
+    keys = [
+        (0, "fit", "adult", 1, 2),
+        (1, "fit", "adult", 1, 2),
+        (0, "predict", "adult", 1, 2),
+        (0, "fit", "german", 1, 2),
+        (0, "fit", "adult", 2, 1),
+        (0, "fit", "adult", 12),
+        (0, "fit", "adult", "1", 2),
+        (0, "fit", "adult", 1),
+        (0, "fit", "adult1", 2),
+        (0, "fitadult", 1, 2),
+    ]
+    draws = [rng(*key).integers(2**63) for key in keys]
+    assert all(a != b for a, b in itertools.combinations(draws, 2))
+
+
+def test_first_draws_of_neighbouring_keys_are_independent_and_uniform():
+    draws = np.array([[rng(root, "fit", r).random() for r in range(50)] for root in range(40)])
+    assert stats.kstest(draws.ravel(), "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(draws[:, :-1].ravel(), draws[:, 1:].ravel())[0, 1]) < 0.08
+    assert abs(np.corrcoef(draws[:-1].ravel(), draws[1:].ravel())[0, 1]) < 0.08
+
+
+def test_integer_seeds_have_31_bits_and_advance_the_generator():
+    generator = rng(0, "fit")
+    seeds = [integer_seed(generator) for _ in range(1000)]
+    assert all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
+    assert len(set(seeds)) == 1000
+    assert max(seeds) > 2**30

@@ -1,0 +1,273 @@
+"""Splits: parts that are disjoint, exhaustive, of the right size and the same for every method."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.data import Task
+from fairbench.errors import UserError
+from fairbench.splits import KFold, Predefined, RepeatedHoldout
+
+N = 103
+
+
+@pytest.fixture
+def data(make_dataset):
+    return make_dataset(N, partition=pd.Series(["train"] * 70 + ["test"] * 33))
+
+
+@pytest.fixture
+def clustered(make_dataset):
+    """Return 103 rows in 40 clusters of one to seven rows, in no order."""
+    labels = np.random.default_rng(0).integers(40, size=N)
+    labels[:40] = np.arange(40)
+    return make_dataset(N, clusters=pd.Series([f"twins {label}" for label in labels]))
+
+
+ALL = [
+    RepeatedHoldout(repeats=3),
+    RepeatedHoldout(repeats=2, train=0.6, validation=0.25),
+    KFold(n_folds=4, repeats=2),
+    KFold(n_folds=5, stratified=False, validation=0.3),
+    Predefined(repeats=2),
+    Predefined(validation=0.2),
+]
+DRAWN = ALL[:4]
+
+
+def parts(fold):
+    return fold.train, fold.validation, fold.test
+
+
+def assert_equal(folds, others):
+    assert len(folds) == len(others)
+    for fold, other in zip(folds, others, strict=True):
+        assert (fold.repeat, fold.fold) == (other.repeat, other.fold)
+        for one, two in zip(parts(fold), parts(other), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def differ(folds, others):
+    return any(
+        not np.array_equal(fold.test, other.test) for fold, other in zip(folds, others, strict=True)
+    )
+
+
+@pytest.mark.parametrize("split", ALL, ids=str)
+def test_parts_are_disjoint_exhaustive_and_sorted(data, split):
+    for fold in split.folds(data, seed=0):
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts(fold))), np.arange(N))
+        for rows in parts(fold):
+            assert (np.diff(rows) > 0).all()
+        assert len(fold.train) > 0
+        assert len(fold.test) > 0
+
+
+@pytest.mark.parametrize("split", ALL, ids=str)
+def test_the_same_seed_gives_the_same_rows(data, split):
+    assert_equal(split.folds(data, seed=3), split.folds(data, seed=3))
+
+
+@pytest.mark.parametrize("split", DRAWN, ids=str)
+def test_another_seed_or_another_data_set_gives_other_rows(data, make_dataset, split):
+    folds = split.folds(data, seed=0)
+    assert differ(folds, split.folds(data, seed=1))
+    assert differ(folds, split.folds(make_dataset(N, name="other"), seed=0))
+
+
+@pytest.mark.parametrize("split", ALL, ids=str)
+def test_rows_depend_on_neither_features_nor_groups_nor_other_draws(data, make_dataset, split):
+    expected = split.folds(data, seed=0)
+    other = make_dataset(
+        N,
+        seed=9,
+        partition=data.partition,
+        sensitive=data.sensitive[["sex"]],
+        target=data.target.set_axis(np.arange(N) + 500),
+    )
+    np.random.default_rng(0).random(10)
+    assert_equal(split.folds(other, seed=0), expected)
+
+
+def test_rows_that_are_not_stratified_do_not_depend_on_the_target(data, make_dataset):
+    other = make_dataset(N, target=pd.Series(np.arange(N) % 2))
+    split = RepeatedHoldout(repeats=2, validation=0.2)
+    assert_equal(split.folds(other, seed=0), split.folds(data, seed=0))
+
+
+@pytest.mark.parametrize("split", DRAWN, ids=str)
+def test_repeats_differ(data, split):
+    folds = split.folds(data, seed=0)
+    tests = {fold.test.tobytes() for fold in folds}
+    assert len(tests) == len(folds)
+
+
+def test_a_repeat_does_not_depend_on_how_many_there_are(data):
+    five, three = (RepeatedHoldout(repeats=r, validation=0.1).folds(data, 0) for r in (5, 3))
+    assert_equal(five[:3], three)
+    assert_equal(KFold(3, repeats=2).folds(data, 0)[:3], KFold(3, repeats=1).folds(data, 0))
+
+
+@pytest.mark.parametrize(("train", "expected"), [(0.8, 82), (0.5, 52), (0.01, 1), (0.99, 102)])
+def test_holdout_trains_on_the_share_asked_for(data, train, expected):
+    folds = RepeatedHoldout(repeats=4, train=train).folds(data, seed=0)
+    assert [fold.repeat for fold in folds] == [0, 1, 2, 3]
+    assert {fold.fold for fold in folds} == {0}
+    assert {len(fold.train) for fold in folds} == {expected}
+    assert {len(fold.validation) for fold in folds} == {0}
+
+
+def test_holdout_tests_every_row_equally_often(data):
+    folds = RepeatedHoldout(repeats=400).folds(data, seed=0)
+    tested = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=N)
+    share = len(folds[0].test) / N
+    assert (np.abs(tested - 400 * share) < 5 * np.sqrt(400 * share * (1 - share))).all()
+
+
+@pytest.mark.parametrize("split", ALL, ids=str)
+def test_validation_is_a_share_of_the_training_part_and_leaves_the_test_rows(data, split):
+    with_it, without = (
+        type(split)(**{**vars(split), "validation": share}).folds(data, 0) for share in (0.25, 0)
+    )
+    for fold, plain in zip(with_it, without, strict=True):
+        assert len(fold.validation) == round(0.25 * len(plain.train))
+        np.testing.assert_array_equal(fold.test, plain.test)
+        np.testing.assert_array_equal(np.union1d(fold.train, fold.validation), plain.train)
+
+
+@pytest.mark.parametrize("stratified", [True, False])
+@pytest.mark.parametrize("n_folds", [2, 7, 10])
+def test_k_fold_tests_every_row_once_a_repeat(data, n_folds, stratified):
+    folds = KFold(n_folds, repeats=3, stratified=stratified).folds(data, seed=0)
+    assert [(f.repeat, f.fold) for f in folds] == [(r, k) for r in range(3) for k in range(n_folds)]
+    for repeat in range(3):
+        tested = np.concatenate([fold.test for fold in folds if fold.repeat == repeat])
+        np.testing.assert_array_equal(np.sort(tested), np.arange(N))
+    sizes = [len(fold.test) for fold in folds]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_k_fold_keeps_the_share_of_positives_within_one_row(make_dataset):
+    draw = np.random.default_rng(0)
+    target = pd.Series((draw.random(N) < 0.15).astype(int))
+    data = make_dataset(N, target=target)
+    positives = [target[f.test].sum() for f in KFold(6, repeats=20).folds(data, seed=0)]
+    assert max(positives) - min(positives) <= 1
+    plain = KFold(6, repeats=20, stratified=False).folds(data, seed=0)
+    unplanned = [target[f.test].sum() for f in plain]
+    assert max(unplanned) - min(unplanned) > 3
+
+
+def test_k_fold_of_a_regression_is_not_stratified(make_dataset):
+    data = make_dataset(N, task=Task.REGRESSION, target=pd.Series(np.linspace(0, 1, N)))
+    expected = KFold(5, stratified=False).folds(data, seed=0)
+    assert_equal(KFold(5).folds(data, seed=0), expected)
+
+
+def test_as_many_folds_as_rows_leave_one_out(make_dataset):
+    folds = KFold(12).folds(make_dataset(12), seed=0)
+    assert sorted(int(fold.test[0]) for fold in folds) == list(range(12))
+    assert {len(fold.test) for fold in folds} == {1}
+
+
+@pytest.mark.parametrize("split", DRAWN, ids=str)
+def test_clusters_never_straddle_parts(clustered, split):
+    labels = clustered.clusters.to_numpy()
+    for fold in split.folds(clustered, seed=0):
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts(fold))), np.arange(N))
+        train, validation, test = (set(labels[rows]) for rows in parts(fold))
+        assert not train & test
+        assert not train & validation
+        assert not validation & test
+
+
+def test_clusters_are_dealt_out_by_number_not_by_row(clustered):
+    labels = clustered.clusters.to_numpy()
+    (fold,) = RepeatedHoldout(repeats=1, train=0.75).folds(clustered, seed=0)
+    assert len(set(labels[fold.train])) == 30
+    tested = [set(labels[fold.test]) for fold in KFold(8).folds(clustered, seed=0)]
+    assert {len(each) for each in tested} == {5}
+    assert len(set().union(*tested)) == 40
+
+
+def test_predefined_uses_the_archives_own_marks_in_every_repeat(make_dataset):
+    marks = np.random.default_rng(0).choice(["train", "test"], N)
+    folds = Predefined(repeats=3).folds(make_dataset(N, partition=pd.Series(marks)), seed=0)
+    assert [(fold.repeat, fold.fold) for fold in folds] == [(0, 0), (1, 0), (2, 0)]
+    for fold in folds:
+        np.testing.assert_array_equal(fold.test, np.flatnonzero(marks == "test"))
+        np.testing.assert_array_equal(fold.train, np.flatnonzero(marks == "train"))
+
+
+def test_predefined_draws_another_validation_part_each_repeat(data):
+    one, two = Predefined(repeats=2, validation=0.3).folds(data, seed=0)
+    assert not np.array_equal(one.validation, two.validation)
+    (other,) = Predefined(validation=0.3).folds(data, seed=1)
+    assert not np.array_equal(one.validation, other.validation)
+
+
+def test_predefined_refuses_a_data_set_without_marks(make_dataset):
+    with pytest.raises(UserError) as refusal:
+        Predefined().folds(make_dataset(N), seed=0)
+    assert str(refusal.value) == (
+        "split=predefined needs a data set with its own test part; toy has none: "
+        "use split=holdout or split=kfold"
+    )
+
+
+def test_more_folds_than_rows_are_refused(make_dataset):
+    with pytest.raises(UserError) as refusal:
+        KFold(11).folds(make_dataset(10), seed=0)
+    assert str(refusal.value) == "split.n_folds is 11, but toy has 10 rows"
+
+
+@pytest.mark.parametrize(
+    ("split", "fold", "train", "test"),
+    [
+        (RepeatedHoldout(train=0.999), 0, 10, 0),
+        (RepeatedHoldout(train=0.001), 0, 0, 10),
+        (RepeatedHoldout(train=0.5, validation=0.99), 0, 0, 5),
+    ],
+)
+def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, fold, train, test):
+    with pytest.raises(UserError) as refusal:
+        split.folds(make_dataset(10), seed=0)
+    assert str(refusal.value) == (
+        f"toy: repeat 0, fold {fold} has {train} training and {test} test rows of 10; "
+        "both need at least one"
+    )
+
+
+def test_fewer_clusters_than_folds_are_refused(make_dataset):
+    data = make_dataset(12, clusters=pd.Series(np.arange(12) % 3))
+    with pytest.raises(UserError, match="^toy: repeat 0, fold 3 has 12 training and 0 test rows"):
+        KFold(4).folds(data, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RepeatedHoldout(train=1), "split.train is 1; it must be between 0 and 1"),
+        (lambda: RepeatedHoldout(train=0.0), "split.train is 0.0; it must be between 0 and 1"),
+        (lambda: RepeatedHoldout(repeats=0), "split.repeats is 0; it must be at least 1"),
+        (
+            lambda: RepeatedHoldout(validation=1.0),
+            "split.validation is 1.0; it must be at least 0 and under 1",
+        ),
+        (lambda: KFold(n_folds=1), "split.n_folds is 1; it must be at least 2"),
+        (lambda: KFold(repeats=-1), "split.repeats is -1; it must be at least 1"),
+        (
+            lambda: KFold(validation=-0.1),
+            "split.validation is -0.1; it must be at least 0 and under 1",
+        ),
+        (lambda: Predefined(repeats=0), "split.repeats is 0; it must be at least 1"),
+        (
+            lambda: Predefined(validation=1),
+            "split.validation is 1; it must be at least 0 and under 1",
+        ),
+    ],
+)
+def test_impossible_settings_are_refused(make, message):
+    with pytest.raises(UserError) as refusal:
+        make()
+    assert str(refusal.value) == message

@@ -1,6 +1,6 @@
 """The floor: a bag per repeat in plain XGBoost, one binned matrix a split, nothing else.
 
-``python -m benchmarks.bare DATASET_OVERRIDES REPEATS`` is run as a process of its own.
+``python -m benchmarks.bare REPEATS dense|sparse`` is run as a process of its own.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ def bag_on_copies(X: Any, y: Any, train: Any, test: Any, seed: int) -> Any:
     return np.column_stack(predictions)
 
 
-def main(repeats: int) -> None:
-    """Fit `repeats` bags on splits of Adult."""
+def main(repeats: int, matrix: str) -> None:
+    """Fit `repeats` bags on splits of Adult, on its one-hot matrix as it is usually made."""
     from benchmarks.measure import adult
-    from fairbench.encoding import onehot
+    from fairbench.encoding import onehot, sparse_onehot
 
     data, _ = adult()
-    X, y = onehot(data.features), data.target.to_numpy()
+    make = {"dense": onehot, "sparse": sparse_onehot}[matrix]
+    X, y = make(data.features), data.target.to_numpy()
     for seed in range(repeats):
         order = np.random.default_rng(seed).permutation(len(y))
         cut = round(0.8 * len(y))
@@ -53,4 +54,4 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

@@ -30,7 +30,7 @@ IDENTITY = (
     "seed",
     "protect",
 )
-_GROUPS = ("dataset", "learner", "intervention", "method")
+_GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
 
@@ -143,7 +143,12 @@ def choice(cfg: DictConfig, group: str) -> str:
     return str(cfg[group]["_target_"]).split(".")[-2]
 
 
-def run_name(cfg: DictConfig) -> str:
+def choices(cfg: DictConfig) -> dict[str, str]:
+    """Return the option chosen for every group that makes up a run."""
+    return {group: choice(cfg, group) for group in _GROUPS}
+
+
+def run_name(chosen: dict[str, str]) -> str:
     """Return a short name for people: data set, learner, intervention, method."""
-    names = [choice(cfg, group) for group in _GROUPS]
+    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
     return ", ".join(name for name in names if name != "none")

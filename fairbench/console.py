@@ -98,7 +98,7 @@ def _sweep_job(cfg: DictConfig, folder: Path) -> None:
     """Run one job; whatever happens becomes an outcome, so the others go on."""
     from fairbench import build
 
-    name = build.run_name(cfg)
+    name = build.run_name(build.choices(cfg))
     try:
         outcome = _plan(cfg) if cfg.plan else _finish(cfg)
     except IncompatibleError as error:

@@ -31,13 +31,18 @@ class Run:
     """A composed run, checked and ready: nothing has been fitted yet."""
 
     id: str
-    name: str
+    choices: dict[str, str]
     config: str
     study: Study
     cells: list[Cell]
     method: Method
     evaluator: Evaluator
     store: Store
+
+    @property
+    def name(self) -> str:
+        """A short name for people: data set, learner, intervention, method."""
+        return build.run_name(self.choices)
 
     @property
     def dataset(self) -> Dataset:
@@ -112,7 +117,7 @@ def prepare(cfg: DictConfig) -> Run:
     cells = cells_of(study, components.split.folds(dataset, int(cfg.seed)))
     return Run(
         build.run_id(cfg),
-        build.run_name(cfg),
+        build.choices(cfg),
         build.identity_yaml(cfg),
         study,
         cells,
@@ -186,6 +191,7 @@ def _write(run: Run, metrics: pd.DataFrame) -> None:
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
+        "choices": run.choices,
         "seed": run.study.seed,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],

@@ -21,11 +21,14 @@ def posterior_draws(
 
     Returns
     -------
-    (T, ..., G, 4) probabilities that sum to 1 over the last axis: normalised gamma variates.
+    (T, ..., G, 4) probabilities that sum to 1 over the last axis: normalised gamma variates. It
+    is a view of an array with the draws last, so that sums over cells and groups run over
+    contiguous memory.
     """
-    gammas = generator.standard_gamma(counts + alpha, size=(draws, *counts.shape))
-    probabilities: NDArray[np.float64] = gammas / gammas.sum(axis=-1, keepdims=True)
-    return probabilities
+    shape = np.moveaxis(np.asarray(counts, float) + alpha, -1, 0)[..., None]
+    gammas = generator.standard_gamma(shape, size=(*shape.shape[:-1], draws))
+    gammas /= gammas.sum(axis=0)
+    return np.moveaxis(gammas, (-1, 0), (0, -1))
 
 
 def resampled_counts(
@@ -50,8 +53,9 @@ def central_interval(
     """
     draws = samples.shape[0]
     low = round((1 - level) / 2 * (draws - 1))
-    ends = np.partition(samples, (low, draws - 1 - low), axis=0)
+    ends = np.partition(np.moveaxis(samples, 0, -1), (low, draws - 1 - low), axis=-1)
+    # NaN sorts last, so the last order statistic of a row tells whether it has any.
     invalid = np.isnan(samples).any(axis=0)
-    lower, upper = ends[low].copy(), ends[draws - 1 - low].copy()
+    lower, upper = ends[..., low].copy(), ends[..., draws - 1 - low].copy()
     lower[invalid] = upper[invalid] = np.nan
     return lower, upper

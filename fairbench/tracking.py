@@ -175,10 +175,12 @@ def parameters(folder: RunFolder) -> Iterator[tuple[str, str]]:
     """Yield (dotted name, value) of every option of a run."""
     from omegaconf import OmegaConf
 
+    yield from folder.environment()["choices"].items()
     config: Any = OmegaConf.to_container(OmegaConf.load(folder.path / "config.yaml"))
     for name, value in config.items():
         if isinstance(value, dict):
-            yield from ((f"{name}.{key}", str(option)) for key, option in value.items())
+            options = {key: option for key, option in value.items() if key != "_target_"}
+            yield from ((f"{name}.{key}", str(option)) for key, option in options.items())
         else:
             yield name, str(value)
 
@@ -204,7 +206,7 @@ def ui(port: str = "5000") -> int:
 
     with exclusive(tracking.address):
         experiment = _experiment_id(MlflowClient(tracking.address), tracking.experiment)
-    print(f"MLflow UI: http://127.0.0.1:{port}/#/experiments/{experiment} (stop with Ctrl-C)")
+    print(f"MLflow UI: http://127.0.0.1:{port}/#/experiments/{experiment}/runs (stop with Ctrl-C)")
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", port]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     try:

@@ -3,9 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 
-from fairbench.encoding import Encoder, Encoding, onehot, onehot_names, parse_encoding
+from algorithms.learners.xgboost import XGBoost
+from fairbench.encoding import (
+    Encoder,
+    Encoding,
+    onehot,
+    onehot_names,
+    parse_encoding,
+    sparse_onehot,
+)
 from fairbench.errors import UserError
 
 
@@ -64,9 +73,11 @@ def test_rows_without_a_category_have_the_same_columns_as_the_training_rows():
     rome = features.assign(city=pd.Categorical(["Rome"] * 40, ["Bern", "Oslo", "Rome"]))
     for encoding in (Encoding.ONEHOT, Encoding.STANDARD):
         fitted = Encoder(encoding).fit(oslo)
-        assert fitted.transform(rome).shape == (40, 6)
-        assert np.isfinite(fitted.transform(rome)).all()
-        unseen, seen = fitted.transform(rome)[:, 4], fitted.transform(oslo)[:, 4]
+        encoded = [fitted.transform(rows) for rows in (rome, oslo)]
+        encoded = [rows.toarray() if issparse(rows) else rows for rows in encoded]
+        assert encoded[0].shape == (40, 6)
+        assert np.isfinite(encoded[0]).all()
+        unseen, seen = encoded[0][:, 4], encoded[1][:, 4]
         assert set(unseen) == {1.0}
         assert set(seen) == {0.0}
 
@@ -79,7 +90,35 @@ def test_native_leaves_the_frame_as_it_is():
 def test_onehot_learns_nothing():
     train, test = frame(seed=1), frame(seed=2)
     encoded = Encoder(Encoding.ONEHOT).fit(train).transform(test)
-    np.testing.assert_array_equal(encoded, onehot(test))
+    np.testing.assert_array_equal(encoded.toarray(), onehot(test))
+
+
+def test_sparse_onehot_stores_numbers_and_booleans_even_where_they_are_zero():
+    features = pd.DataFrame(
+        {"gain": [0.0, 5.0], "male": [False, True], "city": pd.Categorical(["Bern", None])}
+    )
+    matrix = sparse_onehot(features)
+    assert matrix.indices.tolist() == [0, 1, 2, 0, 1]
+    assert matrix.data.tolist() == [0, 0, 1, 5, 1]
+
+
+def test_trees_grown_on_the_sparse_matrix_are_those_of_the_dense_one():
+    draw = np.random.default_rng(0)
+    features = pd.DataFrame(
+        {
+            "gain": np.where(draw.random(2000) < 0.7, 0, draw.normal(size=2000)),
+            "male": draw.random(2000) < 0.5,
+            "age": np.where(draw.random(2000) < 0.1, np.nan, draw.normal(size=2000)),
+            "city": pd.Categorical(draw.choice(list("abcdefgh"), 2000)),
+        }
+    )
+    y = (draw.random(2000) < 0.3 + 0.4 * features["male"]).astype(float)
+    learner = XGBoost()
+    predictions = [
+        learner.estimator("binomial", 0).fit(matrix, y).predict_proba(matrix)
+        for matrix in (onehot(features), sparse_onehot(features))
+    ]
+    np.testing.assert_array_equal(*predictions)
 
 
 def test_standardised_training_columns_have_mean_zero_and_sd_one():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,9 @@ from fairbench.posterior import central_interval, posterior_draws, resampled_cou
 Array = NDArray[np.float64]
 
 
+RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
+
+
 @dataclass(frozen=True)
 class Counted:
     """The confusion counts (G, 4) of an attribute's groups, and posterior draws (T, G, 4)."""
@@ -35,22 +39,23 @@ class Counted:
     counts: Counts
     draws: Array
 
-    def smallest(self, rates: tuple[Rate, ...], among: list[int] | None = None) -> int:
-        """Return the fewest rows that any of `rates` rests on in any group."""
-        counts = self.counts if among is None else self.counts[among]
-        return int(min(rate.size(counts).min() for rate in rates))
+    @cached_property
+    def sizes(self) -> dict[str, list[int]]:
+        """How many rows each rate rests on in each group."""
+        return {rate.name: rate.size(self.counts).astype(int).tolist() for rate in RATES}
 
-    def status(self, rates: tuple[Rate, ...], minimum: int, among: list[int] | None = None) -> str:
+    def weakest(self, rates: tuple[Rate, ...], among: Iterable[int]) -> tuple[int, int, Rate]:
+        """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
+        sizes = [(self.sizes[rate.name][g], g, rate) for rate in rates for g in among]
+        return min(sizes, key=lambda each: each[0])
+
+    def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> str:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
-        chosen = range(len(self.groups)) if among is None else among
-        sizes = [
-            (rate.size(self.counts[g]), self.groups[g], rate) for rate in rates for g in chosen
-        ]
-        size, group, rate = min(sizes, key=lambda each: float(each[0]))
-        where = f" in group '{group}'" if group else ""
-        if size == 0:
-            return f"undefined: {rate.empty}{where}"
-        return f"insufficient: n={int(size)}{where}" if size < minimum else "ok"
+        size, g, rate = self.weakest(rates, among)
+        if size >= max(minimum, 1):
+            return "ok"
+        where = f" in group '{self.groups[g]}'" if self.groups[g] else ""
+        return f"insufficient: n={size}{where}" if size else f"undefined: {rate.empty}{where}"
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class GroupEvaluation:
                 self.table.add(
                     name,
                     values[g],
-                    counted.smallest(rates, [g]),
+                    counted.weakest(rates, [g])[0],
                     Where(counted.attribute, group),
                     interval=(lower[i, g], upper[i, g]),
                     status=counted.status(rates, self.minimum, [g]),
@@ -125,7 +130,7 @@ class GroupEvaluation:
                 outside = (np.abs(samples - 1) > self.ratio_band).mean(axis=0)
                 for g, group in enumerate(counted.groups[1:], start=1):
                     where, metric = Where(counted.attribute, group), f"{name}_{form.__name__}"
-                    n = counted.smallest((rate,), [0, g])
+                    n = counted.weakest((rate,), [0, g])[0]
                     status = self._pair_status(counted, rate, g, values[g - 1])
                     interval = (lower[g - 1], upper[g - 1])
                     self.table.add(
@@ -151,10 +156,11 @@ class GroupEvaluation:
         samples = np.stack([metric(counted.draws) for metric in GROUP_METRICS.values()], axis=1)
         lower, upper = central_interval(samples, self.level)
         many, where = len(counted.groups) > 2, Where(counted.attribute)
-        resampled = resampled_counts(counted.counts, self.n_draws, generator) if many else None
+        resampled = resampled_counts(counted.counts, RESAMPLES, generator) if many else None
         for i, (name, metric) in enumerate(GROUP_METRICS.items()):
-            value, n = float(metric(counted.counts)), counted.smallest(metric.rates)
-            status = counted.status(metric.rates, self.minimum)
+            value, everyone = float(metric(counted.counts)), range(len(counted.groups))
+            n = counted.weakest(metric.rates, everyone)[0]
+            status = counted.status(metric.rates, self.minimum, everyone)
             if np.isnan(value) and not status.startswith("undefined"):
                 zero = "every group" if many else f"group '{counted.groups[0]}'"
                 status = f"undefined: {selection_rate.name} of {zero} is 0"

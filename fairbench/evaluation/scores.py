@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,10 @@ class ScoreEvaluation:
     predictions: pd.DataFrame
     bins: int
 
+    @cached_property
+    def _columns(self) -> dict[str, Array]:
+        return {str(name): self.predictions[name].to_numpy() for name in self.predictions}
+
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, each group's, and the points of the reliability diagram."""
         self._part(np.ones(len(self.target), bool), EVERYONE)
@@ -37,7 +42,7 @@ class ScoreEvaluation:
 
     def _part(self, rows: NDArray[np.bool_], where: Where) -> None:
         y = self.target[rows]
-        columns = {name: self.predictions[name].to_numpy()[rows] for name in self.predictions}
+        columns = {name: values[rows] for name, values in self._columns.items()}
         if "uncertainty" in columns:
             losses = probability.nll_of_sd(y, columns["prediction"], columns["uncertainty"])
             self.table.add_mean("nll", losses, where)

@@ -26,16 +26,19 @@ class Rate:
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the rate of every table in `counts` (..., 4)."""
-        top, bottom = (
-            counts @ np.array(sums, float) for sums in (self.numerator, self.denominator)
-        )
+        top, bottom = (_sum(counts, weights) for weights in (self.numerator, self.denominator))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(bottom > 0, top / bottom, np.nan)
 
     def size(self, counts: Counts) -> NDArray[np.float64]:
         """Return how many rows the rate is based on: those in a cell of the denominator."""
-        rows: NDArray[np.float64] = counts @ (np.array(self.denominator) > 0).astype(float)
-        return rows
+        return _sum(counts, tuple(int(weight > 0) for weight in self.denominator))
+
+
+def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the weighted sum over the last axis, skipping cells of weight 0."""
+    terms = (weight * counts[..., cell] for cell, weight in enumerate(weights) if weight)
+    return np.asarray(sum(terms), np.float64)
 
 
 _ALL = (1, 1, 1, 1)

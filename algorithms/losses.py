@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fairbench.contracts import Loss
+from fairbench.data import Task
+
 Array = NDArray[np.float64]
 
 
-class Loss(Protocol):
-    """A loss of raw scores (n, k); `gradient` and `curvature` define it."""
-
-    name: str
-    outputs: int
-
-    def value(self, y: Array, raw: Array) -> Array:
-        """Return each row's loss, (n,)."""
-        ...
-
-    def gradient(self, y: Array, raw: Array) -> Array:
-        """Return the derivative with respect to the raw scores, (n, k)."""
-        ...
-
-    def curvature(self, y: Array, raw: Array) -> Array:
-        """Return a positive second derivative (or Fisher information), (n, k)."""
-        ...
-
-    def link(self, raw: Array) -> Array:
-        """Return the prediction: a probability, or the mean."""
-        ...
-
-
+@dataclass(frozen=True)
 class Binomial:
     """Negative log-likelihood of a 0 / 1 label; the raw score is the log odds."""
 
@@ -63,6 +42,7 @@ class Binomial:
         return p
 
 
+@dataclass(frozen=True)
 class SquaredError:
     """Half the squared error; the raw score is the mean."""
 
@@ -86,6 +66,6 @@ class SquaredError:
         return raw
 
 
-LOSSES: Mapping[str, Loss] = MappingProxyType(
-    {loss.name: loss for loss in (Binomial(), SquaredError())}
-)
+def default_loss(task: Task) -> Loss:
+    """Return the loss of a plain model: the likelihood of a label, or squared error."""
+    return Binomial() if task is Task.BINARY else SquaredError()

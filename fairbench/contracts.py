@@ -16,6 +16,32 @@ from fairbench.encoding import Encoding, Frame
 RawOutputs = Mapping[str, NDArray[Any]]
 
 
+class Loss(Protocol):
+    """A frozen dataclass: a loss of raw scores (n, k), which `gradient` and `curvature` define."""
+
+    @property
+    def name(self) -> str:
+        """What learners list in their `losses`."""
+        ...
+
+    @property
+    def outputs(self) -> int:
+        """How many raw scores a row has, k."""
+        ...
+
+    def gradient(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative with respect to the raw scores, (n, k)."""
+        ...
+
+    def curvature(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a positive second derivative (or Fisher information), (n, k)."""
+        ...
+
+    def link(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return predictions, (n, k): a probability, a mean, or mean and standard deviation."""
+        ...
+
+
 class Learner(Protocol):
     """A frozen dataclass of hyperparameters."""
 
@@ -39,7 +65,7 @@ class Learner(Protocol):
         """Whether its predictions depend on the protected groups beyond the features."""
         ...
 
-    def estimator(self, loss: str, seed: int) -> Any:
+    def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
 
         ``predict_proba`` for binary tasks, ``predict`` for regression.
@@ -116,8 +142,8 @@ class Fitted(Protocol):
 class Fitter(Protocol):
     """What a cell computes: a frozen dataclass that fits models, and never sees test targets."""
 
-    def loss(self, task: Task) -> str:
-        """Name the loss minimised on this task."""
+    def loss(self, task: Task) -> Loss:
+        """Return the loss minimised on this task."""
         ...
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:

@@ -25,12 +25,14 @@ def digest(content: Any, length: int = 20) -> str:
 
 
 def describe(component: Any) -> dict[str, Any]:
-    """Return what identifies a component: its class and every field of its dataclass."""
+    """Return what identifies a component: its class and its fields, nested dataclasses too."""
     kind = type(component)
-    fields: dict[str, Any] = {}
-    if dataclasses.is_dataclass(component) and not isinstance(component, type):
-        fields = dataclasses.asdict(component)
-    return {"class": f"{kind.__module__}.{kind.__qualname__}", **fields}
+    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    if dataclasses.is_dataclass(component):
+        for field in dataclasses.fields(component):
+            value = getattr(component, field.name)
+            described[field.name] = describe(value) if dataclasses.is_dataclass(value) else value
+    return described
 
 
 def versions(distributions: Iterable[str]) -> dict[str, str]:

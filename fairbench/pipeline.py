@@ -96,14 +96,7 @@ def prepare(cfg: DictConfig) -> Run:
     """
     components = build.components(cfg)
     dataset = components.dataset
-    refusals = (
-        components.method.incompatible(dataset),
-        components.learner.incompatible(dataset),
-        components.intervention.incompatible(dataset, components.learner),
-    )
-    for refusal in refusals:
-        if refusal:
-            raise IncompatibleError(refusal)
+    _refuse(components, build.choices(cfg))
     protect = build.protected_attributes(cfg, dataset)
     study = Study(
         dataset,
@@ -125,6 +118,24 @@ def prepare(cfg: DictConfig) -> Run:
         components.evaluator,
         Store(Path(cfg.results)),
     )
+
+
+def _refuse(components: build.Components, chosen: dict[str, str]) -> None:
+    """Raise the first reason why these components cannot work together."""
+    dataset, learner, method = components.dataset, components.learner, components.method
+    reason = (
+        method.incompatible(dataset)
+        or learner.incompatible(dataset)
+        or components.intervention.incompatible(dataset, learner)
+    )
+    loss = method.fitter.loss(dataset.task).name
+    if not reason and loss not in learner.losses:
+        reason = (
+            f"method={chosen['method']} minimises {loss}, and learner={chosen['learner']} only "
+            f"{', '.join(sorted(learner.losses))}: use learner=xgboost"
+        )
+    if reason:
+        raise IncompatibleError(reason)
 
 
 def execute(run: Run, *, n_jobs: int = 1, resume: bool = True, done: Any = None) -> Result:

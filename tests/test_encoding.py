@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 
 from algorithms.learners.xgboost import XGBoost
+from algorithms.losses import Binomial
 from fairbench.encoding import (
     Encoder,
     Encoding,
@@ -115,7 +116,7 @@ def test_trees_grown_on_the_sparse_matrix_are_those_of_the_dense_one():
     y = (draw.random(2000) < 0.3 + 0.4 * features["male"]).astype(float)
     learner = XGBoost()
     predictions = [
-        learner.estimator("binomial", 0).fit(matrix, y).predict_proba(matrix)
+        learner.estimator(Binomial(), 0).fit(matrix, y).predict_proba(matrix)
         for matrix in (onehot(features), sparse_onehot(features))
     ]
     np.testing.assert_array_equal(*predictions)

@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import log_loss, mean_squared_error
 
-from algorithms.losses import LOSSES
+from algorithms.losses import Binomial, SquaredError
+
+LOSSES = {loss.name: loss for loss in (Binomial(), SquaredError())}
 
 NAMES = ["binomial", "squared_error"]
 STEP = 1e-5

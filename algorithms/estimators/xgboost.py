@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from fairbench.contracts import Loss
 from fairbench.encoding import Frame
 
 _OBJECTIVES = {"binomial": "binary:logistic", "squared_error": "reg:squarederror"}
@@ -22,7 +23,7 @@ class XGBoostEstimator(BaseEstimator):
     """
 
     def __init__(
-        self, loss: str, rounds: int, max_bin: int, parameters: dict[str, Any], seed: int
+        self, loss: Loss, rounds: int, max_bin: int, parameters: dict[str, Any], seed: int
     ) -> None:
         self.loss = loss
         self.rounds = rounds
@@ -42,7 +43,7 @@ class XGBoostEstimator(BaseEstimator):
         matrix.set_weight(np.ones(len(y)) if sample_weight is None else sample_weight)
         parameters = {
             **self.parameters,
-            "objective": _OBJECTIVES[self.loss],
+            "objective": _OBJECTIVES[self.loss.name],
             "tree_method": "hist",
             "max_bin": self.max_bin,
             "nthread": 1,
@@ -51,7 +52,7 @@ class XGBoostEstimator(BaseEstimator):
         self.booster_ = xgboost.train(parameters, matrix, num_boost_round=self.rounds)
         return self
 
-    @available_if(lambda self: self.loss == "binomial")
+    @available_if(lambda self: self.loss.name == "binomial")
     def predict_proba(self, X: Frame) -> NDArray[np.float64]:
         """Return the (n, 2) probabilities of labels 0 and 1."""
         p = self._inplace(X)
@@ -60,7 +61,7 @@ class XGBoostEstimator(BaseEstimator):
     def predict(self, X: Frame) -> NDArray[np.float64]:
         """Return labels (ties are 0) or values."""
         raw = self._inplace(X)
-        return (raw > 0.5).astype(np.float64) if self.loss == "binomial" else raw
+        return (raw > 0.5).astype(np.float64) if self.loss.name == "binomial" else raw
 
     def _inplace(self, X: Frame) -> NDArray[np.float64]:
         return np.asarray(self.booster_.inplace_predict(X), np.float64)

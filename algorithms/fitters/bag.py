@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from algorithms.fitters.single import default_loss
+from algorithms.losses import default_loss
 from fairbench.checks import check_minimum
-from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
 from fairbench.data import Task
 from fairbench.encoding import Frame
 from fairbench.seeds import integer_seed
@@ -26,7 +26,7 @@ class Bag:
         """Refuse an empty bag."""
         check_minimum("method.members", self.members, 1)
 
-    def loss(self, task: Task) -> str:
+    def loss(self, task: Task) -> Loss:
         """Likelihood of the label, or squared error."""
         return default_loss(task)
 

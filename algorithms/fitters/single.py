@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
+from algorithms.losses import default_loss
+from fairbench.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
 from fairbench.data import Task
 from fairbench.encoding import Frame
 from fairbench.seeds import integer_seed
@@ -17,7 +18,7 @@ from fairbench.seeds import integer_seed
 class Single:
     """The plain fit that most methods read."""
 
-    def loss(self, task: Task) -> str:
+    def loss(self, task: Task) -> Loss:
         """Likelihood of the label, or squared error."""
         return default_loss(task)
 
@@ -36,8 +37,3 @@ class Fitted:
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
         """Return the model's own outputs."""
         return self.model.outputs(X, sensitive_features=sensitive, random_state=integer_seed(rng))
-
-
-def default_loss(task: Task) -> str:
-    """Return the loss of a plain model of this task."""
-    return "binomial" if task is Task.BINARY else "squared_error"

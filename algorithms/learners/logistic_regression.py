@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
 from fairbench.data import Dataset, Task
 from fairbench.encoding import Encoding
 
@@ -34,7 +35,7 @@ class LogisticRegression:
             return "learner=logistic_regression predicts labels, not values: use learner=xgboost"
         return None
 
-    def estimator(self, loss: str, seed: int) -> Any:
+    def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
         import sklearn.linear_model
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
 from fairbench.data import Dataset
 from fairbench.encoding import Encoding, parse_encoding
 
@@ -47,7 +48,7 @@ class XGBoost:
         """Trees take every data set."""
         return None
 
-    def estimator(self, loss: str, seed: int) -> Any:
+    def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         from algorithms.estimators.xgboost import XGBoostEstimator
 

@@ -145,5 +145,5 @@ def test_a_single_model_is_fitted_once_without_weights(training, recorder):
 
 @pytest.mark.parametrize("fitter", [Single(), Bag()], ids=["single", "bag"])
 def test_the_loss_is_that_of_the_task(fitter):
-    assert fitter.loss(Task.BINARY) == "binomial"
-    assert fitter.loss(Task.REGRESSION) == "squared_error"
+    assert fitter.loss(Task.BINARY).name == "binomial"
+    assert fitter.loss(Task.REGRESSION).name == "squared_error"

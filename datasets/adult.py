@@ -18,11 +18,11 @@ CARD = Card(
     "only, without fnlwgt, sex as one column and race one-hot: 102 columns. Its AIF360 loader "
     "orders the columns otherwise. Uncertainty Matters and Ji et al. use the training file alone "
     "(30162 complete rows); split=predefined keeps the archive's own test rows apart.",
-    criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black people "
-    "and the 89th for women: fairness measures move much with the cut (Ding, Hardt, Miller and "
-    "Schmidt 2021, who offer the ACS tasks instead). The sampling weight is dropped, so results "
-    "speak of the sample, not of the country. Rows with missing values, dropped here, are not "
-    "missing at random, and 'relationship' (Husband, Wife) gives sex away.",
+    criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black "
+    "people and the 89th for women: fairness measures move much with the cut (Ding, Hardt, Miller "
+    "and Schmidt 2021, who offer the ACS tasks instead). The sampling weight is dropped, so "
+    "results speak of the sample, not of the country. Rows with missing values, dropped here, are "
+    "not missing at random, and 'relationship' (Husband, Wife) gives sex away.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
@@ -108,9 +108,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 def _read(archive: Archive, source: Source) -> pd.DataFrame:
     """Read one file; the test file's first line is no row, and its labels end in a period."""
     content = archive.read(source)
-    if content.startswith(b"|"):
-        content = content.split(b"\n", 1)[1]
-    raw = read_table(content, source.path, names=_COLUMNS)
+    raw = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
     raw["income"] = raw["income"].str.rstrip(".")
     for name in _NUMERIC:
         raw[name] = numbers(raw, name, source.path)

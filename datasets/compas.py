@@ -15,11 +15,11 @@ CARD = Card(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",
     source="ProPublica, github.com/propublica/compas-analysis; Broward County, Florida, 2013-2014",
     licence="None stated; published by ProPublica for re-analysis, from public records.",
-    paper_differences="As FairlyUncertain by way of AIF360: ProPublica's filter and a known charge "
-    "description, sex as one column, the rest one-hot: 406 columns. Names, dates of birth and "
-    "case numbers are dropped while reading. The violent file is filtered by score_text, as in "
-    "Friedler et al. and Ji et al. (4010 rows); ProPublica's own filter there is by v_score_text "
-    "(4020 rows, 4015 with a charge description).",
+    paper_differences="As FairlyUncertain by way of AIF360: ProPublica's filter and a known "
+    "charge description, sex as one column, the rest one-hot: 406 columns. Names, dates of birth "
+    "and case numbers are dropped while reading. The violent file is filtered by score_text, as "
+    "in Friedler et al. and Ji et al. (4010 rows); ProPublica's own filter there is by "
+    "v_score_text (4020 rows, 4015 with a charge description).",
     criticism="Labels are arrests, not crimes, and policing differs between the groups; people "
     "were kept who had less than two years of follow-up when they reoffended and dropped when "
     "they did not (Barenstein 2019), which raises the base rate of the two-year file from 36 % to "

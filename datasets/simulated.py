@@ -1,17 +1,43 @@
-"""Simulated populations with known truth: two groups of unequal size and unequal noise."""
+"""Simulated populations with known truth: groups of unequal size, noise, labels and coverage."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import expit
 
+from fairbench.card import Card
 from fairbench.data import Dataset, Task
 from fairbench.download import Archive
 from fairbench.errors import UserError
 from fairbench.seeds import rng
 
+CARD = Card(
+    title="Simulated populations with known truth",
+    source="Generated here",
+    licence="Generated; none needed",
+    paper_differences="In none of the papers: calibration is measured against the true p(x), or "
+    "mean and sd, which no real data set offers. Groups differ in size, noise and base rate; label "
+    "bias, missing values and covariate shift can be added one by one, each without changing "
+    "what the others draw.",
+    criticism="What is found holds for this population: the signal is one product of two normal "
+    "features, noise enters where it is told to, and groups are independent of the features.",
+)
 MAJORITY, MINORITY = "majority", "minority"
+TRAIN_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class _Population:
+    """What is drawn before any label: features, group numbers (0 the majority), signal, scale."""
+
+    x: NDArray[np.float64]
+    group: NDArray[np.intp]
+    signal: NDArray[np.float64]
+    scale: NDArray[np.float64]
 
 
 def load(
@@ -20,61 +46,144 @@ def load(
     task: str = "binary",
     n_samples: int = 2000,
     n_features: int = 6,
+    n_groups: int = 2,
     minority_share: float = 0.25,
     noise: float = 1.0,
     minority_noise: float = 2.0,
     base_rate_gap: float = 0.8,
+    label_bias: float = 0.0,
+    missing: float = 0.0,
+    shift: float = 0.0,
     seed: int = 0,
 ) -> Dataset:
     """Draw a population.
 
-    Two of the `n_features` standard normal features and their product carry the signal. The
-    binary task has p(x) = expit(signal / noise of the group); the regression has mean signal and
-    a standard deviation that grows with the third feature and is larger for the minority. `truth`
-    holds ``probability``, or ``mean`` and ``sd``.
+    Two of the standard normal features and their product carry the signal. The binary task has
+    p(x) = expit(signal / noise of the group); the regression has mean signal and a standard
+    deviation that grows with the third feature and is larger for minorities. `truth` holds
+    ``probability``, or ``mean`` and ``sd``, of the labels before any bias.
 
     Parameters
     ----------
     archive : unused; nothing is read.
     task : ``binary`` or ``regression``.
-    minority_share : expected share of the minority.
-    noise, minority_noise : temperature of the log odds, or scale of the residuals, per group.
-    base_rate_gap : by how much the majority's signal is raised.
+    n_samples, n_features : size of the population, and number of features besides the group.
+    n_groups : the majority and ``n_groups - 1`` minorities of equal expected size; noise and base
+        rate change in equal steps from the majority's to the last minority's.
+    minority_share : expected share of all minorities together.
+    noise, minority_noise : temperature of the log odds, or scale of the residuals, of the
+        majority and the last minority.
+    base_rate_gap : by how much the majority's signal exceeds the last minority's.
+    label_bias : binary: the probability that a minority's 1 is recorded as 0, and `truth` also
+        holds ``observed`` = P(recorded 1); regression: what is taken off a minority's outcome, and
+        ``observed`` is the mean of what is recorded.
+    missing : the probability that a minority's first or second feature is not recorded.
+    shift : added to the first feature of the last fifth of the rows, which become the ``test``
+        part of `partition`; labels still follow p(x).
     """
     n, d = n_samples, n_features
-    _check(task, n, d, minority_share, noise, minority_noise)
+    _check(task, n, d, n_groups, minority_share, noise, minority_noise)
+    _check_faults(task, label_bias, missing)
     generator = rng(seed, "simulated", task, n, d)
-    x = generator.standard_normal((n, d))
-    minority = generator.random(n) < minority_share
-    signal = x[:, 0] - x[:, 1] + x[:, 0] * x[:, 1] + base_rate_gap * (~minority - 0.5)
-    scale = np.where(minority, minority_noise, noise)
-    if task == Task.BINARY:
-        p = expit(signal / scale)
-        truth = pd.DataFrame({"probability": p})
-        target = (generator.random(n) < p).astype(np.int64)
-    else:
-        sd = 0.2 * scale * np.exp(0.5 * x[:, 2])
-        truth = pd.DataFrame({"mean": signal, "sd": sd})
-        target = signal + sd * generator.standard_normal(n)
-    features = pd.DataFrame(x, columns=[f"x{i}" for i in range(d)])
-    features[MINORITY] = minority
-    labels = pd.Categorical(np.where(minority, MINORITY, MAJORITY), [MAJORITY, MINORITY])
+    test = np.arange(n) >= TRAIN_SHARE * n
+    drawn = generator.standard_normal((n, d))
+    drawn[test, 0] += shift
+    group = _groups(generator.random(n), n_groups, minority_share)
+    people = _population(drawn, group, n_groups, (noise, minority_noise), base_rate_gap)
+    faults = rng(seed, "simulated faults", task, n, d)
+    labels, truth = _labels(Task(task), people, label_bias, generator, faults)
+    names = _names(n_groups)
+    sensitive = pd.Categorical.from_codes(group, names)
     return Dataset(
         name="simulated" if task == Task.BINARY else "simulated_regression",
         task=Task(task),
-        features=features,
-        target=pd.Series(target, name="y"),
-        sensitive=pd.DataFrame({"group": labels}),
+        features=_features(people, names, missing, rng(seed, "simulated gaps", task, n, d)),
+        target=pd.Series(labels, name="y"),
+        sensitive=pd.DataFrame({"group": sensitive}),
         privileged={"group": MAJORITY},
         target_name="y",
         positive_label="y = 1" if task == Task.BINARY else "",
         favourable=1 if task == Task.BINARY else None,
+        partition=pd.Series(np.where(test, "test", "train")) if shift else None,
         truth=truth,
     )
 
 
+def _names(n_groups: int) -> list[str]:
+    if n_groups == 2:
+        return [MAJORITY, MINORITY]
+    return [MAJORITY, *(f"{MINORITY} {number}" for number in range(1, n_groups))]
+
+
+def _groups(uniform: NDArray[np.float64], n_groups: int, minority_share: float) -> NDArray[np.intp]:
+    """Cut [0, 1) into equal minorities under `minority_share` and the majority above."""
+    group = np.zeros(len(uniform), np.intp)
+    minority = uniform < minority_share
+    group[minority] = 1 + (uniform[minority] / minority_share * (n_groups - 1)).astype(np.intp)
+    return np.minimum(group, n_groups - 1)
+
+
+def _population(
+    x: NDArray[np.float64],
+    group: NDArray[np.intp],
+    n_groups: int,
+    noises: tuple[float, float],
+    gap: float,
+) -> _Population:
+    offset = gap * (0.5 - group / (n_groups - 1))
+    signal = x[:, 0] - x[:, 1] + x[:, 0] * x[:, 1] + offset
+    return _Population(x, group, signal, np.linspace(*noises, n_groups)[group])
+
+
+def _labels(
+    task: Task,
+    people: _Population,
+    bias: float,
+    generator: np.random.Generator,
+    faults: np.random.Generator,
+) -> tuple[NDArray[np.int64] | NDArray[np.float64], pd.DataFrame]:
+    """Return what is recorded, and the truth."""
+    n, minority = len(people.group), people.group > 0
+    if task is Task.BINARY:
+        p = expit(people.signal / people.scale)
+        truth = pd.DataFrame({"probability": p})
+        labels = (generator.random(n) < p).astype(np.int64)
+        if bias:
+            labels[minority & (faults.random(n) < bias)] = 0
+            truth["observed"] = np.where(minority, p * (1 - bias), p)
+        return labels, truth
+    sd = 0.2 * people.scale * np.exp(0.5 * people.x[:, 2])
+    truth = pd.DataFrame({"mean": people.signal, "sd": sd})
+    outcome = people.signal + sd * generator.standard_normal(n)
+    if bias:
+        outcome = outcome - bias * minority
+        truth["observed"] = people.signal - bias * minority
+    return outcome, truth
+
+
+def _features(
+    people: _Population, names: list[str], missing: float, gaps: np.random.Generator
+) -> pd.DataFrame:
+    x = people.x
+    features = pd.DataFrame(x, columns=[f"x{i}" for i in range(x.shape[1])])
+    if missing:
+        hidden = (gaps.random((len(x), 2)) < missing) & (people.group > 0)[:, None]
+        features[["x0", "x1"]] = np.where(hidden, np.nan, x[:, :2])
+    if len(names) == 2:
+        features[MINORITY] = people.group == 1
+    else:
+        features["group"] = pd.Categorical.from_codes(people.group, names)
+    return features
+
+
 def _check(
-    task: str, n: int, d: int, minority_share: float, noise: float, minority_noise: float
+    task: str,
+    n: int,
+    d: int,
+    n_groups: int,
+    minority_share: float,
+    noise: float,
+    minority_noise: float,
 ) -> None:
     if task not in list(Task):
         raise UserError(f"dataset.task is '{task}': valid: {', '.join(Task)}")
@@ -82,7 +191,16 @@ def _check(
         raise UserError(
             f"dataset=simulated needs n_samples >= 20 and n_features >= 3, not {n} and {d}"
         )
+    if n_groups < 2:
+        raise UserError(f"dataset.n_groups is {n_groups}; it must be at least 2")
     if not 0 <= minority_share <= 1:
         raise UserError(f"dataset.minority_share is {minority_share}; it must be within [0, 1]")
     if min(noise, minority_noise) <= 0:
         raise UserError("dataset.noise and dataset.minority_noise must be positive")
+
+
+def _check_faults(task: str, label_bias: float, missing: float) -> None:
+    if task == Task.BINARY and not 0 <= label_bias < 1:
+        raise UserError(f"dataset.label_bias is {label_bias}; it must be at least 0 and under 1")
+    if not 0 <= missing < 1:
+        raise UserError(f"dataset.missing is {missing}; it must be at least 0 and under 1")

@@ -53,6 +53,7 @@ def load(
     sensitive : columns of group labels.
     task : ``binary`` or ``regression``; without it, two distinct values are binary.
     drop : columns to leave out (identifiers).
+    keep_sensitive : keep the sensitive columns among the features.
     """
     if not path or not target or not sensitive:
         raise UserError(

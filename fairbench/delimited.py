@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from csv import reader as csv_reader
 from typing import Any
 
 import pandas as pd
 
 from fairbench.errors import DataError
+from fairbench.tabular import numbers
 
 _BLOCK = 1 << 24
 
 
 def read_table(
-    content: bytes, file: str, *, names: Sequence[str] | None = None, separator: str = ","
+    content: bytes,
+    file: str,
+    *,
+    names: Sequence[str] | None = None,
+    separator: str = ",",
+    only: Collection[str] | None = None,
+    skip: int = 0,
 ) -> pd.DataFrame:
     """Read a delimited text file as strings, blanks around fields removed.
 
@@ -26,6 +33,8 @@ def read_table(
     content : the file's bytes, UTF-8 (a byte-order mark is dropped).
     file : its name, for messages.
     names : the columns, for a file without a header line; without them the first line names them.
+    only : the columns to keep, of a wide file; refused where one is not there.
+    skip : lines before the table.
 
     Raises
     ------
@@ -34,15 +43,23 @@ def read_table(
     from pyarrow import ArrowInvalid
     from pyarrow import compute as pc
 
+    whole = content
     content = content.removeprefix(b"\xef\xbb\xbf")
+    for _ in range(skip):
+        content = content.partition(b"\n")[2]
     columns = _unique(_header(content, file, separator) if names is None else names)
+    kept = columns if only is None else list(only)
+    for name in kept:
+        if name not in columns:
+            raise DataError(f"{file}: no column '{name}' (found {', '.join(columns[:8])} ...)")
     wrong: list[tuple[int, int]] = []
+    convert = dict.fromkeys(kept, "string")
     try:
-        table = _parsed(content, columns, separator, header=names is None, wrong=wrong)
+        table = _parsed(content, columns, separator, convert, header=names is None, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
-            raise DataError(f"{file}: {_not_text(content)}") from error
+            raise DataError(f"{file}: {_not_text(whole)}") from error
         raise DataError(f"{file}: not a table separated by '{separator}': {reason}") from error
     if wrong:
         row, width = wrong[0]
@@ -50,20 +67,19 @@ def read_table(
             f"{file}: row {row} has {width} fields separated by '{separator}', expected "
             f"{len(columns)} ({', '.join(columns[:3])}, ...)"
         )
-    return pd.DataFrame(
-        {name: pc.utf8_trim_whitespace(table[name]).to_pandas() for name in columns}
-    )
+    return pd.DataFrame({name: pc.utf8_trim_whitespace(table[name]).to_pandas() for name in kept})
 
 
 def _parsed(
     content: bytes,
     columns: Sequence[str],
     separator: str,
+    convert: Mapping[str, str],
     *,
     header: bool,
     wrong: list[tuple[int, int]],
 ) -> Any:
-    """Return the Arrow table of strings; rows of another width go, as (row, width), to `wrong`."""
+    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it."""
     from pyarrow import BufferReader, csv
 
     def note(row: csv.InvalidRow) -> str:
@@ -74,8 +90,33 @@ def _parsed(
         column_names=columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK
     )
     parse = csv.ParseOptions(delimiter=separator, invalid_row_handler=note)
-    convert = csv.ConvertOptions(column_types=dict.fromkeys(columns, "string"))
-    return csv.read_csv(BufferReader(content), read, parse, convert)
+    types = csv.ConvertOptions(
+        column_types=dict(convert), include_columns=list(convert), null_values=[]
+    )
+    return csv.read_csv(BufferReader(content), read, parse, types)
+
+
+def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
+    """Read a table of whole numbers with a header as int16, `wide` columns as int32.
+
+    Takes a fraction of the memory of `read_table`, which is asked for the place of any fault.
+    """
+    from pyarrow import ArrowInvalid
+
+    columns = _header(content, file, ",")
+    convert = {name: "int32" if name in wide else "int16" for name in columns}
+    wrong: list[tuple[int, int]] = []
+    try:
+        table = _parsed(content, columns, ",", convert, header=True, wrong=wrong)
+    except (ArrowInvalid, UnicodeDecodeError):
+        wrong = [(0, 0)]
+    if not wrong:
+        frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
+        return frame
+    text = read_table(content, file)
+    for name in columns:
+        numbers(text, name, file)
+    raise DataError(f"{file}: a number that is not whole, or too large, among {', '.join(columns)}")
 
 
 def _header(content: bytes, file: str, separator: str) -> list[str]:

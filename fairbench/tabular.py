@@ -97,7 +97,7 @@ class Scale:
         return (values - self.low) / self.span
 
 
-def target_scale(values: pd.Series, how: str) -> Scale:
+def target_scale_of(values: pd.Series, how: str) -> Scale:
     """Return the scale of a regression target: ``minmax`` of all rows, or ``none``."""
     if how not in ("minmax", "none"):
         raise unknown_name("dataset.target_scale", how, ("minmax", "none"))

@@ -102,6 +102,8 @@ def test_an_extra_column(task, archive, save):
     head, lines = raw.lines()
     cells = ["extra" if raw.header and i == 0 else "0" for i in range(len(lines))]
     wider = [f"{line}{raw.separator}{cell}" for line, cell in zip(lines, cells, strict=True)]
+    if not raw.wide:
+        pytest.skip("the archive's file is wide, and only some of its columns are read")
     message = refusal(task, raw.with_lines(head, wider), archive, save)
     width = len(raw.names)
     if raw.header:
@@ -117,7 +119,7 @@ def test_another_delimiter(task, archive, save):
     head, lines = raw.lines()
     spoilt = [line.replace(raw.separator, "|") for line in lines]
     message = refusal(task, raw.with_lines(head, spoilt), archive, save)
-    assert "separated by" in message or "no column" in message
+    assert any(part in message for part in ("separated by", "no column", "row 1:"))
 
 
 @every
@@ -125,9 +127,9 @@ def test_another_encoding(task, archive, save):
     raw = raw_of(task)
     content = raw.files[raw.path].rstrip(b"\n")
     spoilt = {**raw.files, raw.path: content[:-1] + b"\xe9\n"}
-    line = content.count(b"\n") + 1 - raw.skipped
+    line = content.count(b"\n") + 1
     message = refusal(task, spoilt, archive, save)
-    assert f"not UTF-8 text (line {line + raw.skipped}, byte " in message
+    assert f"not UTF-8 text (line {line}, byte " in message
 
 
 @every
@@ -142,7 +144,7 @@ def test_columns_in_another_order(task, archive, save):
         same(load(task, archive), plain)
     else:
         message = refusal(task, raw.with_lines(head, turned), archive, save)
-        assert "column '" in message and "row 1" in message
+        assert "column '" in message and ", row " in message
 
 
 @every
@@ -159,8 +161,8 @@ def test_a_column_is_missing(task, archive, save):
 @pytest.mark.parametrize("value", ["12x", "", "inf", "nan"])
 def test_a_malformed_number(task, value, archive, save):
     raw = raw_of(task)
-    if not raw.number:
-        pytest.skip("no numeric column")
+    if not raw.number or (raw.gaps and not value):
+        pytest.skip("no numeric column, or one where nothing means not applicable")
     message = refusal(task, raw.with_cell(2, raw.number, value), archive, save)
     assert f"column '{raw.number}', row 2: '{value}' is no number" in message
 

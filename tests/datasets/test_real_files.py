@@ -30,6 +30,26 @@ EXPECTED = {
         0.4555,
         {"sex": {"Male": 4994, "Female": 1173}, "age": {"25 to 45": 3528}},
     ),
+    "bank": (30488, 57, 0.1266, {"age": {"age >= 40": 12162, "age < 40": 18326}}),
+    "acs_employment_fu": (16249, 16, 0.4636, {"race": {"White": 13841, "Black": 2408}}),
+    "acs_income": (332900, 820, 0.3691, {"race": {"White": 259625, "Black": 29482}}),
+    "acs_public_coverage": (227658, 89, 0.2981, {"race": {"White": 163182, "Black": 28206}}),
+    "acs_mobility": (124188, 105, 0.7351, {"race": {"White": 89769, "Black": 13361}}),
+    "law_school": (22342, 4, 0.5679, {"race": {"white": 20641, "black": 1701}}),
+    "law_school_bar": (22407, 18, 0.9478, {"race": {"white": 18716, "black": 1343}}),
+    "law_school_survey": (20798, 11, 0.8897, {"race": {"White": 17491, "Non-White": 3307}}),
+    "law_school_black_white": (18692, 11, 0.9018, {"race": {"White": 17491, "Black": 1201}}),
+    "law_school_kusner": (21791, 11, 0.5046, {"race": {"White": 18285, "Black": 1282}}),
+    "communities": (1994, 100, 0.238, {"race": {"racepctblack > 0.2": 532}}),
+    "insurance": (1338, 8, 0.1939, {"sex": {"male": 676, "female": 662}}),
+    "ihdp": (747, 26, 0.3671, {"sex": {"sex 1": 384, "sex 0": 363}}),
+    "twins_under2000g": (22524, 17, 0.2668, {"race": {"white": 15258, "not white": 7266}}),
+    "ricci": (118, 7, 0.4746, {"race": {"White": 68, "Black": 27, "Hispanic": 23}}),
+    "credit_default": (30000, 32, 0.2212, {"sex": {"male": 11888, "female": 18112}}),
+    "dutch_census": (60420, 60, 0.4761, {"sex": {"male": 30147, "female": 30273}}),
+    "oulad": (21562, 46, 0.6797, {"sex": {"male": 11568, "female": 9994}}),
+    "student_mat": (395, 49, 0.6709, {"sex": {"male": 187, "female": 208}}),
+    "student_por": (649, 49, 0.8459, {"sex": {"male": 266, "female": 383}}),
     "compas_violent": (4010, 332, 0.1626, {"sex": {"Male": 3173, "Female": 837}}),
 }
 
@@ -64,3 +84,24 @@ def test_figures(task):
 @pytest.mark.data
 def test_adult_has_the_archives_own_split():
     assert load("adult").partition.value_counts().to_dict() == {"train": 30162, "test": 15060}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("realisation", range(1, 11))
+def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
+    from datasets import ihdp
+
+    try:
+        data = ihdp.load(Archive.of(download=False), realisation=realisation, target_scale="none")
+    except DataError as error:
+        pytest.skip(f"raw file not found: {error}")
+    residual = data.target - data.truth["mean"]
+    assert residual.mean() == pytest.approx(0, abs=0.15)
+    assert residual.std() == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.data
+def test_twins_under_2000g_are_pairs():
+    data = load("twins_under2000g")
+    assert (data.clusters.value_counts() == 2).all()
+    assert (data.target.groupby(data.clusters).nunique() == 1).all()

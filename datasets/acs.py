@@ -1,0 +1,192 @@
+"""American Community Survey 2018: fixed samples of the folktables tasks (Ding et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_codes, require_columns
+from fairbench.download import Archive
+from fairbench.errors import DataError
+from fairbench.tabular import one_of
+
+CARD = Card(
+    title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",
+    source="United States Census Bureau, ACS 2018 1-year PUMS, through folktables; samples kept "
+    "by rtealwitter/fairlyuncertain (employment) and dssg/aequitas (the others)",
+    licence="United States government work, public domain; folktables and both repositories: MIT",
+    paper_differences="acs_employment_fu is the very sample FairlyUncertain used: employment in "
+    "New York (the paper's text says income), Black and white only, a tenth drawn without a seed, "
+    "16249 rows of 16 numeric codes. The three national tables are a random fifth of each task, "
+    "codes as categories by default (codes=numeric gives them as numbers, as folktables does).",
+    criticism="'Not applicable' is code 0, as folktables' nan_to_num makes it: a category, not a "
+    "measurement. Person weights are not used, so rates are of the sample. The 50,000 dollar cut "
+    "of ACSIncome is as arbitrary as Adult's. In the national tables the state is not recorded, "
+    "so the shift between states, which the tasks were made to show, cannot be studied with them.",
+)
+_PAGE = "https://github.com/dssg/aequitas"
+EMPLOYMENT_FU = Source(
+    "acs/acs_employment_ny2018_10pct_derived.csv",
+    "b478e0c7f096d25a032c21be6e0a1d773b9fe6b57a855f348094d5e6cc0e3271",
+    page="https://github.com/rtealwitter/fairlyuncertain",
+)
+RACES = {
+    1: "White",
+    2: "Black",
+    3: "American Indian",
+    4: "Alaska Native",
+    5: "American Indian or Alaska Native tribe",
+    6: "Asian",
+    7: "Pacific Islander",
+    8: "Other",
+    9: "Two or more",
+}
+NUMERIC = ("AGEP", "WKHP", "PINCP", "JWMNP", "POVPIP")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task predicts, for tables and figures."""
+
+    column: str
+    name: str
+    positive: str
+    favourable: int | None = 1
+
+
+OUTCOMES = {
+    "income": Outcome("PINCP", "income", "> 50K a year"),
+    "public_coverage": Outcome("PUBCOV", "health insurance", "public coverage"),
+    "mobility": Outcome("MIG", "residence a year ago", "same house", None),
+    "employment": Outcome("ESR", "employment", "employed"),
+    "travel_time": Outcome("JWMNP", "commute", "> 20 minutes", 0),
+}
+NATIONAL = {
+    task: Source(f"acs/acs_{task}_us2018_20pct_derived.csv", sha256, page=_PAGE)
+    for task, sha256 in (
+        ("income", "cc1ec2c316dae828533c57a45362ad5fb2d3021d062292401e898e87d1550ff6"),
+        ("public_coverage", "1d1f390a2ee7c62ab61fe5edc36de57f4c0a150232495c3fda473d40441d4235"),
+        ("mobility", "e63ab5a439f830a088bd286fcf843fdc2d8b345497a5480e754338c590d4fa11"),
+    )
+}
+# The archive's columns in its order, which is the features' order too.
+_COLUMNS = {
+    "income": "row PINCP RAC1P SCHL POBP SEX OCCP RELP COW MAR WKHP AGEP",
+    "public_coverage": "row PUBCOV RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL MIG ESR NATIVITY "
+    "FER PINCP DREM MAR CIT",
+    "mobility": "row MIG RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL ESR RELP NATIVITY COW PINCP "
+    "DREM MAR JWMNP WKHP GCL CIT",
+    "employment_fu": "AGEP SCHL MAR RELP DIS ESP CIT MIG MIL ANC NATIVITY DEAR DEYE DREM SEX RAC1P "
+    "ESR_employed group",
+}
+
+
+def national(
+    archive: Archive, *, task: str, codes: str = "categorical", keep_sensitive: bool = True
+) -> Dataset:
+    """Return a random fifth of a task over all states.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    task : ``income``, ``public_coverage`` or ``mobility``.
+    codes : ``categorical`` or ``numeric``.
+    keep_sensitive : keep sex and race among the features.
+    """
+    source = NATIONAL[one_of("task", task, tuple(NATIONAL))]
+    column = OUTCOMES[task].column
+    raw = _read(archive, source, _COLUMNS[task].split())
+    del raw["row"]
+    target = raw.pop(column)
+    raw["RAC1P"] += 1
+    return dataset_of(raw, target, task, f"acs_{task}", codes, keep_sensitive, (source,))
+
+
+def employment_fu(
+    archive: Archive, *, codes: str = "numeric", keep_sensitive: bool = True
+) -> Dataset:
+    """Return FairlyUncertain's 16249 New Yorkers; label 1 is being employed.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    codes : ``numeric``, as FairlyUncertain, or ``categorical``.
+    keep_sensitive : keep sex and race among the features.
+    """
+    file = EMPLOYMENT_FU.path
+    raw = _read(archive, EMPLOYMENT_FU, _COLUMNS["employment_fu"].split())
+    if (raw.pop("group") != raw["RAC1P"] - 1).any():
+        raise DataError(f"{file}: column 'group' is not RAC1P - 1")
+    target = raw.pop("ESR_employed")
+    name = "acs_employment_fu"
+    return dataset_of(raw, target, "employment", name, codes, keep_sensitive, (EMPLOYMENT_FU,))
+
+
+def _read(archive: Archive, source: Source, columns: list[str]) -> pd.DataFrame:
+    raw = read_codes(archive.read(source), source.path, wide=("row", "PINCP"))
+    require_columns(raw, columns, source.path, width=len(columns))
+    return raw[columns]
+
+
+def dataset_of(
+    raw: pd.DataFrame,
+    target: pd.Series,
+    task: str,
+    name: str,
+    codes: str,
+    keep_sensitive: bool,
+    sources: tuple[Source, ...],
+) -> Dataset:
+    """Return a table of PUMS codes as a data set; `raw` is used up, column by column."""
+    one_of("codes", codes, ("categorical", "numeric"))
+    file, outcome = sources[0].path, OUTCOMES[task]
+    race = coded(raw["RAC1P"], RACES, file)
+    sex = coded(raw["SEX"], {1: "Male", 2: "Female"}, file)
+    if not keep_sensitive:
+        raw = raw.drop(columns=["RAC1P", "SEX"])
+    columns = {}
+    for column in list(raw):
+        values = raw.pop(column)
+        categorical = codes == "categorical" and column not in NUMERIC
+        columns[column] = categories_of(values) if categorical else values
+    return Dataset(
+        name=name,
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=target.astype(np.int8).rename(outcome.column),
+        sensitive=pd.DataFrame({"race": race, "sex": sex}),
+        privileged={"race": "White", "sex": "Male"},
+        target_name=outcome.name,
+        positive_label=outcome.positive,
+        favourable=outcome.favourable,
+        sources=sources,
+    )
+
+
+def categories_of(values: pd.Series) -> pd.Series:
+    """Return whole-number codes as a categorical of texts, in the order of the numbers."""
+    found, codes = np.unique(values.to_numpy(), return_inverse=True)
+    kind = np.int8 if len(found) < 128 else np.int16
+    categories = pd.Categorical.from_codes(codes.astype(kind), [str(code) for code in found])
+    return pd.Series(categories, index=values.index, name=values.name)
+
+
+def coded(values: pd.Series, names: Mapping[int, str], file: str) -> pd.Series:
+    """Return whole-number codes as a categorical of the labels that occur, in their order."""
+    wrong = ~values.isin(list(names)).to_numpy()
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"{file}: column '{values.name}', row {row + 1}: {values.iloc[row]} is not one of "
+            f"{', '.join(map(str, names))}"
+        )
+    # The first label stays in any case: it is the reference.
+    present = [code for code in names if code == 1 or (values == code).any()]
+    codes = np.searchsorted(present, values.to_numpy()).astype(np.int8)
+    labels = pd.Categorical.from_codes(codes, [names[code] for code in present])
+    return pd.Series(labels, index=values.index, name=values.name)

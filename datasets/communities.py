@@ -1,0 +1,104 @@
+"""Communities and crime (Redmond 2009): violent crimes per population in towns of the USA."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_table
+from fairbench.download import Archive
+from fairbench.tabular import at_least, numbers, one_of, target_scale_of
+
+CARD = Card(
+    title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",
+    source="UCI Machine Learning Repository, data set 183, DOI 10.24432/C53W3X",
+    licence="CC BY 4.0",
+    paper_differences="As FairlyUncertain: columns with a missing value and the five that are no "
+    "predictors are dropped, and whether racepctblack exceeds 0.2 is added: 100 columns. Its "
+    "target has shape (n, 1), which turns its negative log likelihood into one of a matrix; here "
+    "it is a column of n. The source scales every value to [0, 1]: target_scale changes nothing.",
+    criticism="Rows are towns, not persons, and the groups are towns by their share of Black "
+    "residents: a fairness measure over them is about places. The source clips values at three "
+    "standard deviations, so 0 and 1 are heaps. Crimes are those reported to the police, and "
+    "whole states without rape counts are missing. Census figures are of 1990, crimes of 1995.",
+)
+COMMUNITIES = Source(
+    "communities/communities.data",
+    "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
+    ("https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",),
+    "https://archive.ics.uci.edu/dataset/183/communities+and+crime",
+)
+_ATTRIBUTES = """
+state county community communityname fold population householdsize racepctblack racePctWhite
+racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban
+medIncome pctWWage pctWFarmSelf pctWInvInc pctWSocSec pctWPubAsst pctWRetire medFamInc perCapInc
+whitePerCap blackPerCap indianPerCap AsianPerCap OtherPerCap HispPerCap NumUnderPov
+PctPopUnderPov PctLess9thGrade PctNotHSGrad PctBSorMore PctUnemployed PctEmploy PctEmplManu
+PctEmplProfServ PctOccupManu PctOccupMgmtProf MalePctDivorce MalePctNevMarr FemalePctDiv
+TotalPctDiv PersPerFam PctFam2Par PctKids2Par PctYoungKids2Par PctTeen2Par PctWorkMomYoungKids
+PctWorkMom NumIlleg PctIlleg NumImmig PctImmigRecent PctImmigRec5 PctImmigRec8 PctImmigRec10
+PctRecentImmig PctRecImmig5 PctRecImmig8 PctRecImmig10 PctSpeakEnglOnly PctNotSpeakEnglWell
+PctLargHouseFam PctLargHouseOccup PersPerOccupHous PersPerOwnOccHous PersPerRentOccHous
+PctPersOwnOccup PctPersDenseHous PctHousLess3BR MedNumBR HousVacant PctHousOccup PctHousOwnOcc
+PctVacantBoarded PctVacMore6Mos MedYrHousBuilt PctHousNoPhone PctWOFullPlumb OwnOccLowQuart
+OwnOccMedVal OwnOccHiQuart RentLowQ RentMedian RentHighQ MedRent MedRentPctHousInc
+MedOwnCostPctInc MedOwnCostPctIncNoMtg NumInShelters NumStreet PctForeignBorn PctBornSameState
+PctSameHouse85 PctSameCity85 PctSameState85 LemasSwornFT LemasSwFTPerPop LemasSwFTFieldOps
+LemasSwFTFieldPerPop LemasTotalReq LemasTotReqPerPop PolicReqPerOffic PolicPerPop
+RacialMatchCommPol PctPolicWhite PctPolicBlack PctPolicHisp PctPolicAsian PctPolicMinor
+OfficAssgnDrugUnits NumKindsDrugsSeiz PolicAveOTWorked LandArea PopDens PctUsePubTrans PolicCars
+PolicOperBudg LemasPctPolicOnPatr LemasGangUnitDeploy LemasPctOfficDrugUn PolicBudgPerPop
+ViolentCrimesPerPop
+"""
+_COLUMNS = tuple(_ATTRIBUTES.split())
+_NO_PREDICTORS = ("state", "county", "community", "communityname", "fold")
+_TARGET = "ViolentCrimesPerPop"
+_MANY = "racepctblack_above_0.2"
+
+
+def load(
+    archive: Archive,
+    *,
+    incomplete_columns: str = "drop",
+    target_scale: str = "minmax",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the 1994 communities; the groups are those over and up to racepctblack = 0.2.
+
+    Parameters
+    ----------
+    archive : where the raw file is found.
+    incomplete_columns : ``drop`` the 23 predictors with missing values (22 of them in 84 % of the
+        rows), ``keep`` them with their gaps, or ``impute`` their median over all rows.
+    target_scale : ``minmax`` of all rows, or ``none``.
+    keep_sensitive : keep racepctblack, and whether it exceeds 0.2, among the features.
+    """
+    one_of("incomplete_columns", incomplete_columns, ("drop", "keep", "impute"))
+    file = COMMUNITIES.path
+    raw = read_table(archive.read(COMMUNITIES), file, names=_COLUMNS)
+    predictors = [name for name in _COLUMNS if name not in (*_NO_PREDICTORS, _TARGET)]
+    for name in ("state", "fold"):
+        numbers(raw, name, file)
+    features = pd.DataFrame({name: numbers(raw, name, file, missing="?") for name in predictors})
+    share = numbers(raw, "racepctblack", file)
+    if incomplete_columns == "drop":
+        features = features.dropna(axis=1)
+    elif incomplete_columns == "impute":
+        features = features.fillna(features.median())
+    group = at_least(share, 0.2, "racepctblack", strict=True)
+    if keep_sensitive:
+        features = pd.concat([features, (share > 0.2).rename(_MANY)], axis=1)
+    else:
+        features = features.drop(columns="racepctblack")
+    crimes = numbers(raw, _TARGET, file)
+    return Dataset(
+        name="communities",
+        task=Task.REGRESSION,
+        features=features,
+        target=target_scale_of(crimes, target_scale).apply(crimes),
+        sensitive=pd.DataFrame({"race": group}),
+        privileged={"race": "racepctblack <= 0.2"},
+        target_name="violent crimes per population",
+        sources=(COMMUNITIES,),
+    )

@@ -1,0 +1,98 @@
+"""Infant Health and Development Program (Hill 2011): simulated scores of real infants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_table
+from fairbench.download import Archive
+from fairbench.errors import UserError
+from fairbench.tabular import categories, labels, numbers, target_scale_of
+
+CARD = Card(
+    title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",
+    source="AMLab-Amsterdam/CEVAE (Louizos et al. 2017), made by the NPCI package of V. Dorie",
+    licence="None stated in CEVAE; the NPCI package is GPL (>= 2)",
+    paper_differences="As FairlyUncertain: the factual outcome from treatment and x1 to x25, 26 "
+    "columns, realisation 1, scaled to [0, 1] by its minimum and maximum over all rows. `truth` "
+    "holds the mean (mu0 or mu1 of the treatment received) and the sd (1 in the source's unit) in "
+    "the target's unit, which the paper did not use.",
+    criticism="Covariates are of 747 real low-birth-weight infants, outcomes are simulated: the "
+    "noise is the same for everyone by construction, so there is no group with noisier outcomes "
+    "to be found. The source does not say which sex 1 is. x14 is coded 1 and 2. Treated infants "
+    "of non-white mothers were removed to unbalance the trial.",
+)
+SOURCES = {
+    number: Source(
+        f"ihdp/ihdp_npci_{number}.csv",
+        sha256,
+        (
+            "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
+            "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/IHDP/csv/"
+            f"ihdp_npci_{number}.csv",
+        ),
+        "https://github.com/AMLab-Amsterdam/CEVAE/tree/master/datasets/IHDP",
+    )
+    for number, sha256 in enumerate(
+        (
+            "2bdc8b94fdf2f669b1d3d49325fd9359d88418566545003867841312a1653411",
+            "36db2f3d002250bc95e5214477718c939fbe7dfe8df573c4050d8b246d314042",
+            "bd792ce0642468195b2c3f0cd4c521378d7d52d044f153e844d151a87e067518",
+            "ac04602a2f052af1211347bcaff87f7bab356a4a7f42f8c6a81edede51549006",
+            "8f9b3ef4b66e8f9dd240c9851233f4fb483c73c25b6d23c6459c666edb9cd691",
+            "e05192794201c8a8fe1e4a88f12d3367d3d6b568eadb46365557661bff00712e",
+            "246684bfc9e1258e5bdc59c3d1c13c0694a331d1f13026ff79f6c4605e6d3678",
+            "6e88b890ee4ed6274b8ea4285500dd0865ab71e17010ee505f7e2a2d507c4511",
+            "fe959d86a37be9278ef195fbf139b2b8af1b8246b3518208cd00b295d906a98f",
+            "b9bce7e081f245b7689a3c2b5e4ed37162dca8cd596e0998b73ddc0ac92a4919",
+        ),
+        start=1,
+    )
+}
+_SEX = {"1": "sex 1", "0": "sex 0"}
+_COVARIATES = tuple(f"x{number}" for number in range(1, 26))
+_COLUMNS = ("treatment", "y_factual", "y_cfactual", "mu0", "mu1", *_COVARIATES)
+
+
+def load(
+    archive: Archive,
+    *,
+    realisation: int = 1,
+    target_scale: str = "minmax",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the 747 infants with the factual outcome of a realisation, and its true mean and sd.
+
+    Parameters
+    ----------
+    archive : where the raw files are found.
+    realisation : 1 to 10.
+    target_scale : ``minmax`` of all rows of the realisation, or ``none``.
+    keep_sensitive : keep sex (x7) among the features.
+    """
+    if realisation not in SOURCES:
+        raise UserError(f"dataset.realisation is {realisation}: it must be 1 to {len(SOURCES)}")
+    source = SOURCES[realisation]
+    raw = read_table(archive.read(source), source.path, names=_COLUMNS)
+    treatment = categories(raw, "treatment", source.path, allowed=("0", "1"))
+    sex = labels(categories(raw, "x7", source.path, allowed=("1", "0")), _SEX)
+    for name in _COVARIATES[7:]:
+        categories(raw, name, source.path, allowed=("1", "2") if name == "x14" else ("0", "1"))
+    values = pd.DataFrame({name: numbers(raw, name, source.path) for name in _COLUMNS})
+    mean = values["mu1"].where(treatment == "1", values["mu0"])
+    scale = target_scale_of(values["y_factual"], target_scale)
+    left_out = () if keep_sensitive else ("x7",)
+    return Dataset(
+        name="ihdp" if realisation == 1 else f"ihdp_{realisation}",
+        task=Task.REGRESSION,
+        features=values[["treatment", *_COVARIATES]].drop(columns=list(left_out)),
+        target=scale.apply(values["y_factual"]),
+        sensitive=pd.DataFrame({"sex": sex}),
+        privileged={"sex": "sex 1"},
+        target_name="cognitive score",
+        truth=pd.DataFrame({"mean": scale.apply(mean), "sd": np.full(len(raw), 1 / scale.span)}),
+        sources=(source,),
+    )

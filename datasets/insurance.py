@@ -1,0 +1,77 @@
+"""Medical insurance charges (Lantz 2013): what a year of treatment is billed."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_table, require_columns
+from fairbench.download import Archive
+from fairbench.tabular import categories, numbers, target_scale_of
+
+CARD = Card(
+    title="Insurance charges (Lantz, 'Machine Learning with R', 2013)",
+    source="github.com/stedy/Machine-Learning-with-R-datasets; simulated by the book's author",
+    licence="None stated",
+    paper_differences="As FairlyUncertain: sex and smoking as one column each, three of the four "
+    "regions as columns (drop_first), 8 columns, charges scaled to [0, 1] by their minimum "
+    "1121.8739 and maximum 63770.42801 over all rows.",
+    criticism="Simulated from United States demographics, although often presented as records of "
+    "patients; nothing that is found in it speaks of the world. One row occurs twice. Smoking "
+    "explains most of the charges.",
+)
+INSURANCE = Source(
+    "insurance/insurance.csv",
+    "505c1cbc2e63d0363bac59501563df2530aadf4cdb9cfee226f4ef32f5468281",
+    (
+        "https://raw.githubusercontent.com/stedy/Machine-Learning-with-R-datasets/"
+        "ff933238d9c30da179b7e3ad4b6ca938d67efc53/insurance.csv",
+    ),
+    "https://github.com/stedy/Machine-Learning-with-R-datasets",
+)
+_COLUMNS = ("age", "sex", "bmi", "children", "smoker", "region", "charges")
+
+
+def load(
+    archive: Archive,
+    *,
+    drop_first: bool = True,
+    target_scale: str = "minmax",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the 1338 beneficiaries.
+
+    Parameters
+    ----------
+    archive : where the raw file is found.
+    drop_first : give the regions but the first as columns of their own, as FairlyUncertain does;
+        otherwise the region is one categorical column.
+    target_scale : ``minmax`` of all rows, or ``none`` for dollars.
+    keep_sensitive : keep sex among the features.
+    """
+    file = INSURANCE.path
+    raw = read_table(archive.read(INSURANCE), file)
+    require_columns(raw, _COLUMNS, file, width=7)
+    sex = categories(raw, "sex", file, allowed=("female", "male"))
+    smoker = categories(raw, "smoker", file, allowed=("no", "yes"))
+    region = categories(raw, "region", file)
+    columns = {name: numbers(raw, name, file) for name in ("age", "bmi", "children")}
+    columns |= {"smoker": smoker == "yes"}
+    if drop_first:
+        columns |= {f"region_{name}": region == name for name in region.cat.categories[1:]}
+    else:
+        columns |= {"region": region}
+    if keep_sensitive:
+        columns |= {"male": sex == "male"}
+    charges = numbers(raw, "charges", file)
+    return Dataset(
+        name="insurance",
+        task=Task.REGRESSION,
+        features=pd.DataFrame(columns),
+        target=target_scale_of(charges, target_scale).apply(charges),
+        sensitive=pd.DataFrame({"sex": sex}),
+        privileged={"sex": "male"},
+        target_name="medical charges",
+        sources=(INSURANCE,),
+    )

@@ -1,0 +1,113 @@
+"""LSAC bar passage study (Wightman 1998): the grades of the first year."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task, reference_first
+from fairbench.delimited import read_table, require_columns
+from fairbench.download import Archive
+from fairbench.tabular import categories, labels, numbers, target_scale_of
+
+CARD = Card(
+    title="Law school, first-year grades (LSAC study, Wightman 1998)",
+    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
+    "lsac.sas7bdat (27478 rows) is not published with them",
+    licence="None stated",
+    paper_differences="law_school is FairlyUncertain's, by way of AIF360's table (22342 rows; "
+    "race, gender, LSAT, undergraduate average: 4 columns), here in the file's order and the "
+    "features' own units; the target is scaled to [0, 1] by its minimum -4.44 and maximum 3.48. "
+    "law_school_kusner is the table of Kusner et al. 2017 (21791 rows).",
+    criticism="Students who entered in 1991. AIF360's table drops everyone who is neither Black "
+    "nor white, and fills missing gender with 'female'. Grades are standardised within schools, "
+    "and schools select by LSAT and undergraduate average: two features predict little of it.",
+)
+_PAGE = "https://eric.ed.gov/?id=ED469370"
+GPA = Source(
+    "law_school/law_school_gpa_reconstructed.csv",
+    "8df5c1b449c58f18e4e39394fa0d1ee54450fd554a2d757e3fd29322a88e6265",
+    page=_PAGE,
+)
+KUSNER = Source(
+    "law_school/law_data.csv",
+    "cbf494af5e0ac317015cf64945a20587c08ec77118e183d3ddb0026719956d88",
+    page="https://github.com/mkusner/counterfactual-fairness",
+)
+_WIDTH = {GPA: 7, KUSNER: 9}
+
+
+def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True) -> Dataset:
+    """Return 22342 Black and white students: the standardised first-year average.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    target_scale : ``minmax`` of all rows, or ``none``.
+    keep_sensitive : keep race and gender among the features.
+    """
+    raw = _read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"))
+    groups = {
+        "race": _labels(raw, GPA, "race", {"white": "white", "black": "black"}),
+        "gender": _labels(raw, GPA, "gender", {"male": "male", "female": "female"}),
+    }
+    columns = {name: numbers(raw, name, GPA.path) for name in ("lsat", "ugpa")}
+    if keep_sensitive:
+        columns |= {"white": groups["race"] == "white", "male": groups["gender"] == "male"}
+    return _regression("law_school", GPA, columns, groups, raw, "zfygpa", target_scale)
+
+
+def kusner(
+    archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True
+) -> Dataset:
+    """Return the 21791 students of Kusner et al. 2017: the standardised first-year average.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    target_scale : ``minmax`` of all rows, or ``none``.
+    keep_sensitive : keep race and sex among the features.
+    """
+    raw = _read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"))
+    race = categories(raw, "race", KUSNER.path)
+    sex = _labels(raw, KUSNER, "sex", {"2": "male", "1": "female"})
+    columns = {name: numbers(raw, name, KUSNER.path) for name in ("LSAT", "UGPA")}
+    if keep_sensitive:
+        columns |= {"race": race, "male": sex == "male"}
+    groups = {"race": reference_first(race, "White"), "sex": sex}
+    return _regression("law_school_kusner", KUSNER, columns, groups, raw, "ZFYA", target_scale)
+
+
+def _read(archive: Archive, source: Source, columns: Sequence[str]) -> pd.DataFrame:
+    raw = read_table(archive.read(source), source.path)
+    require_columns(raw, columns, source.path, width=_WIDTH[source])
+    return raw
+
+
+def _labels(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
+    codes = categories(raw, name, source.path, allowed=tuple(names))
+    return labels(codes, names)
+
+
+def _regression(
+    name: str,
+    source: Source,
+    columns: Mapping[str, pd.Series],
+    groups: Mapping[str, pd.Series],
+    raw: pd.DataFrame,
+    target: str,
+    how: str,
+) -> Dataset:
+    values = numbers(raw, target, source.path)
+    return Dataset(
+        name=name,
+        task=Task.REGRESSION,
+        features=pd.DataFrame(columns),
+        target=target_scale_of(values, how).apply(values),
+        sensitive=pd.DataFrame(groups),
+        privileged={key: str(group.cat.categories[0]) for key, group in groups.items()},
+        target_name="first-year average",
+        sources=(source,),
+    )

@@ -1,0 +1,150 @@
+"""LSAC bar passage study (Wightman 1998): who passes the bar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_table, require_columns
+from fairbench.download import Archive
+from fairbench.tabular import binary, categories, labels, numbers
+
+CARD = Card(
+    title="Law school, passing the bar (LSAC study, Wightman 1998)",
+    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
+    "lsac.sas7bdat (27478 rows) is not published with them",
+    licence="None stated",
+    paper_differences="law_school_survey is the table of Le Quy et al. 2022 (20798 rows), "
+    "law_school_black_white a cut to two races (18692 rows); their pass rate is near that of the "
+    "first attempt (88.5 %), not the eventual one of law_school_bar (94.8 %, 22407 rows, missing "
+    "values kept): the three must not be mixed.",
+    criticism="Students who entered in 1991; those who left school have no bar outcome and are "
+    "not here. Grades in law school (deciles, zfygpa, zgpa) come after admission and are no basis "
+    "for it. A column dnn_bar_pass_prediction, a model's output somebody added, and birth years "
+    "are in the file and are not read.",
+)
+_PAGE = "https://eric.ed.gov/?id=ED469370"
+BAR = Source(
+    "law_school/bar_pass_prediction.csv",
+    "76ebfdb0427ce8db038d53fa5943180ac77096bffb8264f000ed21e9f0ec82f2",
+    page=_PAGE,
+)
+SURVEY = Source(
+    "law_school/law_school_clean_derived.csv",
+    "23c1b173f3480beb7afc4957b107a9917dfc4a8dc9d87ea6034ec35222152452",
+    page="https://github.com/tailequy/fairness_dataset",
+)
+BLACK_WHITE = Source(
+    "law_school/law_dataset.csv",
+    "76244ae957d224a9cc49464196f53ad621585705418ad3c3cda27a7699471a16",
+    page="https://github.com/damtharvey/law-school-dataset",
+)
+_STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc")
+_WIDTH = {BAR: 38, SURVEY: 12, BLACK_WHITE: 12}
+
+
+def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the 22407 students with a bar outcome; label 1 is passing eventually.
+
+    Missing values stay missing; 16 missing races and 5 missing genders are groups ``unknown``.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_sensitive : keep race and gender among the features.
+    """
+    file = BAR.path
+    raw = _read(archive, BAR, (*_STUDIES, "tier", "race1", "gender", "pass_bar"))
+    races = ("white", "asian", "black", "hisp", "other")
+    groups = {
+        "race": _labels(raw, BAR, "race1", {**dict(zip(races, races, strict=True)), "": "unknown"}),
+        "gender": _labels(raw, BAR, "gender", {"male": "male", "female": "female", "": "unknown"}),
+    }
+    columns = {name: numbers(raw, name, file, missing="") for name in (*_STUDIES, "tier")}
+    if keep_sensitive:
+        columns |= groups
+    return _passage("law_school_bar", BAR, columns, groups, raw, ("1", "0"))
+
+
+def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the 20798 students of the survey of Le Quy et al. 2022; label 1 is a pass.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_sensitive : keep race and sex among the features.
+    """
+    raw = _read(archive, SURVEY, (*_STUDIES, "tier", "race", "male", "pass_bar"))
+    race = {"White": "White", "Non-White": "Non-White"}
+    return _two_groups("law_school_survey", SURVEY, raw, "race", race, keep_sensitive)
+
+
+def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the 18692 Black and white students of a common cut; label 1 is a pass.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_sensitive : keep race and sex among the features.
+    """
+    raw = _read(archive, BLACK_WHITE, (*_STUDIES, "tier", "racetxt", "male", "pass_bar"))
+    race = {"1": "White", "0": "Black"}
+    return _two_groups("law_school_black_white", BLACK_WHITE, raw, "racetxt", race, keep_sensitive)
+
+
+def _read(archive: Archive, source: Source, columns: Sequence[str]) -> pd.DataFrame:
+    raw = read_table(archive.read(source), source.path)
+    require_columns(raw, columns, source.path, width=_WIDTH[source])
+    return raw
+
+
+def _labels(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
+    codes = categories(raw, name, source.path, allowed=tuple(names))
+    return labels(codes, names)
+
+
+def _two_groups(
+    name: str,
+    source: Source,
+    raw: pd.DataFrame,
+    race_column: str,
+    races: Mapping[str, str],
+    keep_sensitive: bool,
+) -> Dataset:
+    sex = {"1.0": "male", "1.00": "male", "0.0": "female", "0.00": "female"}
+    groups = {
+        "race": _labels(raw, source, race_column, races),
+        "sex": _labels(raw, source, "male", sex),
+    }
+    columns = {column: numbers(raw, column, source.path) for column in (*_STUDIES, "tier")}
+    if keep_sensitive:
+        columns |= {"white": groups["race"] == "White", "male": groups["sex"] == "male"}
+    positive = ("1", "0") if source is BLACK_WHITE else ("1.0", "0.0")
+    return _passage(name, source, columns, groups, raw, positive)
+
+
+def _passage(
+    name: str,
+    source: Source,
+    columns: Mapping[str, pd.Series],
+    groups: Mapping[str, pd.Series],
+    raw: pd.DataFrame,
+    values: tuple[str, str],
+) -> Dataset:
+    positive, negative = values
+    target = binary(raw, "pass_bar", source.path, positive=positive, negative=negative)
+    return Dataset(
+        name=name,
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=target.rename("pass_bar"),
+        sensitive=pd.DataFrame(groups),
+        privileged={key: str(group.cat.categories[0]) for key, group in groups.items()},
+        target_name="bar examination",
+        positive_label="passes",
+        favourable=1,
+        sources=(source,),
+    )

@@ -1,0 +1,192 @@
+"""Twin births in the USA 1989-1991 (Almond, Chay, Lee 2005): prenatal visits of the mother."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source, Task
+from fairbench.delimited import read_table, require_columns
+from fairbench.download import Archive
+from fairbench.errors import DataError
+from fairbench.tabular import labels, numbers, one_of, target_scale_of
+
+CARD = Card(
+    title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",
+    source="AMLab-Amsterdam/CEVAE, from the NCHS/NBER linked birth and infant death files",
+    licence="None stated; United States government public-use data at the origin",
+    paper_differences="As FairlyUncertain: the target is the quintile of the number of prenatal "
+    "visits (nprevistq, scaled from 0..4 to [0, 1]), pairs without it are dropped, then columns "
+    "with a missing value: 68995 pairs, 19 columns, among them both infants' identifiers, weights "
+    "and deaths. columns=clean leaves identifiers and deaths out. One row is a pair; unit=twin "
+    "makes a row of each twin, and `clusters` keeps the two together. twins_under2000g is the "
+    "derived table of the 11984 pairs lighter than 2000 g, always a row a twin.",
+    criticism="Identifiers are features in the paper's table, and deaths happen after the visits "
+    "that are predicted. Quintiles of a count are neither equally spaced nor normal, yet are "
+    "treated as a real number. The group is the child's race as the birth certificate codes it.",
+)
+_URL = (
+    "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
+    "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/TWINS"
+)
+_PAGE = "https://github.com/AMLab-Amsterdam/CEVAE/tree/master/datasets/TWINS"
+WEIGHTS, COVARIATES, DEATHS = (
+    Source(
+        f"twins/twin_pairs_{part}_3years_samesex.csv",
+        sha256,
+        (f"{_URL}/twin_pairs_{part}_3years_samesex.csv",),
+        _PAGE,
+    )
+    for part, sha256 in (
+        ("T", "fbe6eb1cad27794c61cbbd8b11b72a26e96549e59d64fb88b07b30aaf2bae07d"),
+        ("X", ""),
+        ("Y", "d03428d23ed308673f9151e3934aa7712df27c1fed244ed44ecc80a98a60836b"),
+    )
+)
+UNDER_2000G = Source(
+    "twins/twins_under2000g_long_derived.csv",
+    "3e1ec0cb49d0e8f47e4e67ae969212feb449fbdd1e2206d6182d1ddb2de1c530",
+    page="https://github.com/Quantco/metalearners",
+)
+_TARGET = "nprevistq"
+
+
+def load(
+    archive: Archive,
+    *,
+    unit: str = "pair",
+    columns: str = "fairlyuncertain",
+    target_scale: str = "minmax",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the same-sex pairs with a known number of prenatal visits.
+
+    Parameters
+    ----------
+    archive : where the three raw files are found.
+    unit : ``pair`` (a row a pair, as the paper) or ``twin`` (a row a twin, clustered by pair).
+    columns : ``fairlyuncertain`` or ``clean`` (without identifiers and deaths).
+    target_scale : ``minmax`` of all rows, or ``none``.
+    keep_sensitive : keep the races, and whether the child is white, among the features.
+    """
+    one_of("unit", unit, ("pair", "twin"))
+    wide = _pairs(archive)
+    if unit == "twin":
+        wide = _twins(wide)
+    identifiers = ("infant_id", "infant_id_0", "infant_id_1")
+    return _dataset(
+        "twins" if unit == "pair" else "twins_long",
+        _kept(wide, columns, keep_sensitive, (*identifiers, "mort", "mort_0", "mort_1")),
+        wide,
+        target_scale,
+        (WEIGHTS, COVARIATES, DEATHS),
+    )
+
+
+def under_2000g(
+    archive: Archive,
+    *,
+    columns: str = "fairlyuncertain",
+    target_scale: str = "minmax",
+    keep_sensitive: bool = True,
+) -> Dataset:
+    """Return the twins of pairs lighter than 2000 g each, one row a twin, clustered by pair.
+
+    Parameters
+    ----------
+    archive : where the derived file is found.
+    columns : ``fairlyuncertain`` (identifier, weight, order by weight and death are features) or
+        ``clean`` (without identifier and death).
+    target_scale : ``minmax`` of all rows, or ``none``.
+    keep_sensitive : keep the races, and whether the child is white, among the features.
+    """
+    file = UNDER_2000G.path
+    raw = read_table(archive.read(UNDER_2000G), file)
+    require_columns(raw, (_TARGET, "crace", "treatment", "outcome", "wt"), file, width=53)
+    for name in ("wt", "treatment", "outcome"):
+        numbers(raw, name, file)
+    wide = _complete(raw, file)
+    turn = wide["treatment"].to_numpy()
+    if (turn[::2] != 0).any() or (turn[1::2] != 1).any() or len(turn) % 2:
+        raise DataError(f"{file}: rows do not alternate lighter (0) and heavier (1) twin")
+    wide["pair"] = np.arange(len(wide)) // 2
+    kept = _kept(wide, columns, keep_sensitive, ("infant_id", "outcome"))
+    return _dataset("twins_under2000g", kept, wide, target_scale, (UNDER_2000G,))
+
+
+def _pairs(archive: Archive) -> pd.DataFrame:
+    """Return weights, complete covariates and deaths side by side, a row a pair."""
+    parts = {
+        source.path: read_table(archive.read(source), source.path)
+        for source in (WEIGHTS, COVARIATES, DEATHS)
+    }
+    rows = {path: len(part) for path, part in parts.items()}
+    if len(set(rows.values())) > 1:
+        raise DataError(
+            f"{', '.join(f'{path}: {n} rows' for path, n in rows.items())}: they differ"
+        )
+    wanted = (("dbirwt_0", "dbirwt_1"), (_TARGET, "crace"), ("mort_0", "mort_1"))
+    for (path, part), columns in zip(parts.items(), wanted, strict=True):
+        require_columns(part, columns, path)
+        for name in columns if path != COVARIATES.path else ():
+            numbers(part, name, path)
+    blank = parts[COVARIATES.path][_TARGET] == ""
+    return (
+        pd.concat([_complete(part[~blank], path) for path, part in parts.items()], axis=1)
+        .reset_index(drop=True)
+        .assign(pair=lambda frame: np.arange(len(frame)))
+    )
+
+
+def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Return the rows with a target and of these the columns without a gap, by name."""
+    if _TARGET in raw:
+        raw = raw[raw[_TARGET] != ""]
+    names = sorted(name for name in raw if name and not name.startswith("Unnamed"))
+    return pd.DataFrame(
+        {name: numbers(raw, name, file) for name in names if not (raw[name] == "").any()}
+    )
+
+
+def _twins(wide: pd.DataFrame) -> pd.DataFrame:
+    """Return two rows a pair, ``x_0`` and ``x_1`` becoming ``x``, lighter first."""
+    own = [str(name)[:-2] for name in wide if str(name).endswith("_0") and f"{name[:-2]}_1" in wide]
+    shared = [name for name in wide if str(name)[:-2] not in own]
+    halves = [
+        wide[shared].assign(**{name: wide[f"{name}_{twin}"] for name in own}, heavier=float(twin))
+        for twin in (0, 1)
+    ]
+    return pd.concat(halves).sort_values(["pair", "heavier"]).reset_index(drop=True)
+
+
+def _kept(
+    wide: pd.DataFrame, columns: str, keep_sensitive: bool, late: Sequence[str]
+) -> pd.DataFrame:
+    one_of("columns", columns, ("fairlyuncertain", "clean"))
+    dropped = {_TARGET, "pair"} | (set(late) if columns == "clean" else set())
+    if not keep_sensitive:
+        dropped |= {"crace", "mrace", "frace"}
+    features = wide.drop(columns=[name for name in wide if name in dropped])
+    return features.assign(white=wide["crace"] == 1) if keep_sensitive else features
+
+
+def _dataset(
+    name: str, features: pd.DataFrame, wide: pd.DataFrame, how: str, sources: tuple[Source, ...]
+) -> Dataset:
+    visits = wide[_TARGET].reset_index(drop=True)
+    white = (wide["crace"] == 1).map({True: "white", False: "not white"})
+    race = labels(white.reset_index(drop=True), {"white": "white", "not white": "not white"})
+    return Dataset(
+        name=name,
+        task=Task.REGRESSION,
+        features=features.reset_index(drop=True),
+        target=target_scale_of(visits, how).apply(visits),
+        sensitive=pd.DataFrame({"race": race}),
+        privileged={"race": "white"},
+        target_name="prenatal visits (quintile)",
+        clusters=None if name == "twins" else wide["pair"].reset_index(drop=True),
+        sources=sources,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +31,20 @@ class ScoreEvaluation:
         return {str(name): self.predictions[name].to_numpy() for name in self.predictions}
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
-        """Add everyone's rows, each group's, and the points of the reliability diagram."""
+        """Add everyone's rows, each group's, and the points of the reliability diagram.
+
+        Rows are put in the order of their scores first, so that no group need be sorted again.
+        """
+        if "score" in self.predictions:
+            order = np.argsort(self.predictions["score"].to_numpy(), kind="stable")
+            ordered = replace(
+                self, target=self.target[order], predictions=self.predictions.iloc[order]
+            )
+            ordered._add({name: labels.iloc[order] for name, labels in groups.items()})
+        else:
+            self._add(groups)
+
+    def _add(self, groups: Mapping[str, pd.Series]) -> None:
         self._part(np.ones(len(self.target), bool), EVERYONE)
         if "score" in self.predictions:
             self._diagram()

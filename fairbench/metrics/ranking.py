@@ -10,14 +10,28 @@ Values = NDArray[np.float64]
 
 def average_ranks(values: ArrayLike) -> Values:
     """Return ranks 1 .. n, ties sharing their mean rank."""
-    _, block, size = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
+    block = tie_blocks(values)
+    size = np.bincount(block)
     ranks: Values = (np.cumsum(size) - (size - 1) / 2)[block]
     return ranks
 
 
+def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:
+    """Return, per row, which of the distinct values it has, numbered in increasing order.
+
+    The sort is stable, hence linear in rows that come sorted already.
+    """
+    array = np.asarray(values, float)
+    order = np.argsort(array, kind="stable")
+    ordered = array[order]
+    block = np.empty(len(array), np.int64)
+    block[order] = np.cumsum(np.append([0], ordered[1:] != ordered[:-1]))[: len(array)]
+    return block
+
+
 def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Values:
     """Return, per row, the mean of `values` over the rows with the same `key`."""
-    _, block = np.unique(np.asarray(key, float), return_inverse=True)
+    block = tie_blocks(key)
     means: Values = np.bincount(block, weights=np.asarray(values, float)) / np.bincount(block)
     return means[block]
 

@@ -1,0 +1,210 @@
+"""The catalogue: ``docs/datasets.md`` from the loaders, and a check of every raw file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fairbench.card import Card
+from fairbench.data import Dataset, Source
+from fairbench.download import CHECKOUT, Archive
+from fairbench.encoding import onehot_names
+from fairbench.errors import DataError, UserError
+
+PAGE = CHECKOUT / "docs" / "datasets.md"
+_HEAD = """# Data sets
+
+Written by `python -m datasets.catalogue` from the loaders themselves: do not edit. Each name is an
+option of `dataset=`; `python run.py --cfg job dataset=NAME` shows its parameters. `make data`
+fetches and verifies the raw files that can be fetched.
+
+"Columns" are those after one-hot encoding. "Rate" is the share of label 1, or the mean of a
+regression's target. Of each attribute the reference group comes first.
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task: its name on the command line, and how it is loaded."""
+
+    name: str
+    module: ModuleType
+    function: Callable[..., Dataset]
+    options: dict[str, Any]
+
+    @property
+    def card(self) -> Card:
+        """Return the documentation of its module."""
+        card: Card = self.module.CARD
+        return card
+
+    def load(self, archive: Archive) -> Dataset:
+        """Load it with the options of its configuration."""
+        return self.function(archive, **self.options)
+
+
+def entries() -> list[Entry]:
+    """Return every task of ``conf/dataset``, tasks of one module together."""
+    import yaml
+
+    found = []
+    for path in sorted((CHECKOUT / "conf" / "dataset").glob("*.yaml")):
+        options = yaml.safe_load(path.read_text(encoding="utf-8"))
+        place, _, function = options.pop("_target_").rpartition(".")
+        module = importlib.import_module(place)
+        found.append(Entry(path.stem, module, getattr(module, function), options))
+    return sorted(found, key=lambda entry: (entry.module.__name__, entry.name))
+
+
+def sources_of(module: ModuleType) -> list[Source]:
+    """Return the raw files that a loader's module names."""
+    return list(dict.fromkeys(_sources(vars(module).values())))
+
+
+def _sources(values: Iterable[Any]) -> Iterator[Source]:
+    for value in values:
+        if isinstance(value, Source):
+            yield value
+        elif isinstance(value, dict):
+            yield from _sources([*value, *value.values()])
+
+
+def page(archive: Archive, tasks: Sequence[Entry]) -> str:
+    """Return the page that documents `tasks`, in Markdown."""
+    sections = [_HEAD]
+    modules = list(dict.fromkeys(entry.module for entry in tasks))
+    for module in modules:
+        own = [entry for entry in tasks if entry.module is module]
+        sections.append(_section(archive, own))
+    return "\n".join(sections)
+
+
+def _section(archive: Archive, tasks: Sequence[Entry]) -> str:
+    card = tasks[0].card
+    rows, groups, notes = [], [], []
+    for entry in tasks:
+        try:
+            data = entry.load(archive)
+        except UserError as error:
+            notes.append(f"`{entry.name}` was not loaded when this was written: {_why(error)}.")
+            continue
+        rows.append(_summary(entry.name, data))
+        groups += _groups(entry.name, data)
+    lines = [f"## {card.title}", ""]
+    if rows:
+        head = ["dataset", "rows", "columns", "target", "label 1", "rate", "good for the person"]
+        lines += [*_table(head, rows), ""]
+        lines += [*_table(["dataset", "attribute", "group", "rows", "rate"], groups), ""]
+    lines += [note + "\n" for note in notes]
+    lines += [f"**Source.** {card.source}", "", f"**Licence.** {card.licence}", ""]
+    lines += [f"**The papers.** {card.paper_differences}", "", f"**Criticism.** {card.criticism}"]
+    files = sources_of(tasks[0].module)
+    if files:
+        lines += ["", "**Files.**", ""]
+        lines += [f"- `{file.path}`, sha256 `{file.sha256 or 'not recorded'}`" for file in files]
+    return "\n".join(lines) + "\n"
+
+
+def _why(error: UserError) -> str:
+    """Return a reason that is the same on every machine."""
+    text = str(error)
+    return text.partition(" not found in ")[0] + " not found" if " not found in " in text else text
+
+
+def _summary(name: str, data: Dataset) -> list[str]:
+    good = "" if data.favourable is None else str(data.favourable)
+    columns = str(len(onehot_names(data.features)))
+    rate = f"{data.target.mean():.4f}"
+    return [f"`{name}`", str(len(data)), columns, data.target_name, data.positive_label, rate, good]
+
+
+def _groups(name: str, data: Dataset) -> list[list[str]]:
+    rows = []
+    for attribute in data.sensitive:
+        groups = data.groups(str(attribute))
+        for label in groups.cat.categories:
+            members = data.target[(groups == label).to_numpy()]
+            rate = f"{members.mean():.4f}" if len(members) else ""
+            rows.append([f"`{name}`", str(attribute), str(label), str(len(members)), rate])
+    return rows
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    rule = ["---"] * len(head)
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The state of a raw file: ``there``, ``missing`` or ``wrong``, and a word about it."""
+
+    state: str
+    source: Source
+    note: str
+
+
+def check_file(archive: Archive, source: Source) -> Found:
+    """Find, or fetch, and verify a raw file."""
+    before = archive.locate(source)
+    try:
+        archive.read(source)
+    except DataError as error:
+        if before is not None:
+            return Found("wrong", source, str(error))
+        reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
+        return Found("missing", source, f"{reason or error}; see {source.page}")
+    place = archive.locate(source)
+    note = f"{place}" if before else f"fetched to {place}"
+    return Found("there", source, note if source.sha256 else f"{note} (no checksum is recorded)")
+
+
+def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
+    """Check every raw file and print a table of what is there, missing or wrong."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import track
+    from rich.table import Column, Table
+
+    console = Console()
+    steps = track(sources, "Raw files", console=console, transient=True)
+    found = [check_file(archive, source) for source in steps]
+    table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
+    colours = {"there": "green", "missing": "yellow", "wrong": "red"}
+    for each in found:
+        table.add_row(
+            each.source.path, f"[{colours[each.state]}]{each.state}[/]", escape(each.note)
+        )
+    console.print(table)
+    counts = [f"{sum(e.state == state for e in found)} {state}" for state in colours]
+    console.print(", ".join(counts))
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page, or check the files; the exit status is 1 if a file is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m datasets.catalogue", description=__doc__)
+    parser.add_argument("action", nargs="?", choices=("write", "check"), default="write")
+    parser.add_argument("--no-download", action="store_true", help="never touch the network")
+    parser.add_argument("--search-path", nargs="+", metavar="FOLDER", help="where files are")
+    parser.add_argument("--output", type=Path, default=PAGE, help="the page to write")
+    options = parser.parse_args(arguments)
+    if options.action == "write":
+        text = page(Archive.of(options.search_path, download=False), entries())
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(text, encoding="utf-8")
+        print(f"wrote {options.output}")
+        return 0
+    archive = Archive.of(options.search_path, download=not options.no_download)
+    modules = dict.fromkeys(entry.module for entry in entries())
+    sources = dict.fromkeys(source for module in modules for source in sources_of(module))
+    return int(any(each.state == "wrong" for each in check(archive, list(sources))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The catalogue: a page that says what the loaders do, and a check of every raw file."""
+
+import pytest
+
+from datasets import catalogue, german
+from fairbench.data import Source
+from fairbench.download import Archive
+from tests.datasets.raw_files import RAW
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Return the page written from generated files."""
+    folder = tmp_path_factory.mktemp("data")
+    for make in RAW.values():
+        for path, content in make().files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+    archive = Archive(search_path=(folder,), store=folder / "store", verify=False, download=False)
+    return catalogue.page(archive, catalogue.entries())
+
+
+def test_every_task_is_on_the_page(written):
+    for entry in catalogue.entries():
+        assert f"`{entry.name}`" in written
+        for text in vars(entry.card).values():
+            assert text in written
+    assert written.count("was not loaded when this was written") == 1
+    assert "`table` was not loaded when this was written: dataset=table needs" in written
+
+
+def test_figures_are_the_loaders(written):
+    assert "| `german` | 10 | 31 | credit risk | bad risk | 0.3000 | 0 |" in written
+    assert "| `german` | age | age >= 25 | 7 | 0.2857 |" in written
+
+
+def test_every_file_is_on_the_page_with_its_checksum(written):
+    for entry in catalogue.entries():
+        for source in catalogue.sources_of(entry.module):
+            assert f"- `{source.path}`, sha256 `{source.sha256 or 'not recorded'}`" in written
+
+
+def test_a_missing_file_is_said_without_naming_folders(tmp_path):
+    archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
+    text = catalogue.page(archive, [e for e in catalogue.entries() if e.name == "german"])
+    assert "`german` was not loaded when this was written: file german/german.data not found." in (
+        text
+    )
+    assert str(tmp_path) not in text
+
+
+def test_sources_of_dictionaries_are_found():
+    sources = [s.path for e in catalogue.entries() for s in catalogue.sources_of(e.module)]
+    assert {"ihdp/ihdp_npci_10.csv", "student/student_por_derived.csv"} <= set(sources)
+    assert {"twins/twin_pairs_X_3years_samesex.csv", "adult/adult.test"} <= set(sources)
+
+
+def test_there_missing_and_wrong_are_told_apart(tmp_path, capsys):
+    (tmp_path / "german").mkdir()
+    (tmp_path / "german/german.data").write_bytes(b"spoilt")
+    status = catalogue.main(["check", "--no-download", "--search-path", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert status == 1
+    assert "1 wrong" in said and "0 there" in said
+    archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
+    wrong = catalogue.check_file(archive, german.GERMAN)
+    missing = catalogue.check_file(archive, Source("a.csv", "0", page="https://toy.example"))
+    assert (wrong.state, missing.state) == ("wrong", "missing")
+    assert german.GERMAN.sha256 in wrong.note
+    assert missing.note.startswith(
+        "no address to download it from is known; see https://toy.example"
+    )
+
+
+def test_a_verified_file_is_there(tmp_path):
+    real = Archive.of(download=False)
+    if real.locate(german.GERMAN) is None:
+        pytest.skip(f"raw file {german.GERMAN.path} is not found")
+    assert catalogue.check_file(real, german.GERMAN).state == "there"
+
+
+@pytest.mark.data
+def test_the_page_in_the_repository_is_current(tmp_path):
+    real = Archive.of(download=False)
+    sources = {s for e in catalogue.entries() for s in catalogue.sources_of(e.module)}
+    there = {source.path for source in sources if real.locate(source)}
+    expected = {source.path for source in sources} - {"twins/twin_pairs_X_3years_samesex.csv"}
+    if there != expected:
+        pytest.skip(f"the page was written with other raw files: {sorted(there ^ expected)}")
+    assert catalogue.main(["--output", str(tmp_path / "page.md")]) == 0
+    assert (tmp_path / "page.md").read_text() == catalogue.PAGE.read_text(), (
+        "run python -m datasets.catalogue"
+    )

@@ -1,0 +1,153 @@
+"""Group rows of an evaluation: every status in words, and the rows a value rests on."""
+
+import numpy as np
+import pytest
+
+from fairbench import Evaluator, evaluate
+from fairbench.metrics.rates import RATES
+from tests.evaluation.counted import row, table_of
+
+NO_POSITIVES = {"a": [8, 5, 6, 20], "b": [9, 6, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "group", "n", "status"),
+    [
+        ("true_positive_rate", "b", 0, "undefined: no positives in group 'b'"),
+        ("false_negative_rate", "b", 0, "undefined: no positives in group 'b'"),
+        ("balanced_accuracy", "b", 0, "undefined: no positives in group 'b'"),
+        ("equal_opportunity_difference", "b", 0, "undefined: no positives in group 'b'"),
+        ("equal_opportunity_ratio", "b", 0, "undefined: no positives in group 'b'"),
+        ("equal_opportunity_ratio_outside_band", "b", 0, "undefined: no positives in group 'b'"),
+        ("equal_opportunity", "", 0, "undefined: no positives in group 'b'"),
+        ("equal_opportunity_below", "", 0, "undefined: no positives in group 'b'"),
+        ("equalized_odds", "", 0, "undefined: no positives in group 'b'"),
+        ("equalized_odds_below", "", 0, "undefined: no positives in group 'b'"),
+        ("true_positive_rate", "a", 26, "ok"),
+        ("false_positive_rate", "b", 15, "ok"),
+        ("false_positive_rate_gap", "", 13, "ok"),
+        ("statistical_parity", "", 15, "ok"),
+        ("positive_predictive_value", "b", 6, "insufficient: n=6 in group 'b'"),
+        ("predictive_parity", "", 6, "insufficient: n=6 in group 'b'"),
+        ("predictive_parity_difference", "b", 6, "insufficient: n=6 in group 'b'"),
+        ("f1_score", "b", 6, "insufficient: n=6 in group 'b'"),
+        ("f1_score", "a", 31, "ok"),
+    ],
+)
+def test_rows_of_a_group_without_positives(metric, group, n, status):
+    found = row(table_of(NO_POSITIVES), metric, "group", group)
+    assert (found["n"], found["status"]) == (n, status)
+    assert np.isnan(found["value"]) == status.startswith("undefined")
+
+
+def test_f1_is_flagged_by_its_rows_not_by_its_denominator():
+    found = row(table_of({"a": [20, 0, 0, 7], "b": [9, 1, 1, 9]}), "f1_score", "group", "a")
+    assert (found["value"], found["n"]) == (1, 7)
+    assert found["status"] == "insufficient: n=7 in group 'a'"
+
+
+@pytest.mark.parametrize(
+    ("metric", "status"),
+    [
+        ("positive_predictive_value", "undefined: no predicted positives in group 'b'"),
+        ("f1_score", "undefined: no positives and no predicted positives in group 'b'"),
+        ("true_positive_rate", "undefined: no positives in group 'b'"),
+        ("negative_predictive_value", "ok"),
+        ("predictive_parity_difference", "undefined: no predicted positives in group 'b'"),
+    ],
+)
+def test_rows_of_a_group_of_true_negatives_only(metric, status):
+    found = row(table_of({"a": [9, 9, 9, 9], "b": [20, 0, 0, 0]}), metric, "group", "b")
+    assert found["status"] == status
+
+
+def test_a_group_of_predicted_positives_only():
+    table = table_of({"a": [9, 9, 9, 9], "b": [0, 0, 0, 20]})
+    for metric, what in (
+        ("negative_predictive_value", "no predicted negatives"),
+        ("false_positive_rate", "no negatives"),
+        ("true_negative_rate", "no negatives"),
+    ):
+        assert row(table, metric, "group", "b")["status"] == f"undefined: {what} in group 'b'"
+
+
+@pytest.mark.parametrize(
+    ("metric", "group"),
+    [
+        ("selection_rate", "z"),
+        ("accuracy", "z"),
+        ("statistical_parity", ""),
+        ("statistical_parity_debiased", ""),
+        ("disparate_impact", ""),
+        ("accuracy_gap", ""),
+        ("statistical_parity_difference", "a"),
+        ("accuracy_ratio", "b"),
+    ],
+)
+def test_a_reference_group_without_rows_is_kept_and_said_to_be_empty(metric, group):
+    table = table_of({"a": [9, 9, 9, 9], "b": [9, 8, 7, 6]}, privileged={"group": "z"})
+    found = row(table, metric, "group", group)
+    assert (found["n"], found["status"]) == (0, "undefined: no rows in group 'z'")
+    assert found[["value", "lower", "upper"]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("metric", "group", "status"),
+    [
+        ("disparate_impact", "", "undefined: selection_rate of group 'a' is 0"),
+        ("statistical_parity_ratio", "b", "undefined: selection_rate of group 'a' is 0"),
+        ("accuracy_ratio_outside_band", "b", "ok"),
+        ("equal_opportunity_ratio", "b", "undefined: true_positive_rate of group 'a' is 0"),
+        ("false_positive_rate_ratio", "b", "undefined: false_positive_rate of group 'a' is 0"),
+        ("statistical_parity_difference", "b", "ok"),
+        ("statistical_parity", "", "ok"),
+        ("accuracy_ratio", "b", "ok"),
+    ],
+)  # fmt: skip
+def test_ratios_to_a_reference_rate_of_zero(metric, group, status):
+    found = row(table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]}), metric, "group", group)
+    assert found["status"] == status
+    assert np.isnan(found["value"]) == (status != "ok")
+
+
+def test_disparate_impact_of_several_groups_is_undefined_only_if_nobody_is_selected():
+    nobody = {name: [20, 0, 15, 0] for name in "abc"}
+    status = row(table_of(nobody), "disparate_impact", "group")["status"]
+    assert status == "undefined: selection_rate of every group is 0"
+    found = row(table_of({**nobody, "c": [5, 5, 5, 5]}), "disparate_impact", "group")
+    assert (found["value"], found["status"]) == (0, "ok")
+
+
+def test_everyone_without_positives_or_with_few_rows():
+    table = table_of({"a": [20, 5, 0, 0], "b": [20, 5, 0, 0]})
+    found = row(table, "true_positive_rate")
+    assert (found["n"], found["status"]) == (0, "undefined: no positives")
+    small = table_of({"a": [2, 1, 0, 1], "b": [1, 1, 0, 0]})
+    assert row(small, "accuracy")["status"] == "insufficient: n=6"
+    assert row(small, "accuracy")["n"] == 6
+    assert row(small, "accuracy", "group", "a")["status"] == "insufficient: n=4 in group 'a'"
+
+
+@pytest.mark.parametrize(
+    ("minimum", "status"), [(20, "ok"), (21, "insufficient: n=20 in group 'b'")]
+)
+def test_the_minimum_group_size_is_the_evaluators(minimum, status):
+    evaluator = Evaluator(minimum_group_size=minimum)
+    table = table_of({"a": [9, 9, 9, 9], "b": [5, 5, 5, 5]}, evaluator)
+    assert row(table, "selection_rate", "group", "b")["status"] == status
+    assert row(table, "statistical_parity", "group")["status"] == status
+
+
+def test_one_group_has_rates_and_neither_gaps_nor_differences():
+    names = set(table_of({"a": [9, 9, 9, 9]}).index.get_level_values("metric"))
+    assert names == {rate.name for rate in RATES} | {"balanced_accuracy"}
+
+
+def test_many_tiny_groups_leave_no_resample_to_correct_with():
+    group = np.repeat(np.arange(40), 2).astype(str)
+    target, prediction = np.tile([0, 1], 40), np.tile([0, 1, 1, 0], 20)
+    table = evaluate(target, prediction, sensitive_features=group).set_index(["metric", "group"])
+    assert table["status"]["equal_opportunity", ""].startswith("insufficient: n=1 in group")
+    found = table.loc["equal_opportunity_debiased", ""]
+    assert np.isnan(found["value"])
+    assert found["status"] == "undefined: no resample has the rates of every group"

@@ -10,6 +10,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from fairbench import dataset_cache
 from fairbench.checks import check_types
 from fairbench.contracts import Intervention, Learner, Method
 from fairbench.data import Dataset
@@ -66,7 +67,7 @@ def load_dataset(cfg: DictConfig) -> Dataset:
         _loaded.pop(key, None)
     if key not in _loaded:
         loader = _instantiate(cfg, "dataset", _partial_=True)
-        _loaded[key] = loader(archive)
+        _loaded[key] = dataset_cache.load(archive, container(cfg.dataset), loader)
         while len(_loaded) > _KEPT:
             _loaded.popitem(last=False)
     return _loaded[key]

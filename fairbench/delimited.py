@@ -11,7 +11,7 @@ import pandas as pd
 from fairbench.errors import DataError
 from fairbench.tabular import numbers
 
-_BLOCK = 1 << 24
+_BLOCK = 1 << 20
 
 
 def read_table(

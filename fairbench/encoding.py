@@ -110,6 +110,9 @@ def sparse_onehot(features: pd.DataFrame) -> csr_matrix:
             positions[:, i] = offset
             offset += 1
     ends = np.concatenate([[0], np.cumsum(stored.sum(axis=1))])
+    if stored.all():
+        # No copy: the arrays are the matrix.
+        return csr_matrix((values.ravel(), positions.ravel(), ends), shape=(n, width))
     return csr_matrix((values[stored], positions[stored], ends), shape=(n, width))
 
 

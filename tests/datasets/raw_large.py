@@ -1,0 +1,153 @@
+"""Generated raw files of Twins and of the census, quirks included."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tests.datasets.raw_format import Raw, cycle, table, whole, words
+
+
+def twins():
+    """Three files side by side; X has gaps, index columns, and pairs without a target."""
+    draw, n = np.random.default_rng(10), 12
+    index = [str(row) for row in range(n)]
+    weights = {"": index, "dbirwt_0": whole(draw, 500, 2000, n), "dbirwt_1": ["2500.0"] * n}
+    shared = ("brstate", "stoccfipb", "mager8", "mrace", "dmar", "birmon", "gestat10", "csex")
+    covariates = {"": index, "Unnamed: 0": index}
+    covariates |= {name: whole(draw, 1, 9, n) for name in shared}
+    covariates |= {"crace": cycle(["1.0", "1.0", "2.0"], n), "data_year": ["89.0"] * n}
+    covariates |= {"nprevistq": [*cycle(["0.0", "1.0", "4.0"], n - 1), ""]}
+    covariates |= {"alcohol": cycle(["0.0", "", "1.0"], n), "bord_0": cycle(["", "1.0"], n)}
+    covariates |= {"bord_1": cycle(["2.0", ""], n)}
+    covariates |= {"infant_id_0": index, "infant_id_1": index}
+    covariates |= {"brstate_reg": ["5.0"] * n, "stoccfipb_reg": ["5.0"] * n}
+    deaths = {"": index, "mort_0": cycle(["0.0", "1.0"], n), "mort_1": ["0.0"] * n}
+    files = {
+        f"twins/twin_pairs_{part}_3years_samesex.csv": table(columns).encode()
+        for part, columns in (("T", weights), ("X", covariates), ("Y", deaths))
+    }
+    return Raw(
+        loader="twins.load",
+        files=files,
+        rows=n - 1,
+        names=tuple(weights),
+        number="dbirwt_0",
+        target=None,
+        wide=False,
+    )
+
+
+TWINS = words(
+    "pldel birattnd brstate stoccfipb mager8 ormoth mrace meduc6 dmar mplbir mpre5 adequacy orfath "
+    "frace birmon gestat10 csex anemia cardiac lung diabetes herpes hydra hemo chyper phyper "
+    "eclamp incervix pre4000 preterm renal rh uterine othermr tobacco alcohol cigar6 drink5 crace "
+    "data_year nprevistq dfageq feduc6 infant_id dlivord_min dtotord_min bord brstate_reg "
+    "stoccfipb_reg mplbir_reg wt treatment outcome"
+)
+
+
+def twins_under2000g():
+    """A row a twin, lighter and heavier in turn; gaps are empty cells."""
+    draw, n = np.random.default_rng(11), 12
+    columns = {name: whole(draw, 1, 9, n) for name in TWINS}
+    columns |= {"treatment": ["0", "1"] * 6, "nprevistq": [*cycle(["0.0", "4.0"], n - 2), "", ""]}
+    columns |= {"tobacco": cycle(["", "1.0", "0.0"], n)}
+    columns["crace"] = [value for pair in range(6) for value in ("12"[pair % 2],) * 2]
+    return Raw(
+        loader="twins.under_2000g",
+        files={"twins/twins_under2000g_long_derived.csv": table(columns).encode()},
+        rows=n - 2,
+        names=TWINS,
+        number="wt",
+        target=None,
+    )
+
+
+def _acs(loader, path, names, target, options):
+    draw, n = np.random.default_rng(12), 12
+    columns = {name: whole(draw, 0, 9, n) for name in names}
+    if "row" in columns:
+        columns["row"] = [str(400_000 * row // 3) for row in range(n)]
+    shift = 0 if "row" in names else 1
+    columns["RAC1P"] = cycle([str(shift), str(shift + 1)], n)
+    columns |= {"SEX": cycle(["1", "2", "2"], n), "AGEP": whole(draw, 17, 94, n)}
+    columns[target] = cycle(["0", "1", "0"], n)
+    if "group" in columns:
+        columns["group"] = cycle(["0", "1"], n)
+    return Raw(
+        loader=loader,
+        files={path: table(columns).encode()},
+        rows=n,
+        names=names,
+        number="AGEP",
+        target=None,
+        options=options,
+    )
+
+
+def acs_income():
+    """Whole-number codes; race recoded to start at 0; the target first."""
+    names = words("row PINCP RAC1P SCHL POBP SEX OCCP RELP COW MAR WKHP AGEP")
+    path = "acs/acs_income_us2018_20pct_derived.csv"
+    return _acs("acs.national", path, names, "PINCP", {"task": "income"})
+
+
+def acs_mobility():
+    """The same for mobility, where income is a feature of more than 16 bits."""
+    names = words(
+        "row MIG RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL ESR RELP NATIVITY COW PINCP DREM "
+        "MAR JWMNP WKHP GCL CIT"
+    )
+    path = "acs/acs_mobility_us2018_20pct_derived.csv"
+    raw = _acs("acs.national", path, names, "MIG", {"task": "mobility"})
+    return replace(raw, files=raw.with_cell(3, "PINCP", "123456"))
+
+
+def acs_public_coverage():
+    """The same for public coverage."""
+    names = words(
+        "row PUBCOV RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL MIG ESR NATIVITY FER PINCP DREM "
+        "MAR CIT"
+    )
+    path = "acs/acs_public_coverage_us2018_20pct_derived.csv"
+    return _acs("acs.national", path, names, "PUBCOV", {"task": "public_coverage"})
+
+
+def acs_employment_fu():
+    """FairlyUncertain's sample: race 1 and 2, and the group beside it."""
+    names = words(
+        "AGEP SCHL MAR RELP DIS ESP CIT MIG MIL ANC NATIVITY DEAR DEYE DREM SEX RAC1P "
+        "ESR_employed group"
+    )
+    path = "acs/acs_employment_ny2018_10pct_derived.csv"
+    return _acs("acs.employment_fu", path, names, "ESR_employed", {})
+
+
+PUMS = words(
+    "RT SERIALNO WKHP PUMA ST PWGTP AGEP CIT COW DEAR DEYE DREM ESP ESR FER GCL JWMNP JWTR MAR MIG "
+    "MIL NATIVITY ANC DIS OCCP PINCP POBP POVPIP POWPUMA PUBCOV RAC1P SCHL SEX RELP"
+)
+
+
+def acs():
+    """A census person file: many columns, blanks for what does not apply."""
+    draw, n = np.random.default_rng(13), 60
+    columns = {name: whole(draw, 1, 3, n) for name in PUMS}
+    columns |= {"RT": ["P"] * n, "SERIALNO": [f"2018HU{row:07d}" for row in range(n)]}
+    columns |= {"AGEP": whole(draw, 5, 95, n), "RAC1P": whole(draw, 1, 10, n)}
+    columns |= {"PINCP": whole(draw, -500, 90_000, n), "WKHP": whole(draw, 0, 60, n)}
+    columns |= {"JWMNP": whole(draw, 1, 60, n), "SEX": cycle(["1", "2"], n)}
+    for name in ("COW", "ESR", "WKHP", "JWMNP", "PINCP", "OCCP", "GCL", "FER"):
+        for row in draw.integers(n, size=8):
+            columns[name][row] = ""
+    return Raw(
+        loader="acs_pums.load",
+        files={"acs/2018/1-Year/psam_p36.csv": table(columns).encode()},
+        rows=n,
+        names=PUMS,
+        number="AGEP",
+        target=None,
+        options={"task": "employment"},
+        wide=False,
+        gaps=True,
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from fairbench.contracts import Loss
 from fairbench.data import Task
@@ -20,6 +20,13 @@ class Binomial:
 
     name = "binomial"
     outputs = 1
+    is_gradient_of_value = True
+    scale_detached_from_trunk = False
+    vector_leaves = False
+
+    def initial(self, y: Array, weight: Array | None = None) -> Array:
+        """Return the log odds of the mean label, which is kept off 0 and 1."""
+        return np.array([logit(np.clip(np.average(y, weights=weight), 1e-6, 1 - 1e-6))])
 
     def value(self, y: Array, raw: Array) -> Array:
         """Return log(1 + e^f) - y f."""
@@ -48,6 +55,13 @@ class SquaredError:
 
     name = "squared_error"
     outputs = 1
+    is_gradient_of_value = True
+    scale_detached_from_trunk = False
+    vector_leaves = False
+
+    def initial(self, y: Array, weight: Array | None = None) -> Array:
+        """Return the mean."""
+        return np.array([np.average(y, weights=weight)])
 
     def value(self, y: Array, raw: Array) -> Array:
         """Return (f - y)^2 / 2."""

@@ -29,6 +29,31 @@ class Loss(Protocol):
         """How many raw scores a row has, k."""
         ...
 
+    @property
+    def is_gradient_of_value(self) -> bool:
+        """Whether `gradient` is the derivative of `value`; else `value` only judges a fit."""
+        ...
+
+    @property
+    def scale_detached_from_trunk(self) -> bool:
+        """Whether a network keeps the second score's gradient out of what the scores share."""
+        ...
+
+    @property
+    def vector_leaves(self) -> bool:
+        """Whether its definition includes trees that both scores share."""
+        ...
+
+    def initial(
+        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the constant raw scores to start from, (k,)."""
+        ...
+
+    def value(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what judges a fit on rows it has not seen, (n,): the lower the better."""
+        ...
+
     def gradient(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the derivative with respect to the raw scores, (n, k)."""
         ...
@@ -65,10 +90,16 @@ class Learner(Protocol):
         """Whether its predictions depend on the protected groups beyond the features."""
         ...
 
+    @property
+    def seeded(self) -> bool:
+        """Whether its fits depend on their seed."""
+        ...
+
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
 
-        ``predict_proba`` for binary tasks, ``predict`` for regression.
+        ``predict_proba`` for binary tasks, ``predict`` for regression; where the loss has two
+        outputs also ``predict_distribution``, the (n, 2) means and standard deviations.
         """
         ...
 
@@ -92,7 +123,7 @@ class Model(Protocol):
         ...
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
-        """Return (n,) arrays: ``score`` (probability of label 1), ``prediction`` or ``mean``."""
+        """Return (n,) arrays: ``score``, ``prediction``, or ``mean`` with or without ``sd``."""
         ...
 
 
@@ -123,12 +154,17 @@ MakeModel = Callable[[int], Model]
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Encoded training rows; `X` is one object for every fit, so learners may keep its bins."""
+    """Encoded training rows; `X` is one object for every fit, so learners may keep its bins.
+
+    `seeded` says whether fits depend on their seed: where they do not, members that should differ
+    by it need bootstraps.
+    """
 
     X: Frame
     y: NDArray[np.float64]
     sensitive: pd.Series
     task: Task
+    seeded: bool = False
 
 
 class Fitted(Protocol):
@@ -140,7 +176,10 @@ class Fitted(Protocol):
 
 
 class Fitter(Protocol):
-    """What a cell computes: a frozen dataclass that fits models, and never sees test targets."""
+    """What a cell computes: a frozen dataclass that fits models, and never sees test targets.
+
+    One whose fits or outputs depend on the protected groups says ``reads_groups = True``.
+    """
 
     def loss(self, task: Task) -> Loss:
         """Return the loss minimised on this task."""
@@ -152,7 +191,11 @@ class Fitter(Protocol):
 
 
 class Method(Protocol):
-    """An uncertainty method: a fitter, and a reading of its raw outputs."""
+    """An uncertainty method: a fitter, and a reading of its raw outputs.
+
+    A method whose definition allows impossible values says ``keep_invalid = True``: they are then
+    kept, and metrics over them are undefined; from all others they are refused.
+    """
 
     @property
     def fitter(self) -> Fitter:

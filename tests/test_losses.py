@@ -1,4 +1,4 @@
-"""Losses: gradients and curvatures against finite differences, values against scikit-learn."""
+"""Losses of one score: gradients against finite differences, values against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -74,3 +74,18 @@ def test_the_mean_of_the_labels_is_the_best_constant(name, link):
     y, _ = scored()
     best = np.full((50, 1), link(y.mean()))
     assert LOSSES[name].gradient(y, best).sum() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_start_is_the_best_constant_with_and_without_weights(name):
+    loss, (y, _) = LOSSES[name], scored()
+    weight = np.arange(50.0)
+    for weights in (None, weight):
+        start = np.tile(loss.initial(y, weights), (50, 1))
+        slope = np.average(loss.gradient(y, start)[:, 0], weights=weights)
+        assert slope == pytest.approx(0, abs=1e-12)
+
+
+def test_the_start_is_finite_where_all_labels_are_equal():
+    for label in (0.0, 1.0):
+        assert np.isfinite(LOSSES["binomial"].initial(np.full(5, label))).all()

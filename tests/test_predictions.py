@@ -77,3 +77,23 @@ def test_a_missing_or_unknown_column_is_refused_with_what_was_returned(columns, 
         "method votes: a reading returns 'prediction' and any of score, mean, sd, uncertainty, "
         f"aleatoric, epistemic; this one returned {returned}"
     )
+
+
+def test_intervals_may_be_infinite_and_sets_are_zero_or_one():
+    columns = {"prediction": [0, 1], "lower_90": [-np.inf, 0], "upper_90": [np.inf, 1]}
+    assert list(read_predictions(columns, REGRESSION, "m")) == list(columns)
+    for column, values, reason in (
+        ("lower_90", [0, np.nan], "NaN in 1 of 2 rows (first: row 1)"),
+        ("set_1_90", [0, 0.5], "neither 0 nor 1 in 1 of 2 rows (first: row 1)"),
+    ):
+        with pytest.raises(UserError, match=f"column '{column}' is ") as refusal:
+            read_predictions({"prediction": [0, 1], column: values}, BINARY, "m")
+        assert str(refusal.value).endswith(reason)
+
+
+def test_a_method_may_keep_impossible_values_but_not_unknown_columns():
+    columns = {"prediction": [0.0, np.nan], "sd": [-1, 0]}
+    table = read_predictions(columns, REGRESSION, "m", keep_invalid=True)
+    np.testing.assert_array_equal(table["sd"], [-1, 0])
+    with pytest.raises(UserError, match="this one returned"):
+        read_predictions({**columns, "sigma": [1, 1]}, REGRESSION, "m", keep_invalid=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from sklearn.utils.metaestimators import available_if
 from fairbench.contracts import Loss
 from fairbench.encoding import Frame
 
+Array = NDArray[np.float64]
+Watch = Callable[[int, Array], bool]
+
 _OBJECTIVES = {"binomial": "binary:logistic", "squared_error": "reg:squarederror"}
 
 
 class XGBoostEstimator(BaseEstimator):
-    """A scikit-learn style estimator over `xgboost.train` on a shared QuantileDMatrix.
+    """A scikit-learn style estimator over XGBoost on a shared QuantileDMatrix.
 
     Unlike XGBClassifier it bins a frame once, however often it is fitted with other labels or
-    weights, and it returns float64.
+    weights, minimises any loss of raw scores, and returns float64.
     """
 
     def __init__(
@@ -31,46 +35,109 @@ class XGBoostEstimator(BaseEstimator):
         self.parameters = parameters
         self.seed = seed
 
-    def fit(
-        self, X: Frame, y: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None
-    ) -> XGBoostEstimator:
+    def fit(self, X: Frame, y: Array, sample_weight: Array | None = None) -> XGBoostEstimator:
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
-        import xgboost
-
         self.classes_ = np.array([0, 1])
-        matrix = _binned(X, self.max_bin)
-        matrix.set_label(y)
-        matrix.set_weight(np.ones(len(y)) if sample_weight is None else sample_weight)
+        matrix = binned(X, self.max_bin)
         parameters = {
             **self.parameters,
-            "objective": _OBJECTIVES[self.loss.name],
             "tree_method": "hist",
             "max_bin": self.max_bin,
             "nthread": 1,
             "seed": self.seed,
         }
-        self.booster_ = xgboost.train(parameters, matrix, num_boost_round=self.rounds)
+        grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
+        self.booster_ = grow(parameters, matrix, self.loss, self.rounds, y, sample_weight)
         return self
 
     @available_if(lambda self: self.loss.name == "binomial")
-    def predict_proba(self, X: Frame) -> NDArray[np.float64]:
+    def predict_proba(self, X: Frame) -> Array:
         """Return the (n, 2) probabilities of labels 0 and 1."""
         p = self._inplace(X)
         return np.column_stack([1 - p, p])
 
-    def predict(self, X: Frame) -> NDArray[np.float64]:
-        """Return labels (ties are 0) or values."""
-        raw = self._inplace(X)
-        return (raw > 0.5).astype(np.float64) if self.loss.name == "binomial" else raw
+    @available_if(lambda self: self.loss.outputs == 2)
+    def predict_distribution(self, X: Frame) -> Array:
+        """Return the (n, 2) means and standard deviations."""
+        return self.loss.link(self._inplace(X))
 
-    def _inplace(self, X: Frame) -> NDArray[np.float64]:
+    def predict(self, X: Frame) -> Array:
+        """Return labels (ties are 0), values or means."""
+        raw = self._inplace(X)
+        if self.loss.name == "binomial":
+            return (raw > 0.5).astype(np.float64)
+        return raw if raw.ndim == 1 else self.loss.link(raw)[:, 0]
+
+    def _inplace(self, X: Frame) -> Array:
         return np.asarray(self.booster_.inplace_predict(X), np.float64)
+
+
+def _grow_builtin(
+    parameters: dict[str, Any], matrix: Any, loss: Loss, rounds: int, y: Array, weight: Array | None
+) -> Any:
+    """Grow trees by XGBoost's own objective, from the mean of the labels."""
+    import xgboost
+
+    matrix.set_label(y)
+    matrix.set_weight(np.ones(len(y)) if weight is None else weight)
+    parameters = {**parameters, "objective": _OBJECTIVES[loss.name]}
+    if loss.name == "squared_error":
+        parameters["base_score"] = loss.initial(y, weight).tolist()
+    return xgboost.train(parameters, matrix, num_boost_round=rounds)
+
+
+def grow_custom(
+    parameters: dict[str, Any],
+    matrix: Any,
+    loss: Loss,
+    rounds: int,
+    y: Array,
+    weight: Array | None,
+    watch: Watch = lambda done, raw: False,
+) -> Any:
+    """Grow trees by the gradient and curvature of `loss`, from its constant start.
+
+    `watch` sees how many rounds are done and the raw scores of all rows, those of weight 0 too,
+    before each round, and stops it by returning True.
+    """
+    import xgboost
+
+    labels = y.astype(np.float32).astype(np.float64)
+    weights = None if weight is None else weight[:, None]
+    settings = {
+        **parameters,
+        "num_target": loss.outputs,
+        "base_score": loss.initial(y, weight).tolist(),
+        "disable_default_eval_metric": True,
+    }
+    if loss.vector_leaves:
+        settings["multi_strategy"] = "multi_output_tree"
+    booster = xgboost.Booster(settings, [matrix])
+    for done in range(rounds):
+        raw = _margins(booster, matrix, loss.outputs)
+        if watch(done, raw):
+            break
+        gradient, curvature = loss.gradient(labels, raw), loss.curvature(labels, raw)
+        if weights is not None:
+            gradient, curvature = gradient * weights, curvature * weights
+        booster.boost(matrix, done, grad=_single(gradient), hess=_single(curvature))
+    return booster
+
+
+def _margins(booster: Any, matrix: Any, outputs: int) -> Array:
+    margins = booster.predict(matrix, output_margin=True, training=True)
+    return np.asarray(margins, np.float64).reshape(-1, outputs)
+
+
+def _single(values: Array) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 _shared: tuple[Any, int, Any] | None = None
 
 
-def _binned(X: Frame, max_bin: int) -> Any:
+def binned(X: Frame, max_bin: int) -> Any:
     """Return the binned matrix of `X`, kept for the last frame seen (by identity, one process).
 
     The strong reference to the frame keeps its identity from being given to another.

@@ -16,11 +16,13 @@ from fairbench.seeds import integer_seed
 
 @dataclass(frozen=True)
 class Single:
-    """The plain fit that most methods read."""
+    """The plain fit that most methods read, of one `objective` or of the task's own."""
+
+    objective: Loss | None = None
 
     def loss(self, task: Task) -> Loss:
-        """Likelihood of the label, or squared error."""
-        return default_loss(task)
+        """Return the objective, by default the likelihood of the label, or squared error."""
+        return self.objective or default_loss(task)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit one model."""

@@ -49,7 +49,10 @@ class Unconstrained:
         return self
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
-        """Return ``score`` where the estimator has probabilities, else ``mean``."""
+        """Return what the estimator has: ``score``, ``mean`` and ``sd``, or ``mean``."""
+        if hasattr(self.estimator, "predict_distribution"):
+            mean, sd = self.estimator.predict_distribution(X).T
+            return {"mean": mean, "sd": sd}
         if hasattr(self.estimator, "predict_proba"):
             return {"score": self.estimator.predict_proba(X)[:, 1]}
         return {"mean": self.estimator.predict(X)}

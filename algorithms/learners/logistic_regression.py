@@ -22,6 +22,7 @@ class LogisticRegression:
     losses = frozenset({"binomial"})
     packages = ("scikit-learn", "scipy")
     reads_groups = False
+    seeded = False
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:

@@ -9,11 +9,30 @@ from fairbench.checks import check_minimum
 from fairbench.contracts import Loss
 from fairbench.data import Dataset
 from fairbench.encoding import Encoding, parse_encoding
+from fairbench.errors import UserError
+
+LOSSES = frozenset(
+    {
+        "binomial",
+        "squared_error",
+        "normal_nll",
+        "beta_nll",
+        "faithful_nll",
+        "normal_nll_reference",
+        "beta_nll_reference",
+        "faithful_nll_reference",
+    }
+)
+_DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
 class XGBoost:
-    """Hyperparameters; the defaults are those of FairlyUncertain (10 rounds, depth 6)."""
+    """Hyperparameters; the defaults are those of FairlyUncertain (10 rounds, depth 6).
+
+    Losses of two scores (a mean and a scale) grow a tree for each in every round; with
+    `vector_leaves` one tree for both. The reference losses always do the latter.
+    """
 
     rounds: int = 10
     max_depth: int = 6
@@ -26,8 +45,10 @@ class XGBoost:
     colsample_bytree: float = 1.0
     max_bin: int = 256
     features: str = "onehot"
+    vector_leaves: bool = False
+    device: str = "cpu"
 
-    losses = frozenset({"binomial", "squared_error"})
+    losses = LOSSES
     packages = ("xgboost-cpu", "xgboost")
     reads_groups = False
 
@@ -38,6 +59,13 @@ class XGBoost:
         check_minimum("learner.max_bin", self.max_bin, 2)
         check_minimum("learner.learning_rate", self.learning_rate, 0)
         parse_encoding(self.features)
+        if self.device.partition(":")[0] not in _DEVICES:
+            raise UserError(f"learner.device is '{self.device}': valid: cpu, cuda, cuda:<number>")
+
+    @property
+    def seeded(self) -> bool:
+        """Nothing is drawn unless rows or columns are."""
+        return self.subsample < 1 or self.colsample_bytree < 1
 
     @property
     def encoding(self) -> Encoding:
@@ -52,6 +80,7 @@ class XGBoost:
         """Return an unfitted estimator."""
         from algorithms.estimators.xgboost import XGBoostEstimator
 
+        strategies = ("one_output_per_tree", "multi_output_tree")
         parameters = {
             "max_depth": self.max_depth,
             "learning_rate": self.learning_rate,
@@ -61,5 +90,7 @@ class XGBoost:
             "reg_alpha": self.reg_alpha,
             "subsample": self.subsample,
             "colsample_bytree": self.colsample_bytree,
+            "multi_strategy": strategies[self.vector_leaves and loss.outputs > 1],
+            "device": self.device,
         }
         return XGBoostEstimator(loss, self.rounds, self.max_bin, parameters, seed)

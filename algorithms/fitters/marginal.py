@@ -1,0 +1,42 @@
+"""The labels' own distribution, whatever the features: nothing is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from algorithms.losses import default_loss
+from fairbench.contracts import Loss, MakeModel, RawOutputs, TrainingSet
+from fairbench.data import Task
+from fairbench.encoding import Frame
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Mean and standard deviation of the training labels."""
+
+    def loss(self, task: Task) -> Loss:
+        """Return the loss of a plain model, though none is fitted."""
+        return default_loss(task)
+
+    def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
+        """Take the moments of the labels."""
+        return Fitted(train.task, float(train.y.mean()), float(train.y.std()))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The moments."""
+
+    task: Task
+    mean: float
+    sd: float
+
+    def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
+        """Return the same score, or mean and standard deviation, for every row."""
+        n = X.shape[0]
+        if self.task is Task.BINARY:
+            return {"score": np.full(n, self.mean)}
+        return {"mean": np.full(n, self.mean), "sd": np.full(n, self.sd)}

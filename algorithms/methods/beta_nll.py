@@ -1,0 +1,39 @@
+"""Likelihood weighted by the variance to the power beta (Seitzer et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters.single import Single
+from algorithms.methods.normal import normal_predictions
+from algorithms.methods.regression_only import regression_only
+from algorithms.normal_losses import BetaNLL as Loss
+from fairbench.checks import check_minimum
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class BetaNLL:
+    """Between the likelihood (`beta` = 0) and squared error for the mean (1)."""
+
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse a negative power."""
+        check_minimum("method.beta", self.beta, 0)
+
+    @property
+    def fitter(self) -> Single:
+        """One fit of the weighted likelihood."""
+        return Single(Loss(self.beta))
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse binary targets."""
+        return regression_only("beta_nll", dataset)
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return mean and standard deviation."""
+        return normal_predictions(raw)

@@ -1,0 +1,38 @@
+"""A plain model with one standard deviation for all: what a heteroscedastic method must beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters import constant_sd
+from algorithms.methods.normal import normal_predictions
+from algorithms.methods.regression_only import regression_only
+from fairbench.checks import check_minimum
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class ConstantSD:
+    """The standard deviation of residuals out of `folds` folds of the training rows."""
+
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuse a single fold."""
+        check_minimum("method.folds", self.folds, 2)
+
+    @property
+    def fitter(self) -> constant_sd.ConstantSD:
+        """A fit to all rows, and one without each fold."""
+        return constant_sd.ConstantSD(self.folds)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse binary targets."""
+        return regression_only("constant_sd", dataset)
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return mean and standard deviation."""
+        return normal_predictions(raw)

@@ -1,0 +1,32 @@
+"""The training labels' mean and standard deviation for every row: the floor of all likelihoods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters import marginal
+from algorithms.methods.baseline import point_predictions
+from algorithms.methods.normal import normal_predictions
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """What is known of a label before any feature is seen."""
+
+    fitter = marginal.Marginal()
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Every data set will do."""
+        return None
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return mean and sd, or the base rate and the sd of a label drawn with it."""
+        if task is Task.REGRESSION:
+            return normal_predictions(raw)
+        p = raw["score"]
+        sd = np.sqrt(p * (1 - p))
+        return {**point_predictions(raw), "sd": sd, "uncertainty": sd}

@@ -15,12 +15,14 @@ from algorithms.methods.selective_ensemble import SelectiveEnsemble
 from algorithms.methods.self_consistency import SelfConsistency
 from benchmarks.bare import bag_on_copies
 from benchmarks.measure import adult, cpu_of, show
-from fairbench.cells import Study, cells_of, ensure, raw_outputs
+from fairbench.cells import ensure
+from fairbench.compute import raw_outputs
 from fairbench.encoding import onehot
 from fairbench.metrics.probability import nll_of_sd
 from fairbench.seeds import rng
 from fairbench.splits import RepeatedHoldout
 from fairbench.store import Store
+from fairbench.study import Study, cells_of
 
 READINGS = (Ensemble(), SelectiveEnsemble(), SelfConsistency())
 REPEATS = 3
@@ -39,7 +41,7 @@ def main() -> None:
             losses: list[float] = []
 
             def ours(cell=cell, losses=losses) -> None:
-                ensure(study, cell, store)
+                ensure(cell, store)
                 raw = raw_outputs(store.read(cell.id).columns)
                 for method in READINGS:
                     read = method.read(raw, data.task, rng(0, "read"))

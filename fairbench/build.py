@@ -19,6 +19,7 @@ from fairbench.errors import UserError
 from fairbench.evaluator import Evaluator
 from fairbench.fingerprint import digest
 from fairbench.splits import Split
+from fairbench.variants import Consistency
 
 # What a run is, as against how and where it is computed.
 IDENTITY = (
@@ -28,6 +29,7 @@ IDENTITY = (
     "intervention",
     "method",
     "evaluator",
+    "consistency",
     "seed",
     "protect",
 )
@@ -46,16 +48,19 @@ class Components:
     intervention: Intervention
     method: Method
     evaluator: Evaluator
+    consistency: Consistency
 
 
 def components(cfg: DictConfig) -> Components:
     """Instantiate every component, the data set last: it is the one that costs time."""
     check_settings(cfg)
-    split, learner, intervention, method, evaluator = (
+    split, learner, intervention, method, evaluator, consistency = (
         _instantiate(cfg, name)
-        for name in ("split", "learner", "intervention", "method", "evaluator")
+        for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     )
-    return Components(load_dataset(cfg), split, learner, intervention, method, evaluator)
+    return Components(
+        load_dataset(cfg), split, learner, intervention, method, evaluator, consistency
+    )
 
 
 def load_dataset(cfg: DictConfig) -> Dataset:

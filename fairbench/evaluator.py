@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -14,15 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.checks import check_minimum, check_share
 from fairbench.data import Task, combine, reference_first
 from fairbench.errors import UserError, unknown_name
+from fairbench.evaluation.abstention import AbstentionEvaluation, can_abstain
 from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.truth import evaluate_against_truth
 from fairbench.metrics.spread import spread_diagram
 from fairbench.predictions import read_predictions
 from fairbench.seeds import rng
 
 Array = NDArray[np.float64]
+CANDIDATES = tuple(i / 100 for i in range(26))  # inclusion of 75 to 100 %
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 
 
@@ -41,6 +45,10 @@ class Evaluator:
     spread_groups : numbers of groups of the spread diagram.
     spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
         FairlyUncertain's figures have it).
+    coverage_levels : levels of the prediction intervals whose coverage is counted.
+    abstention_rates : shares abstained on, for the curves.
+    choose_on : the rows the abstention rate is chosen on: ``validation`` (none is chosen where
+        the split keeps none) or, as the papers do, ``test``.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
     intersections : up to how many sensitive attributes are combined.
     """
@@ -51,8 +59,11 @@ class Evaluator:
     epsilon: float = 0.05
     ratio_band: float = 0.2
     bins: int = 15
-    spread_groups: tuple[int, ...] = (10,)
+    spread_groups: Sequence[int] = (10,)
     spread_residual: str = "probability"
+    coverage_levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)
+    abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+    choose_on: str = "validation"
     minimum_group_size: int = 10
     intersections: int = 2
 
@@ -62,6 +73,12 @@ class Evaluator:
             raise UserError(
                 f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
             )
+        if self.choose_on not in ("validation", "test"):
+            raise UserError(f"evaluator.choose_on is '{self.choose_on}': valid: validation, test")
+        if not all(0 <= rate < 1 for rate in self.abstention_rates):
+            raise UserError("evaluator.abstention_rates must be at least 0 and under 1")
+        if not all(0 < level < 1 for level in self.coverage_levels):
+            raise UserError("evaluator.coverage_levels must be between 0 and 1")
         check_minimum("evaluator.draws", self.draws, 100)
         check_share("evaluator.level", self.level)
         check_minimum("evaluator.bins", self.bins, 1)
@@ -69,40 +86,40 @@ class Evaluator:
 
     def evaluate(
         self,
-        target: Array,
-        predictions: pd.DataFrame,
-        groups: Mapping[str, pd.Series],
-        task: Task,
+        data: Labelled,
         generator: np.random.Generator,
+        *,
+        validation: Labelled | None = None,
+        protect: str = "",
     ) -> pd.DataFrame:
         """Return the metrics of one table of predictions.
 
         Parameters
         ----------
-        target : (n,) labels or values.
-        predictions : (n, ...) a table from :func:`fairbench.predictions.read_predictions`.
-        groups : attribute -> (n,) categorical labels, reference first.
+        data : predictions with what they are judged by.
         generator : of the posterior draws.
+        validation : the rows that an abstention rate is chosen on.
+        protect : the attribute whose groups abstention is judged by; the first by default.
         """
         table = MetricTable(level=self.level)
-        if task is Task.BINARY:
-            self._classification(table, target, predictions, groups, generator)
-            ScoreEvaluation(table, target, predictions, self.bins).run(groups)
+        if data.task is Task.BINARY:
+            self._classification(table, data, generator)
+            ScoreEvaluation(table, data.target, data.predictions, self.bins).run(data.groups)
         else:
-            evaluate_regression(table, target, predictions, groups)
-        if "uncertainty" in predictions:
-            self._spread(table, target, predictions)
+            evaluate_regression(table, data, self.coverage_levels)
+        if "uncertainty" in data.predictions:
+            self._spread(table, data.target, data.predictions)
+        if can_abstain(data) and data.groups:
+            attribute = protect or next(iter(data.groups))
+            chooser = data if self.choose_on == "test" else validation
+            abstention = AbstentionEvaluation(table, self.abstention_rates, CANDIDATES, attribute)
+            abstention.run(data, chooser)
+        evaluate_against_truth(table, data)
         return table.frame()
 
     def _classification(
-        self,
-        table: MetricTable,
-        target: Array,
-        predictions: pd.DataFrame,
-        groups: Mapping[str, pd.Series],
-        generator: np.random.Generator,
+        self, table: MetricTable, data: Labelled, generator: np.random.Generator
     ) -> None:
-        hard = predictions["prediction"].to_numpy()
         evaluation = GroupEvaluation(
             table,
             self.draws,
@@ -112,9 +129,10 @@ class Evaluator:
             self.ratio_band,
             self.minimum_group_size,
         )
-        evaluation.overall(target, hard, generator)
-        for attribute, labels in groups.items():
-            evaluation.attribute(attribute, target, hard, labels, generator)
+        hard = data.column("prediction")
+        evaluation.overall(data.target, hard, generator)
+        for attribute, labels in data.groups.items():
+            evaluation.attribute(attribute, data.target, hard, labels, generator)
 
     def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
         soft = self.spread_residual == "probability" and "score" in predictions
@@ -193,7 +211,7 @@ def evaluate(
             raise unknown_name("sensitive feature in privileged", name, references)
         references[name] = str(label)
     groups = group_columns(sensitive, references, evaluator.intersections)
-    return evaluator.evaluate(y, predictions, groups, task, rng(seed, "posterior"))
+    return evaluator.evaluate(Labelled(y, predictions, groups, task), rng(seed, "posterior"))
 
 
 def group_columns(

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
 from fairbench import build
-from fairbench.cells import TEST, Cell, Study, cells_of, ensure_all, raw_outputs
+from fairbench.cells import ensure_all
 from fairbench.contracts import Method
 from fairbench.data import Dataset
 from fairbench.errors import IncompatibleError
-from fairbench.evaluation.table import MetricTable, concatenate, invalidate
-from fairbench.evaluator import Evaluator, group_columns
+from fairbench.evaluator import Evaluator
 from fairbench.fingerprint import code_digest, describe, digest
-from fairbench.predictions import read_predictions
 from fairbench.report.summary import summarise
+from fairbench.run_evaluation import COSTS, RunEvaluation
 from fairbench.runs import RunFolder, machine
-from fairbench.seeds import rng
-from fairbench.store import Store
+from fairbench.store import Store, atomic
+from fairbench.study import Cell, Study, cells_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Run:
     config: str
     study: Study
     cells: list[Cell]
-    method: Method
+    methods: dict[str, Method]
     evaluator: Evaluator
     store: Store
 
@@ -50,6 +48,11 @@ class Run:
         return self.study.dataset
 
     @property
+    def method(self) -> Method:
+        """The method of the run's own configuration."""
+        return self.methods[""]
+
+    @property
     def protect(self) -> str:
         """The attribute, or combination, of the headline metrics."""
         return " x ".join(self.study.protect)
@@ -62,9 +65,10 @@ class Run:
     @property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
-        modules = [__name__, type(self.method).__module__]
+        modules = ["fairbench.run_evaluation", type(self.method).__module__]
         parts = [describe(self.method), describe(self.evaluator), self.study.protect]
-        return digest([[cell.id for cell in self.cells], parts, code_digest(modules)])
+        cells = [[cell.id, cell.variant] for cell in self.cells]
+        return digest([cells, parts, code_digest(modules)])
 
     def cached(self) -> list[bool]:
         """Say of each cell whether it is in the store."""
@@ -95,26 +99,29 @@ def prepare(cfg: DictConfig) -> Run:
     IncompatibleError : a combination that cannot work.
     """
     components = build.components(cfg)
-    dataset = components.dataset
+    dataset, method = components.dataset, components.method
     _refuse(components, build.choices(cfg))
-    protect = build.protected_attributes(cfg, dataset)
     study = Study(
         dataset,
         build.container(cfg.dataset),
         components.learner,
         components.intervention,
-        components.method.fitter,
+        method.fitter,
         int(cfg.seed),
-        protect,
+        build.protected_attributes(cfg, dataset),
     )
-    cells = cells_of(study, components.split.folds(dataset, int(cfg.seed)))
+    folds = components.split.folds(dataset, int(cfg.seed))
+    cells, methods = cells_of(study, folds), {"": method}
+    for variant in components.consistency.variants(study, method):
+        cells += cells_of(variant.study, folds, variant.label)
+        methods[variant.label] = variant.method
     return Run(
         build.run_id(cfg),
         build.choices(cfg),
         build.identity_yaml(cfg),
         study,
         cells,
-        components.method,
+        methods,
         components.evaluator,
         Store(Path(cfg.results)),
     )
@@ -138,19 +145,21 @@ def _refuse(components: build.Components, chosen: dict[str, str]) -> None:
         raise IncompatibleError(reason)
 
 
-def execute(run: Run, *, n_jobs: int = 1, resume: bool = True, done: Any = None) -> Result:
-    """Compute what is missing of a run, evaluate it, and write its folder."""
+def execute(
+    run: Run,
+    *,
+    n_jobs: int = 1,
+    resume: bool = True,
+    done: Callable[[bool], None] = lambda fresh: None,
+) -> Result:
+    """Compute what is missing of a run, evaluate it, and write its folder.
+
+    `done` is called after each cell, with whether it was computed.
+    """
     started = time.perf_counter()
     if resume and run.folder.finished(run.fingerprint):
         return Result(run, run.folder.metrics(), 0, time.perf_counter() - started)
-    computed = ensure_all(
-        run.study,
-        run.cells,
-        run.store,
-        n_jobs=n_jobs,
-        recompute=not resume,
-        done=done or (lambda fresh: None),
-    )
+    computed = ensure_all(run.cells, run.store, n_jobs=n_jobs, recompute=not resume, done=done)
     metrics = evaluate_run(run)
     _write(run, metrics)
     return Result(run, metrics, computed, time.perf_counter() - started)
@@ -158,43 +167,14 @@ def execute(run: Run, *, n_jobs: int = 1, resume: bool = True, done: Any = None)
 
 def evaluate_run(run: Run) -> pd.DataFrame:
     """Read every cell's raw outputs and evaluate them; fits nothing."""
-    sensitive, privileged = run.dataset.sensitive, run.dataset.privileged
-    groups = group_columns(sensitive, privileged, run.evaluator.intersections)
-    groups.setdefault(run.protect, run.dataset.groups(run.study.protect))
-    return concatenate(_evaluate_cell(run, cell, groups) for cell in run.cells)
-
-
-def _evaluate_cell(run: Run, cell: Cell, groups: dict[str, pd.Series]) -> pd.DataFrame:
-    stored = run.store.read(cell.id)
-    test = stored.columns["part"] == TEST
-    rows = stored.columns["row"][test]
-    raw = raw_outputs({name: values[test] for name, values in stored.columns.items()})
-    invalid = stored.notes.get("invalid", "")
-    keys = (run.dataset.name, cell.fold.repeat, cell.fold.fold)
-    if invalid:
-        predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
-    else:
-        columns = run.method.read(raw, run.dataset.task, rng(run.study.seed, "read", *keys))
-        name = type(run.method).__name__
-        predictions = read_predictions(columns, run.dataset.task, name)
-    table = run.evaluator.evaluate(
-        run.dataset.target.to_numpy(np.float64)[rows],
-        predictions,
-        {name: labels.iloc[rows] for name, labels in groups.items()},
-        run.dataset.task,
-        rng(run.study.seed, "posterior", *keys),
+    evaluation = RunEvaluation(
+        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
     )
-    cost = MetricTable()
-    for name in ("fit_seconds", "predict_seconds"):
-        size = stored.notes["train_rows"] if name == "fit_seconds" else len(stored.columns["row"])
-        cost.add(name, stored.notes[name], size)
-    table = pd.concat([invalidate(table, invalid) if invalid else table, cost.frame()])
-    return table.assign(repeat=cell.fold.repeat, fold=cell.fold.fold, variant=cell.variant)
+    return evaluation.metrics(run.cells)
 
 
 def _write(run: Run, metrics: pd.DataFrame) -> None:
     from fairbench.report.figures import figures
-    from fairbench.store import atomic
 
     for name, figure in figures(metrics, run.name, run.protect):
         with atomic(run.folder.path / "figures" / f"{name}.png") as temporary:
@@ -204,12 +184,13 @@ def _write(run: Run, metrics: pd.DataFrame) -> None:
         "name": run.name,
         "choices": run.choices,
         "seed": run.study.seed,
+        "protect": run.protect,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
         "cost": {"key": cost_key(run), "seconds_per_cell": _seconds_per_cell(metrics)},
         **machine(),
     }
-    cells = [cell.id for cell in run.cells]
+    cells = list(dict.fromkeys(cell.id for cell in run.cells))
     run.folder.write(run.config, cells, metrics, summarise(metrics), environment)
 
 
@@ -221,7 +202,7 @@ def cost_key(run: Run) -> str:
 
 
 def _seconds_per_cell(metrics: pd.DataFrame) -> float:
-    costs = metrics[metrics["metric"].isin(["fit_seconds", "predict_seconds"])]
+    costs = metrics[metrics["metric"].isin(COSTS)]
     return float(costs.groupby("metric")["value"].mean().sum())
 
 

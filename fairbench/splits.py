@@ -17,9 +17,9 @@ from fairbench.seeds import rng
 Rows = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fold:
-    """One split of the rows (positions in the data set, sorted)."""
+    """One split of the rows (positions in the data set, sorted); compared by identity."""
 
     repeat: int
     fold: int

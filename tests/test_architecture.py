@@ -16,10 +16,12 @@ LAYERS = (
     ("errors", "version"),
     ("checks", "seeds", "confusion", "data", "fingerprint", "card"),
     ("metrics", "splits", "encoding", "download", "posterior", "tabular"),
-    ("delimited",),
-    ("contracts", "predictions", "evaluation", "store"),
-    ("evaluator", "cells", "runs", "mlflow_database", "dataset_cache"),
-    ("build",),
+    ("contracts", "predictions", "store", "delimited"),
+    ("study",),
+    ("variants", "compute"),
+    ("evaluation", "cells"),
+    ("evaluator", "runs", "mlflow_database", "dataset_cache"),
+    ("run_evaluation", "build"),
     ("report", "tracking", "sweep"),
     ("pipeline", "console"),
 )
@@ -70,9 +72,11 @@ def test_imports_point_downwards(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=module)
 def test_heavy_packages_are_imported_where_they_are_used(path):
-    allowed = {"algorithms.estimators.xgboost": "sklearn", "fairbench.report.figures": "matplotlib"}
     heavy = {m.split(".")[0] for m in imports(path, top_level=True)} & set(HEAVY)
-    assert heavy <= {allowed.get(module(path))}
+    if module(path) == "fairbench.report.figures":
+        heavy.discard("matplotlib")
+    # Estimators are imported by the learner that makes one, when it makes it.
+    assert not heavy or module(path).startswith("algorithms.estimators.")
 
 
 @pytest.mark.parametrize("path", [*SOURCES, *(ROOT / "tests").rglob("*.py")], ids=module)

@@ -1,57 +1,101 @@
-"""Rows for regressions: errors, likelihood, and parity of the predictions' distributions."""
+"""Rows for regressions: errors, likelihood, intervals, and parity of the distributions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
-from fairbench.metrics.regression import distribution_parity, normal_nll_rows, r2_score
+from fairbench.metrics.regression import (
+    crps_normal_rows,
+    distribution_parity,
+    normal_nll_rows,
+    normal_quantile,
+    r2_score,
+)
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
-def evaluate_regression(
-    table: MetricTable, target: Array, predictions: pd.DataFrame, groups: Mapping[str, pd.Series]
-) -> None:
-    """Add everyone's rows, each group's, and each attribute's parity beside the labels' own."""
-    _part(table, target, predictions, np.ones(len(target), bool), EVERYONE)
-    for attribute, labels in groups.items():
+def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
+    """Add everyone's rows, each group's, and each attribute's parity beside the labels' own.
+
+    Parameters
+    ----------
+    levels : of the prediction intervals whose coverage and width are reported.
+    """
+    _part(table, data, np.ones(len(data), bool), EVERYONE, levels)
+    for attribute, labels in data.groups.items():
         codes = labels.cat.codes.to_numpy()
         parts = {str(label): codes == code for code, label in enumerate(labels.cat.categories)}
         for label, rows in parts.items():
-            _part(table, target, predictions, rows, Where(attribute, label))
-        empty = [label for label, rows in parts.items() if not rows.any()]
-        status = f"undefined: {no_rows(empty[0])}" if empty else "ok"
-        if len(parts) == 1:
-            status = "undefined: only one group"
-        prediction = predictions["prediction"].to_numpy()
-        for name, values in (("statistical_parity", prediction), ("label_parity", target)):
-            samples = [values[rows] for rows in parts.values()]
-            parity = NAN if empty else distribution_parity(samples)
-            table.add(name, parity, len(target), Where(attribute), status=status)
+            _part(table, data, rows, Where(attribute, label), levels)
+        _parity(table, data, parts, attribute)
+
+
+def _parity(table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str) -> None:
+    empty = [label for label, rows in parts.items() if not rows.any()]
+    status = f"undefined: {no_rows(empty[0])}" if empty else "ok"
+    if len(parts) == 1:
+        status = "undefined: only one group"
+    for name, values in (
+        ("statistical_parity", data.column("prediction")),
+        ("label_parity", data.target),
+    ):
+        reason = status if status != "ok" else _status(~np.isfinite(values), "prediction")
+        parity = NAN
+        if reason == "ok":
+            parity = distribution_parity([values[rows] for rows in parts.values()])
+        table.add(name, parity, len(data), Where(attribute), status=reason)
 
 
 def _part(
-    table: MetricTable,
-    target: Array,
-    predictions: pd.DataFrame,
-    rows: NDArray[np.bool_],
-    where: Where,
+    table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
 ) -> None:
-    y, mean, n = target[rows], predictions["prediction"].to_numpy()[rows], int(rows.sum())
-    table.add_mean("mae", np.abs(y - mean), where)
-    table.add_mean("mean_prediction", mean, where)
-    if n:
-        table.add("rmse", float(np.sqrt(((y - mean) ** 2).mean())), n, where)
-    else:
-        table.add("rmse", NAN, 0, where, status=f"undefined: {no_rows(where.group)}")
+    y, mean, n = data.target[rows], data.column("prediction")[rows], int(rows.sum())
+    status = _status(~np.isfinite(mean), "prediction")
+    table.add_mean("mae", np.abs(y - mean), where, status=status)
+    table.add_mean("mean_prediction", mean, where, status=status)
+    rmse = float(np.sqrt(((y - mean) ** 2).mean())) if n else NAN
+    table.add("rmse", rmse, n, where, status=status if n else f"undefined: {no_rows(where.group)}")
     r2 = r2_score(y, mean) if n else NAN
     reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
-    table.add("r2", r2, n, where, status=f"undefined: {reason}" if np.isnan(r2) else "ok")
-    if "sd" in predictions:
-        sd = predictions["sd"].to_numpy()[rows]
-        table.add_mean("nll", normal_nll_rows(y, mean, sd), where)
+    constant = f"undefined: {reason}" if np.isnan(r2) and status == "ok" else status
+    table.add("r2", r2, n, where, status=constant)
+    if "sd" in data.predictions:
+        sd = data.column("sd")[rows]
+        status = _status(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
+        table.add_mean("nll", normal_nll_rows(y, mean, sd), where, status=status)
+        table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
+    _intervals(table, data, rows, where, levels)
+
+
+def _intervals(
+    table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
+) -> None:
+    """Add coverage and width of the method's own intervals, or of the normal ones of its sd."""
+    y = data.target[rows]
+    for level in levels:
+        setting = f"level={level:g}"
+        if f"lower_{level:g}" in data.predictions:
+            lower, upper = (data.column(f"{end}_{level:g}")[rows] for end in ("lower", "upper"))
+        elif "sd" in data.predictions:
+            mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
+            lower, upper = (mean - half)[rows], (mean + half)[rows]
+        else:
+            continue
+        status = _status(~(upper >= lower), "interval")
+        covered = ((lower <= y) & (y <= upper)).astype(float)
+        table.add_mean("coverage", covered, where, setting=setting, status=status)
+        table.add_mean("interval_width", upper - lower, where, setting=setting, status=status)
+
+
+def _status(bad: Mask, what: str) -> str:
+    """Say of how many rows the metric does not exist."""
+    return (
+        f"undefined: {what} invalid in {int(bad.sum())} of {len(bad)} rows" if bad.any() else "ok"
+    )

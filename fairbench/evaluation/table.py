@@ -52,16 +52,25 @@ class MetricTable:
             (metric, *where, setting, float(value), *map(float, interval), int(n), status)
         )
 
-    def add_mean(self, metric: str, losses: NDArray[np.float64], where: Where = EVERYONE) -> None:
-        """Append the mean of per-row losses with its normal interval."""
+    def add_mean(
+        self,
+        metric: str,
+        losses: NDArray[np.float64],
+        where: Where = EVERYONE,
+        *,
+        setting: str = "",
+        status: str = "ok",
+    ) -> None:
+        """Append the mean of per-row losses with its normal interval, NaN if `status` is not ok."""
         n = len(losses)
-        if n == 0:
-            self.add(metric, NAN, 0, where, status=f"undefined: {no_rows(where.group)}")
+        if n == 0 or status != "ok":
+            reason = status if n else f"undefined: {no_rows(where.group)}"
+            self.add(metric, NAN, n, where, setting=setting, status=reason)
             return
         mean = float(losses.mean())
         quantile = NormalDist().inv_cdf((1 + self.level) / 2)
         half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
-        self.add(metric, mean, n, where, interval=(mean - half, mean + half))
+        self.add(metric, mean, n, where, setting=setting, interval=(mean - half, mean + half))
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns of `COLUMNS`."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 Values = NDArray[np.float64]
 
@@ -23,6 +24,25 @@ def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Values
     with np.errstate(invalid="ignore", divide="ignore"):
         losses = np.log(s) + ((y - m) / s) ** 2 / 2 + np.log(2 * np.pi) / 2
         return np.where(s > 0, losses, np.nan)
+
+
+def crps_normal_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Values:
+    """Return each row's continuous ranked probability score of N(mean, sd); NaN where sd <= 0.
+
+    sd [z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)], z = (target - mean) / sd (Gneiting, Raftery
+    2007, equation 21); in the target's unit, 0 at best.
+    """
+    y, m, s = (np.asarray(a, float) for a in (target, mean, sd))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = (y - m) / s
+        density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+        scores = s * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+        return np.where(s > 0, scores, np.nan)
+
+
+def normal_quantile(level: float) -> float:
+    """Return how many sds a central normal interval of probability `level` reaches either way."""
+    return float(ndtri((1 + level) / 2))
 
 
 def kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:

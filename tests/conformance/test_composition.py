@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from fairbench import pipeline
-from fairbench.cells import cells_of, compute, raw_outputs
+from fairbench.compute import compute, raw_outputs
 from fairbench.errors import IncompatibleError
 from fairbench.evaluation.table import COLUMNS, KEYS
 from fairbench.predictions import read_predictions
 from fairbench.seeds import rng
+from fairbench.study import cells_of
 from tests.harness import TINY, configuration, options
 
 TASKS = {"binary": "simulated", "regression": "simulated_regression"}

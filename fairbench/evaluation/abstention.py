@@ -1,0 +1,109 @@
+"""Rows for abstention: error and fairness of the rows kept, at each rate and at a chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.confusion import total
+from fairbench.data import Task
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.metrics.abstention import area_under_risk_coverage, keep_weights
+from fairbench.metrics.group import equalized_odds, statistical_parity
+from fairbench.metrics.rates import error_rate
+
+Array = NDArray[np.float64]
+OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
+
+
+@dataclass(frozen=True)
+class AbstentionEvaluation:
+    """Adds the rows of one attribute.
+
+    Attributes
+    ----------
+    rates : shares of rows abstained on, for the curves.
+    candidates : shares among which the best is chosen (the papers: up to a quarter).
+    """
+
+    table: MetricTable
+    rates: Sequence[float]
+    candidates: Sequence[float]
+    attribute: str
+
+    def run(self, test: Labelled, chooser: Labelled | None) -> None:
+        """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
+
+        `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
+        the test rows themselves.
+        """
+        loss = test.target != test.column("prediction")
+        area = area_under_risk_coverage(loss, test.column("uncertainty"))
+        self.table.add("area_under_risk_coverage", area, len(test))
+        for rate in self.rates:
+            self._at(test, rate, "abstention", f"rate={rate:g}")
+        if chooser is not None:
+            rate = self._best_rate(chooser)
+            self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
+            self._at(test, rate, "abstained", "rate=chosen")
+
+    def _best_rate(self, chooser: Labelled) -> float:
+        """Return the candidate with the least sum of objectives over their values without."""
+        everything = self._objectives(self._counts(chooser, 0.0))
+        sums = [
+            _normalised_sum(self._objectives(self._counts(chooser, rate)), everything)
+            for rate in self.candidates
+        ]
+        return float(self.candidates[int(np.argmin(sums))])
+
+    def _counts(self, data: Labelled, rate: float) -> Array:
+        """Return the (G, 4) confusion counts of the rows kept, fractional where rows tie."""
+        labels = data.groups[self.attribute].cat
+        cell = (labels.codes.to_numpy() * 2 + data.target) * 2 + data.column("prediction")
+        weights = keep_weights(data.column("uncertainty"), rate)
+        groups = len(labels.categories)
+        counts = np.bincount(cell.astype(np.int64), weights=weights, minlength=4 * groups)
+        return np.asarray(counts, np.float64).reshape(groups, 4)
+
+    @staticmethod
+    def _objectives(counts: Array) -> tuple[float, float, float]:
+        overall = float(error_rate(total(counts))[0])
+        return overall, float(statistical_parity(counts)), float(equalized_odds(counts))
+
+    def _at(self, data: Labelled, rate: float, prefix: str, setting: str) -> None:
+        counts = self._counts(data, rate)
+        kept, where = ceil(counts.sum()), Where(self.attribute)
+        missing = "undefined: a group of the rows kept lacks a class"
+        for name, value in zip(OBJECTIVES, self._objectives(counts), strict=True):
+            status = missing if np.isnan(value) else "ok"
+            self.table.add(f"{prefix}_{name}", value, kept, where, setting=setting, status=status)
+        labels = data.groups[self.attribute].cat
+        everyone = np.bincount(labels.codes, minlength=len(labels.categories))
+        for label, group, size in zip(labels.categories, counts, everyone, strict=True):
+            of_group, left = Where(self.attribute, str(label)), group.sum()
+            error = float(error_rate(group))
+            status = f"undefined: no rows kept in group '{label}'" if np.isnan(error) else "ok"
+            self.table.add(
+                f"{prefix}_error_rate", error, ceil(left), of_group, setting=setting, status=status
+            )
+            share = float(1 - left / size) if size else NAN
+            status = "ok" if size else f"undefined: no rows in group '{label}'"
+            self.table.add(
+                f"{prefix}_rate", share, int(size), of_group, setting=setting, status=status
+            )
+
+
+def _normalised_sum(values: Sequence[float], units: Sequence[float]) -> float:
+    """Return the sum of values over their units, infinite where one does not exist."""
+    ratios = [a / b if b > 0 else float(a > 0) for a, b in zip(values, units, strict=True)]
+    return np.inf if np.isnan(ratios).any() else sum(ratios)
+
+
+def can_abstain(data: Labelled) -> bool:
+    """Say whether the predictions order abstention on a classification."""
+    return data.task is Task.BINARY and "uncertainty" in data.predictions

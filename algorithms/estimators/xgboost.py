@@ -39,16 +39,17 @@ class XGBoostEstimator(BaseEstimator):
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
         self.classes_ = np.array([0, 1])
         matrix = binned(X, self.max_bin)
-        parameters = {
-            **self.parameters,
-            "tree_method": "hist",
-            "max_bin": self.max_bin,
-            "nthread": 1,
-            "seed": self.seed,
-        }
         grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
-        self.booster_ = grow(parameters, matrix, self.loss, self.rounds, y, sample_weight)
+        self.booster_ = grow(
+            self.train_parameters, matrix, self.loss, self.rounds, y, sample_weight
+        )
         return self
+
+    @property
+    def train_parameters(self) -> dict[str, Any]:
+        """What XGBoost is told besides the objective."""
+        fixed = {"tree_method": "hist", "max_bin": self.max_bin, "nthread": 1, "seed": self.seed}
+        return {**self.parameters, **fixed}
 
     @available_if(lambda self: self.loss.name == "binomial")
     def predict_proba(self, X: Frame) -> Array:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from algorithms.learners.labels_only import labels_only
 from fairbench.checks import check_minimum
 from fairbench.contracts import Loss
-from fairbench.data import Dataset, Task
+from fairbench.data import Dataset
 from fairbench.encoding import Encoding
 
 
@@ -32,9 +33,7 @@ class LogisticRegression:
 
     def incompatible(self, dataset: Dataset) -> str | None:
         """Refuse regression."""
-        if dataset.task is not Task.BINARY:
-            return "learner=logistic_regression predicts labels, not values: use learner=xgboost"
-        return None
+        return labels_only("logistic_regression", dataset)
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""

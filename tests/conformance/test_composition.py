@@ -27,17 +27,33 @@ COMPOSITIONS = [
 ]
 
 
-@pytest.fixture(params=COMPOSITIONS, ids="-".join)
+# What has nothing to do with how components compose, and only takes time.
+QUICK = {
+    "mlp": ["learner.epochs=4"],
+    "random_forest": ["learner.n_estimators=4"],
+    "sklearn_mlp": ["learner.max_iter=4"],
+    "xgboost": ["learner.rounds=3"],
+    "xgboost_tuned": ["learner.depths=[1,3]", "learner.rounds=6", "learner.patience=2"],
+    "constant_sd": ["method.folds=2"],
+    "deep_ensemble": ["method.members=2"],
+    "ensemble": ["method.members=3"],
+    "selective_ensemble": ["method.members=3"],
+    "self_consistency": ["method.members=3"],
+}
+
+
+@pytest.fixture(scope="module", params=COMPOSITIONS, ids="-".join)
 def composition(request):
     return request.param
 
 
-@pytest.fixture(params=TASKS)
-def run(request, composition, tmp_path):
-    learner, intervention, method = composition
-    choices = {"learner": learner, "intervention": intervention, "method": method}
+@pytest.fixture(scope="module", params=TASKS)
+def run(request, composition, tmp_path_factory):
+    choices = dict(zip(("learner", "intervention", "method"), composition, strict=True))
     overrides = [f"{group}={name}" for group, name in choices.items()]
-    cfg = configuration(f"dataset={TASKS[request.param]}", *overrides, *TINY, results=tmp_path)
+    overrides += [option for name in choices.values() for option in QUICK.get(name, [])]
+    results = tmp_path_factory.mktemp("results")
+    cfg = configuration(f"dataset={TASKS[request.param]}", *overrides, *TINY, results=results)
     try:
         return pipeline.prepare(cfg)
     except IncompatibleError as refusal:
@@ -45,8 +61,18 @@ def run(request, composition, tmp_path):
         pytest.skip(str(refusal))
 
 
-def test_run_gives_a_whole_metric_table(run):
-    result = pipeline.execute(run)
+@pytest.fixture(scope="module")
+def result(run):
+    return pipeline.execute(run)
+
+
+@pytest.fixture
+def stored(run, result):
+    """The raw outputs of the run's one cell."""
+    return run.store.read(run.cells[0].id).columns
+
+
+def test_run_gives_a_whole_metric_table(run, result):
     metrics = result.metrics
     assert list(metrics.columns) == [*KEYS, *COLUMNS]
     assert result.computed == len(run.cells)
@@ -58,28 +84,30 @@ def test_run_gives_a_whole_metric_table(run):
     assert not metrics.duplicated(keys).any()
 
 
-def test_outputs_are_reproducible_and_blind_to_test_targets(run):
+def test_outputs_are_reproducible_and_blind_to_test_targets(run, stored):
     fold = run.cells[0].fold
-    columns, _ = compute(run.study, fold)
     target = run.dataset.target.copy()
     target.iloc[fold.test] = target.iloc[fold.test].to_numpy()[::-1]
     other = replace(run.study, dataset=replace(run.dataset, target=target))
     again, _ = compute(other, fold)
-    assert set(columns) == set(again)
-    for name, values in columns.items():
+    assert set(stored) == set(again)
+    for name, values in stored.items():
         np.testing.assert_array_equal(values, again[name], err_msg=name)
 
 
-def test_reading_is_pure(run):
-    columns, _ = compute(run.study, run.cells[0].fold)
-    raw = raw_outputs(columns)
+def test_reading_is_pure(run, stored):
+    raw = raw_outputs(stored)
     kept = {name: values.copy() for name, values in raw.items()}
     task = run.dataset.task
+    kept_as_is = getattr(run.method, "keep_invalid", False)
     tables = [
-        read_predictions(run.method.read(raw, task, rng(0, "read")), task, "any") for _ in range(2)
+        read_predictions(
+            run.method.read(raw, task, rng(0, "read")), task, "any", keep_invalid=kept_as_is
+        )
+        for _ in range(2)
     ]
     assert tables[0].equals(tables[1])
-    assert len(tables[0]) == len(columns["row"])
+    assert len(tables[0]) == len(stored["row"])
     for name, values in kept.items():
         np.testing.assert_array_equal(raw[name], values)
 

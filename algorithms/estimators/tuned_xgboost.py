@@ -1,0 +1,105 @@
+"""XGBoost with depth and number of rounds chosen on held-out rows, and refitted on all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom
+from fairbench.contracts import Loss
+from fairbench.encoding import Frame
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class EarlyStop:
+    """Watches the held-out loss, and stops where it has not improved for `patience` rounds."""
+
+    loss: Loss
+    y: Array
+    rows: NDArray[np.intp]
+    weight: Array
+    patience: int
+    best: float = field(default=np.inf, init=False)
+    rounds: int = field(default=1, init=False)
+
+    def __call__(self, done: int, raw: Array) -> bool:
+        """Say whether to stop after `done` rounds, which gave the scores `raw` of all rows."""
+        values = self.loss.value(self.y[self.rows], raw[self.rows])
+        judged = float(np.average(values, weights=self.weight[self.rows]))
+        if done and judged < self.best:
+            self.best, self.rounds = judged, done
+        return done - self.rounds >= self.patience
+
+
+class TunedXGBoostEstimator(BaseEstimator):
+    """Chooses on a share `validation` of the rows it is fitted to, drawn from its seed.
+
+    The held-out rows have a weight of 0 in the matrix that all fits share, so their scores come
+    with every round's gradients and stopping early costs nothing beside.
+    """
+
+    def __init__(
+        self,
+        estimator: XGBoostEstimator,
+        depths: tuple[int, ...],
+        validation: float,
+        patience: int,
+        seed: int,
+    ) -> None:
+        self.estimator = estimator
+        self.depths = depths
+        self.validation = validation
+        self.patience = patience
+        self.seed = seed
+
+    def fit(self, X: Frame, y: Array, sample_weight: Array | None = None) -> TunedXGBoostEstimator:
+        """Choose, then fit to all rows; rows of weight 0 have no part in either."""
+        base = self.estimator
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        trials = {depth: self._trial(X, y, weight, depth) for depth in self.depths}
+        self.depth_ = min(trials, key=lambda depth: trials[depth].best)
+        self.rounds_ = trials[self.depth_].rounds
+        parameters = {**base.parameters, "max_depth": self.depth_}
+        self.fitted_ = XGBoostEstimator(
+            base.loss, self.rounds_, base.max_bin, parameters, base.seed
+        ).fit(X, y, sample_weight)
+        self.classes_ = self.fitted_.classes_
+        return self
+
+    def _trial(self, X: Frame, y: Array, weight: Array, depth: int) -> EarlyStop:
+        base = self.estimator
+        rows = self._held_out(weight)
+        kept = weight.copy()
+        kept[rows] = 0
+        watch = EarlyStop(base.loss, y, rows, weight, self.patience)
+        matrix = binned(X, base.max_bin)
+        parameters = {**base.train_parameters, "max_depth": depth}
+        grow_custom(parameters, matrix, base.loss, base.rounds, y, kept, watch)
+        return watch
+
+    def _held_out(self, weight: Array) -> NDArray[np.intp]:
+        rows = np.flatnonzero(weight > 0)
+        order = np.random.default_rng(self.seed).permutation(rows)
+        return order[: min(max(round(self.validation * len(rows)), 1), len(rows) - 1)]
+
+    @available_if(lambda self: self.estimator.loss.name == "binomial")
+    def predict_proba(self, X: Frame) -> Array:
+        """Return the (n, 2) probabilities of labels 0 and 1."""
+        probabilities: Array = self.fitted_.predict_proba(X)
+        return probabilities
+
+    @available_if(lambda self: self.estimator.loss.outputs == 2)
+    def predict_distribution(self, X: Frame) -> Array:
+        """Return the (n, 2) means and standard deviations."""
+        distribution: Array = self.fitted_.predict_distribution(X)
+        return distribution
+
+    def predict(self, X: Frame) -> Array:
+        """Return labels (ties are 0), values or means."""
+        return self.fitted_.predict(X)

@@ -1,0 +1,48 @@
+"""Scikit-learn estimators under sample weights: rows of weight 0 are left out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+
+Array = NDArray[np.float64]
+
+
+class Weighted(BaseEstimator):
+    """An estimator that sees the rows of positive weight, and their weights unless all are 1.
+
+    Leaving rows out is not the same as a weight of 0 to what splits, counts or calibrates rows. A
+    solver that stops at its limit of iterations has done what it was asked to.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Weighted:
+        """Fit to labels or values `y`."""
+        weights = {}
+        if sample_weight is not None:
+            rows = np.flatnonzero(sample_weight > 0)
+            X, y, kept = X[rows], y[rows], sample_weight[rows]
+            if (kept != 1).any():
+                weights = {"sample_weight": kept}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.fitted_ = clone(self.estimator).fit(X, y, **weights)
+        self.classes_ = getattr(self.fitted_, "classes_", None)
+        return self
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Array) -> Array:
+        """Return the (n, 2) probabilities of labels 0 and 1."""
+        return np.asarray(self.fitted_.predict_proba(X), np.float64)
+
+    def predict(self, X: Array) -> Array:
+        """Return labels or values."""
+        return np.asarray(self.fitted_.predict(X), np.float64)

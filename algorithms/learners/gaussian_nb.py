@@ -1,0 +1,41 @@
+"""Gaussian naive Bayes by scikit-learn, on standardised one-hot features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.learners.labels_only import labels_only
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class GaussianNB:
+    """Hyperparameters, named as scikit-learn names them."""
+
+    var_smoothing: float = 1e-9
+
+    losses = frozenset({"binomial"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    seeded = False
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        check_minimum("learner.var_smoothing", self.var_smoothing, 0)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        return labels_only("gaussian_nb", dataset)
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator; nothing is drawn, so `seed` changes nothing."""
+        import sklearn.naive_bayes
+
+        from algorithms.estimators.weighted import Weighted
+
+        return Weighted(sklearn.naive_bayes.GaussianNB(var_smoothing=self.var_smoothing))

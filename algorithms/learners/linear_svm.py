@@ -1,0 +1,50 @@
+"""Linear support vector machine by scikit-learn, its margins calibrated to probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.learners.labels_only import labels_only
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class LinearSVM:
+    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins."""
+
+    C: float = 1.0
+    max_iter: int = 1000
+    tol: float = 1e-4
+    folds: int = 5
+
+    losses = frozenset({"binomial"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        check_minimum("learner.C", self.C, 1e-12)
+        check_minimum("learner.max_iter", self.max_iter, 1)
+        check_minimum("learner.folds", self.folds, 2)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression."""
+        return labels_only("linear_svm", dataset)
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        import sklearn.svm
+
+        from algorithms.estimators.calibrated import Calibrated
+        from algorithms.estimators.weighted import Weighted
+
+        machine = sklearn.svm.LinearSVC(
+            C=self.C, max_iter=self.max_iter, tol=self.tol, dual=False, random_state=seed
+        )
+        return Weighted(Calibrated(machine, self.folds, seed))

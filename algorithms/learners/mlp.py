@@ -1,0 +1,63 @@
+"""A small neural network by torch, on standardised one-hot features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairbench.checks import check_minimum, check_share
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Hyperparameters: ReLU layers of `hidden` units, trained by AdamW.
+
+    `validation` of the training rows say when to stop: `patience` epochs after the best.
+    """
+
+    hidden: Sequence[int] = (64, 64)
+    epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 0.003
+    weight_decay: float = 0.01
+    validation: float = 0.15
+    patience: int = 10
+
+    losses = frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"})
+    packages = ("torch",)
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be trained."""
+        for units in self.hidden:
+            check_minimum("learner.hidden", units, 1)
+        for name in ("epochs", "batch_size", "patience"):
+            check_minimum(f"learner.{name}", getattr(self, name), 1)
+        check_minimum("learner.learning_rate", self.learning_rate, 0)
+        check_minimum("learner.weight_decay", self.weight_decay, 0)
+        check_share("learner.validation", self.validation)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Networks take every data set."""
+        return None
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        from algorithms.estimators.mlp import MLPEstimator, Training
+
+        training = Training(
+            tuple(self.hidden),
+            self.epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.weight_decay,
+            self.validation,
+            self.patience,
+        )
+        return MLPEstimator(loss, training, seed)

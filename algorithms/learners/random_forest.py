@@ -1,0 +1,58 @@
+"""Random forests by scikit-learn, on imputed one-hot features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class RandomForest:
+    """Hyperparameters, named as scikit-learn names them."""
+
+    n_estimators: int = 100
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    max_features: float | None = None
+
+    losses = frozenset({"binomial", "squared_error"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        check_minimum("learner.n_estimators", self.n_estimators, 1)
+        check_minimum("learner.min_samples_leaf", self.min_samples_leaf, 1)
+        if self.max_depth is not None:
+            check_minimum("learner.max_depth", self.max_depth, 1)
+        if self.max_features is not None:
+            check_minimum("learner.max_features", self.max_features, 1e-9)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Trees take every data set."""
+        return None
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        import sklearn.ensemble
+
+        from algorithms.estimators.weighted import Weighted
+
+        binary = loss.name == "binomial"
+        name = "RandomForestClassifier" if binary else "RandomForestRegressor"
+        forest = getattr(sklearn.ensemble, name)(
+            n_estimators=self.n_estimators,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features or ("sqrt" if binary else 1.0),
+            n_jobs=1,
+            random_state=seed,
+        )
+        return Weighted(forest)

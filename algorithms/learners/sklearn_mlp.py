@@ -1,0 +1,58 @@
+"""Scikit-learn's neural network, for papers that used it; learner=mlp takes every loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class SklearnMLP:
+    """Hyperparameters, with the names and defaults of scikit-learn."""
+
+    hidden_layer_sizes: Sequence[int] = (100,)
+    alpha: float = 1e-4
+    learning_rate_init: float = 1e-3
+    max_iter: int = 200
+    early_stopping: bool = False
+
+    losses = frozenset({"binomial", "squared_error"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        for units in self.hidden_layer_sizes:
+            check_minimum("learner.hidden_layer_sizes", units, 1)
+        check_minimum("learner.alpha", self.alpha, 0)
+        check_minimum("learner.learning_rate_init", self.learning_rate_init, 1e-12)
+        check_minimum("learner.max_iter", self.max_iter, 1)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Networks take every data set."""
+        return None
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        import sklearn.neural_network
+
+        from algorithms.estimators.weighted import Weighted
+
+        name = "MLPClassifier" if loss.name == "binomial" else "MLPRegressor"
+        network = getattr(sklearn.neural_network, name)(
+            hidden_layer_sizes=tuple(self.hidden_layer_sizes),
+            alpha=self.alpha,
+            learning_rate_init=self.learning_rate_init,
+            max_iter=self.max_iter,
+            early_stopping=self.early_stopping,
+            random_state=seed,
+        )
+        return Weighted(network)

@@ -1,0 +1,60 @@
+"""Support vector machine with a kernel by scikit-learn, its margins calibrated to probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.learners.labels_only import labels_only
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+from fairbench.errors import UserError
+
+_KERNELS = ("linear", "poly", "rbf", "sigmoid")
+
+
+@dataclass(frozen=True)
+class SVM:
+    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins.
+
+    Its time grows with the square of the rows: a data set of more than `max_rows` is refused.
+    """
+
+    C: float = 1.0
+    kernel: str = "rbf"
+    folds: int = 5
+    max_rows: int = 20_000
+
+    losses = frozenset({"binomial"})
+    packages = ("scikit-learn", "scipy")
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what scikit-learn would refuse only once it fits."""
+        check_minimum("learner.C", self.C, 1e-12)
+        check_minimum("learner.folds", self.folds, 2)
+        if self.kernel not in _KERNELS:
+            raise UserError(f"unknown learner.kernel '{self.kernel}': valid: {', '.join(_KERNELS)}")
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse regression, and more rows than a kernel can take."""
+        if len(dataset.target) > self.max_rows:
+            return (
+                f"learner=svm takes {self.max_rows} rows and dataset={dataset.name} has "
+                f"{len(dataset.target)}: use learner=linear_svm, or raise learner.max_rows"
+            )
+        return labels_only("svm", dataset)
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        import sklearn.svm
+
+        from algorithms.estimators.calibrated import Calibrated
+        from algorithms.estimators.weighted import Weighted
+
+        machine = sklearn.svm.SVC(C=self.C, kernel=self.kernel)
+        return Weighted(Calibrated(machine, self.folds, seed))

@@ -1,0 +1,76 @@
+"""XGBoost with depth and number of rounds chosen on a share of its training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.learners.xgboost import XGBoost
+from fairbench.checks import check_minimum, check_share
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding, parse_encoding
+
+
+@dataclass(frozen=True)
+class TunedXGBoost:
+    """Tries every depth for up to `rounds` rounds, and refits the best choice on all rows.
+
+    A depth stops `patience` rounds after its best. What is compared is the loss of `validation` of
+    the training rows, for beta-NLL and Faithful NLL their likelihood.
+    """
+
+    depths: Sequence[int] = (1, 2, 3, 4, 6)
+    rounds: int = 300
+    patience: int = 20
+    validation: float = 0.2
+    learning_rate: float = 0.1
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+    max_bin: int = 256
+    features: str = "onehot"
+    device: str = "cpu"
+
+    losses = frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"})
+    packages = XGBoost.packages
+    reads_groups = False
+    # The seed draws the rows it chooses on: members that differ by the choice alone are too alike.
+    seeded = False
+
+    def __post_init__(self) -> None:
+        """Refuse what XGBoost would refuse only once it fits."""
+        for depth in self.depths:
+            check_minimum("learner.depths", depth, 1)
+        check_minimum("learner.patience", self.patience, 1)
+        check_share("learner.validation", self.validation)
+        self._base(max(self.depths))
+
+    @property
+    def encoding(self) -> Encoding:
+        """One-hot columns, or pandas categoricals as they are."""
+        return parse_encoding(self.features)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Trees take every data set."""
+        return None
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        from algorithms.estimators.tuned_xgboost import TunedXGBoostEstimator
+
+        base = self._base(max(self.depths)).estimator(loss, seed)
+        depths = tuple(self.depths)
+        return TunedXGBoostEstimator(base, depths, self.validation, self.patience, seed)
+
+    def _base(self, depth: int) -> XGBoost:
+        return XGBoost(
+            rounds=self.rounds,
+            max_depth=depth,
+            learning_rate=self.learning_rate,
+            min_child_weight=self.min_child_weight,
+            reg_lambda=self.reg_lambda,
+            max_bin=self.max_bin,
+            features=self.features,
+            device=self.device,
+        )

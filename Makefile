@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench ui sync clean
+.PHONY: help setup run data test lint format bench ui sync clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ $(STAMP): requirements.lock
 
 run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adult"
 	@$(BIN)/python run.py $(ARGS)
+
+data: $(STAMP) ## find, download and verify the raw files of every data set
+	@$(BIN)/python -m datasets.catalogue check
 
 test: $(STAMP) ## lint, types and all tests but the slow reproductions
 	@$(MAKE) --no-print-directory lint

@@ -163,8 +163,9 @@ def show_plan(outcomes: Sequence[Outcome]) -> None:
         stored = len(outcome.cells) - len(missing)
         table.add_row(outcome.name, str(len(outcome.cells)), str(stored), str(len(new)), guess)
     _console.print(table)
-    more = ", and what no earlier run tells" if unknown else ""
-    say(f"{len(seen)} cells to compute, about {total:.0f} s on one core{more}; nothing was run")
+    cost = f"about {total:.0f} s on one core" if total or not unknown else ""
+    more = "no earlier run tells what the others cost" if unknown else ""
+    say("; ".join(filter(None, [f"{len(seen)} cells to compute", cost, more, "nothing was run"])))
 
 
 def sum_up(outcomes: Sequence[Outcome], results: Path, tracking: DictConfig) -> int:

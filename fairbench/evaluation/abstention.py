@@ -77,7 +77,7 @@ class AbstentionEvaluation:
 
     def _at(self, data: Labelled, rate: float, prefix: str, setting: str) -> None:
         counts = self._counts(data, rate)
-        kept, where = ceil(counts.sum()), Where(self.attribute)
+        kept, where = _rows(counts.sum()), Where(self.attribute)
         missing = "undefined: a group of the rows kept lacks a class"
         for name, value in zip(OBJECTIVES, self._objectives(counts), strict=True):
             status = missing if np.isnan(value) else "ok"
@@ -89,13 +89,18 @@ class AbstentionEvaluation:
             error = float(error_rate(group))
             status = f"undefined: no rows kept in group '{label}'" if np.isnan(error) else "ok"
             self.table.add(
-                f"{prefix}_error_rate", error, ceil(left), of_group, setting=setting, status=status
+                f"{prefix}_error_rate", error, _rows(left), of_group, setting=setting, status=status
             )
             share = float(1 - left / size) if size else NAN
             status = "ok" if size else f"undefined: no rows in group '{label}'"
             self.table.add(
                 f"{prefix}_rate", share, int(size), of_group, setting=setting, status=status
             )
+
+
+def _rows(count: float) -> int:
+    """Return a fractional count as the number of rows it takes, blind to rounding errors."""
+    return ceil(count - 1e-9)
 
 
 def _normalised_sum(values: Sequence[float], units: Sequence[float]) -> float:

@@ -66,11 +66,14 @@ def _part(
     reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
     constant = f"undefined: {reason}" if np.isnan(r2) and status == "ok" else status
     table.add("r2", r2, n, where, status=constant)
-    if "sd" in data.predictions:
-        sd = data.column("sd")[rows]
+    claimed = "sd" in data.predictions
+    if claimed or "uncertainty" in data.predictions:
+        # As for labels, the paper's NLL reads whatever a method calls its uncertainty as the sd.
+        sd = data.column("sd" if claimed else "uncertainty")[rows]
         status = _status(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
         table.add_mean("nll", normal_nll_rows(y, mean, sd), where, status=status)
-        table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
+        if claimed:
+            table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
     _intervals(table, data, rows, where, levels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+_COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+_BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
 
 
@@ -24,6 +27,10 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
         yield "spread", spread_figure(metrics, title)
     if "selection_rate" in names:
         yield "group_rates", group_rates_figure(metrics, title, protect)
+    if "abstention_error_rate" in names:
+        yield "abstention", abstention_figure(metrics, title, protect)
+    if "consistency_sd" in names:
+        yield "consistency", consistency_figure(metrics, title)
 
 
 def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
@@ -64,7 +71,6 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     groups = list(dict.fromkeys(mine["group"]))
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
-    colours = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
     step = 0.8 / len(groups)
     for g, group in enumerate(groups):
         rows = mine[mine["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
@@ -79,7 +85,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
             fmt="o",
             markersize=5,
             capsize=3,
-            color=colours[g % len(colours)],
+            color=_COLOURS[g % len(_COLOURS)],
             label=group,
         )
     axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
@@ -89,6 +95,60 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     axes.grid(axis="x", alpha=0.3)
     axes.legend(title=protect, frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
     return figure
+
+
+def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+    """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
+    mine = metrics[(metrics["attribute"] == protect) & metrics["setting"].str.startswith("rate=")]
+    mine = mine[mine["setting"] != "rate=chosen"]
+    mine = mine.assign(rate=mine["setting"].str.removeprefix("rate=").astype(float))
+    figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    overall = mine[mine["group"] == ""]
+    names = ("error_rate", "statistical_parity", "equalized_odds")
+    for name, colour, marker in zip(names, (BLUE, ORANGE, GREEN), "os^", strict=True):
+        curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
+        _band(left, curve, name.replace("_", " "), colour, marker)
+    rates = mine[(mine["group"] != "") & (mine["metric"] == "abstention_rate")]
+    for (group, rows), colour in zip(rates.groupby("group", sort=False), _COLOURS, strict=False):
+        _band(right, rows.groupby("rate")["value"], str(group), colour, "o")
+    left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
+    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {protect}")
+    left.set_ylim(0, None)
+    for axes in (left, right):
+        axes.legend(frameon=False)
+    figure.suptitle(title)
+    return figure
+
+
+def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the distribution over individuals of the sd across variants, and the noise's beside it.
+
+    Boxes run from the 25th to the 75th percentile, whiskers from the 5th to the 95th, crosses mark
+    the maximum; all are means over repeats.
+    """
+    figure, axes = _new()
+    boxes = []
+    for name in ("consistency", "noise"):
+        rows = metrics[metrics["metric"] == f"{name}_sd"]
+        if rows.empty:
+            continue
+        quantile = rows["setting"].str.extract(r"quantile=([\d.]+)")[0].astype(float)
+        q = rows["value"].groupby(quantile).mean()
+        top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
+        box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
+        boxes.append({**box, "fliers": [top], "label": _BOX_LABELS[name]})
+    axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
+    axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
+    return figure
+
+
+def _band(axes: Axes, curve: Any, label: str, colour: str, marker: str) -> None:
+    """Draw the mean over repeats with a band of one sd either way."""
+    mean, sd = curve.mean(), curve.std().fillna(0)
+    axes.plot(mean.index, mean, color=colour, marker=marker, markersize=4, label=label)
+    axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
 
 
 def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ CASES = {
     ),
     "unknown method": (
         ["method=binomal_nll"],
-        "error: unknown method 'binomal_nll': did you mean binomial_nll? valid: baseline, ",
+        "error: unknown method 'binomal_nll': did you mean binomial_nll",
     ),
     "unknown option": (
         ["learner.max_dept=3"],

@@ -1,0 +1,87 @@
+"""The tables of a paper: which runs they need, and how they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from hydra import compose, initialize_config_dir
+from rich.console import Console
+from rich.table import Table
+
+from fairbench import build
+from fairbench.report.published import Paper, compare, scoreboard
+from fairbench.report.summary import summarise
+from fairbench.runs import RunFolder
+from fairbench.store import write_text
+
+
+def jobs(experiment: str, conf: Path) -> Iterator[list[str]]:
+    """Yield the overrides of every job of an experiment's sweep."""
+    text = (conf / "experiment" / f"{experiment}.yaml").read_text(encoding="utf-8")
+    params: dict[str, str] = yaml.safe_load(text)["hydra"]["sweeper"]["params"]
+    values = [[each.strip() for each in str(value).split(",")] for value in params.values()]
+    for chosen in product(*values):
+        pairs = [f"{name}={value}" for name, value in zip(params, chosen, strict=True)]
+        yield [f"experiment={experiment}", *pairs]
+
+
+def summaries(experiment: str, conf: Path, results: Path) -> pd.DataFrame:
+    """Return the summaries of an experiment's finished runs, dataset and method in front."""
+    found = []
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        for overrides in jobs(experiment, conf):
+            cfg = compose("config", overrides)
+            folder = RunFolder(results / "runs" / build.run_id(cfg))
+            if folder.environment():
+                choice = dict(pair.split("=", 1) for pair in overrides)
+                summary = summarise(folder.metrics())
+                summary.insert(0, "method", choice["method"])
+                summary.insert(0, "dataset", choice["dataset"])
+                found.append(summary)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def report_table(paper: Paper, table: str, conf: Path, results: Path) -> str:
+    """Print one table beside the published one, write it, and return its scoreboard."""
+    parts = [summaries(name, conf, results) for name in paper.experiments(table)]
+    ours = pd.concat(parts, ignore_index=True)
+    commands = [f"python run.py -m experiment={name}" for name in paper.experiments(table)]
+    if ours.empty:
+        return f"table {table}: nothing was run yet; {' and '.join(commands)}"
+    rows = compare(paper, table, ours)
+    Console(width=100).print(_printed(rows, f"{paper.name}, table {table}"))
+    _write(rows, results / "report" / paper.name / f"table{table}", commands)
+    return f"table {table}: {scoreboard(rows)}; made by {' and '.join(commands)}"
+
+
+def _printed(rows: pd.DataFrame, title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in rows.columns:
+        justify = "right" if rows[column].dtype == float else "left"
+        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    previous = None
+    for row in rows.itertuples(index=False):
+        if previous not in (None, row[:2]):
+            table.add_section()
+        table.add_row(*(_text(value) for value in row))
+        previous = row[:2]
+    return table
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "-" if np.isnan(value) else f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _write(rows: pd.DataFrame, stem: Path, commands: list[str]) -> None:
+    write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
+    lines = [" | ".join(rows.columns), " | ".join("---" for _ in rows.columns)]
+    lines += [" | ".join(_text(value) for value in row) for row in rows.itertuples(index=False)]
+    body = "\n".join(f"| {line} |" for line in lines)
+    write_text(stem.with_suffix(".md"), f"Made by `{'`, `'.join(commands)}`.\n\n{body}\n")

@@ -1,0 +1,156 @@
+"""Our numbers beside the papers': the difference, and two verdicts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from fairbench.errors import UserError, unknown_name
+
+AGREES, WITHIN, DIFFERS, MISSING = "agrees", "within sd", "differs", "not run"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's numbers and the mapping of its rows to our metrics.
+
+    Attributes
+    ----------
+    rows : the CSV as text, so that the number of printed digits is known.
+    tables : table -> experiments, metrics and methods, from the YAML beside the CSV.
+    runs : how many runs are behind a published mean.
+    """
+
+    name: str
+    rows: pd.DataFrame
+    tables: Mapping[str, Mapping[str, Any]]
+    runs: int
+
+    @classmethod
+    def read(cls, name: str, folder: Path) -> Paper:
+        """Read a paper's CSV and mapping.
+
+        Raises
+        ------
+        UserError : a paper that has no mapping.
+        """
+        known = sorted(path.stem for path in folder.glob("*.yaml"))
+        if name not in known:
+            raise unknown_name("paper", name, known)
+        mapping = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
+        rows = pd.read_csv(folder / f"{name}.csv", dtype=str, keep_default_na=False)
+        return cls(name, rows, mapping["tables"], int(mapping["runs"]))
+
+    def experiments(self, table: str) -> list[str]:
+        """Return the experiments that compute a table.
+
+        Raises
+        ------
+        UserError : a table that the mapping does not have.
+        """
+        if table not in self.tables:
+            raise UserError(
+                f"{self.name} has no table '{table}' here: valid: {', '.join(self.tables)}"
+            )
+        return list(self.tables[table]["experiments"])
+
+
+def compare(paper: Paper, table: str, ours: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per published number and method of ours that answers it.
+
+    Parameters
+    ----------
+    ours : summaries of finished runs with the columns ``dataset`` and ``method`` in front.
+    """
+    mapping = paper.tables[table]
+    rows = paper.rows[paper.rows["table"] == table]
+    return pd.DataFrame(list(_compared(paper, mapping, rows, ours)))
+
+
+def _compared(
+    paper: Paper, mapping: Mapping[str, Any], rows: pd.DataFrame, ours: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
+    for row in rows.to_dict("records"):
+        wanted = mapping["metrics"].get(row["metric"])
+        if wanted is None:
+            continue
+        for method in mapping.get("methods", {}).get(row["method"], [row["method"]]):
+            found = _found(ours, str(row["dataset"]), method, wanted)
+            yield {
+                "dataset": row["dataset"],
+                "metric": row["metric"],
+                "published method": row["method"],
+                "our method": method,
+                **judge(row["value"], row["sd"], paper.runs, found),
+            }
+
+
+def _found(
+    ours: pd.DataFrame, dataset: str, method: str, wanted: Mapping[str, str]
+) -> Mapping[str, float] | None:
+    rows = ours[
+        (ours["dataset"] == dataset)
+        & (ours["method"] == method)
+        & (ours["metric"] == wanted["metric"])
+        & (ours["variant"] == "")
+        & (ours["attribute"] == wanted.get("attribute", ""))
+        & (ours["group"] == "")
+    ]
+    if rows.empty:
+        return None
+    first = rows.iloc[0]
+    return {"mean": first["mean"], "sd": first["sd"], "repeats": first["repeats"]}
+
+
+def judge(
+    value: str, sd: str, runs: int, ours: Mapping[str, float] | None
+) -> dict[str, float | str]:
+    """Compare one published number with ours.
+
+    ``agrees``: the means differ by at most 2 sqrt(sd1^2 / R1 + sd2^2 / R2) plus half a unit of the
+    last published digit. ``within sd``, looser: by at most the paper's own sd. Parameters `value`
+    and `sd` are as printed.
+    """
+    published, spread = float(value), float(sd) if sd else 0.0
+    row: dict[str, float | str] = {"published": published, "published sd": spread}
+    if ours is None or np.isnan(ours["mean"]):
+        return {**row, "ours": np.nan, "our sd": np.nan, "difference": np.nan, "verdict": MISSING}
+    own_sd = 0.0 if np.isnan(ours["sd"]) else ours["sd"]
+    difference = ours["mean"] - published
+    error = np.sqrt(own_sd**2 / ours["repeats"] + spread**2 / runs)
+    if abs(difference) <= 2 * error + half_unit(value):
+        verdict = AGREES
+    else:
+        verdict = WITHIN if abs(difference) <= spread else DIFFERS
+    return {
+        **row,
+        "ours": ours["mean"],
+        "our sd": own_sd,
+        "difference": difference,
+        "verdict": verdict,
+    }
+
+
+def half_unit(printed: str) -> float:
+    """Return half a unit of the last digit of a number as printed.
+
+    A number of ten or more that ends in ``.0`` was printed without decimals, and its trailing
+    zeros are no digits: ``120.0`` stands for 120, printed to tens.
+    """
+    whole, _, decimals = printed.lstrip("-").partition(".")
+    if decimals == "0" and len(whole) > 1:
+        return float(0.5 * 10 ** (len(whole) - len(whole.rstrip("0"))))
+    return float(0.5 * 10 ** -len(decimals))
+
+
+def scoreboard(rows: pd.DataFrame) -> str:
+    """Return how many cells agree, lie within the paper's sd, differ, or were not run."""
+    counts = rows["verdict"].value_counts()
+    parts = [f"{counts.get(name, 0)} {name}" for name in (AGREES, WITHIN, DIFFERS, MISSING)]
+    return f"{', '.join(parts)} of {len(rows)} numbers"

@@ -1,0 +1,105 @@
+"""Verdicts on differences from published numbers, and the rows they are about."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.errors import UserError
+from fairbench.report.papers import jobs
+from fairbench.report.published import Paper, compare, half_unit, judge, scoreboard
+from tests.harness import CONF, ROOT, options
+
+PUBLISHED = ROOT / "results" / "published"
+
+
+@pytest.mark.parametrize(
+    ("printed", "half"),
+    [("0.31", 0.005), ("1.1", 0.05), ("1.0", 0.05), ("-0.6", 0.05), ("21.0", 0.5), ("120.0", 5.0)],
+)
+def test_half_a_unit_of_the_last_digit(printed, half):
+    assert half_unit(printed) == pytest.approx(half)
+
+
+@pytest.mark.parametrize(
+    ("mean", "verdict"),
+    [(0.90, "agrees"), (0.91, "agrees"), (0.924, "within sd"), (0.94, "differs")],
+)
+def test_verdicts(mean, verdict):
+    # Two standard errors are 2 sqrt(0.02^2 / 10 + 0.03^2 / 10) = 0.0228, half a unit is 0.0005, and
+    # the paper's own sd is 0.03.
+    ours = {"mean": mean, "sd": 0.02, "repeats": 10}
+    row = judge("0.895", "0.03", 10, ours)
+    assert row["difference"] == pytest.approx(mean - 0.895)
+    assert row["verdict"] == verdict
+
+
+def test_what_was_not_run_is_said_not_to_be():
+    assert judge("0.9", "0.02", 10, None)["verdict"] == "not run"
+    ours = {"mean": np.nan, "sd": np.nan, "repeats": 0}
+    assert judge("0.9", "0.02", 10, ours)["verdict"] == "not run"
+
+
+def summary(**changes):
+    row = {
+        "dataset": "adult", "method": "ensemble", "variant": "", "metric": "nll", "attribute": "",
+        "group": "", "setting": "", "mean": 0.9, "sd": 0.02, "repeats": 10,
+    }  # fmt: skip
+    return {**row, **changes}
+
+
+def test_only_the_runs_own_overall_row_answers():
+    paper = Paper.read("fairlyuncertain", PUBLISHED)
+    others = [
+        summary(variant="max_depth=5", mean=7.0),
+        summary(attribute="sex", group="Male", mean=8.0),
+        summary(method="binomial_nll", mean=9.0),
+        summary(dataset="bank", mean=6.0),
+    ]
+    rows = compare(paper, "1", pd.DataFrame([*others, summary()]))
+    mine = rows.query("dataset == 'adult' and metric == 'nll' and `our method` == 'ensemble'")
+    assert mine["ours"].tolist() == [0.9]
+    assert mine["published"].tolist() == [0.9]
+    assert "1 agrees" in scoreboard(mine)
+    assert len(rows) == 40
+
+
+def test_published_methods_can_have_several_answers():
+    paper = Paper.read("fairlyuncertain", PUBLISHED)
+    rows = compare(paper, "2", pd.DataFrame([summary()]))
+    methods = rows.loc[rows["published method"] == "normal_nll", "our method"]
+    assert set(methods) == {"normal_nll_reference", "normal_nll"}
+
+
+def test_unknown_paper_and_table():
+    with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
+        Paper.read("fairly", PUBLISHED)
+    with pytest.raises(UserError, match="has no table '99' here: valid: 1, "):
+        Paper.read("fairlyuncertain", PUBLISHED).experiments("99")
+
+
+@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_mappings_name_what_exists(path):
+    paper = Paper.read(path.stem, PUBLISHED)
+    methods = set(options("method"))
+    for table, mapping in paper.tables.items():
+        published = paper.rows[paper.rows["table"] == table]
+        assert set(mapping["metrics"]) <= set(published["metric"])
+        renamed = mapping.get("methods", {})
+        assert set(renamed) <= set(published["method"])
+        assert {name for names in renamed.values() for name in names} <= methods
+        for experiment in mapping["experiments"]:
+            assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    sorted(
+        str(path.relative_to(CONF / "experiment").with_suffix(""))
+        for path in (CONF / "experiment").rglob("*.yaml")
+    ),
+)
+def test_experiments_sweep_over_what_exists(experiment):
+    for overrides in jobs(experiment, CONF):
+        for pair in overrides:
+            group, _, name = pair.partition("=")
+            assert group == "experiment" or name in options(group), pair

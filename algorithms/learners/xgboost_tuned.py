@@ -25,7 +25,7 @@ class TunedXGBoost:
     rounds: int = 300
     patience: int = 20
     validation: float = 0.2
-    learning_rate: float = 0.1
+    learning_rate: float = 0.3
     min_child_weight: float = 1.0
     reg_lambda: float = 1.0
     max_bin: int = 256

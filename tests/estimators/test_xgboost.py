@@ -1,0 +1,117 @@
+"""XGBoost under losses of its own objectives and of ours."""
+
+import numpy as np
+import pytest
+
+from algorithms.estimators import xgboost as shared
+from algorithms.learners.xgboost import XGBoost
+from algorithms.learners.xgboost_tuned import TunedXGBoost
+from algorithms.losses import Binomial, SquaredError
+from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
+from algorithms.reference_losses import NormalNLLReference
+from fairbench.errors import UserError
+
+TWO_SCORES = [NormalNLL(), BetaNLL(), FaithfulNLL(), NormalNLLReference()]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(500, 4)).astype(np.float32)
+    return X, X[:, 0] + np.exp(X[:, 1] / 2) * draw.normal(size=500)
+
+
+def fit(loss, rows, weight=None, **options):
+    X, y = rows
+    return XGBoost(**options).estimator(loss, 0).fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("depth", [2, 6])
+def test_the_faithful_mean_is_the_squared_error_models_prediction_exactly(rows, weighted, depth):
+    weight = np.random.default_rng(1).integers(0, 3, 500).astype(float) if weighted else None
+    faithful = fit(FaithfulNLL(), rows, weight, max_depth=depth)
+    plain = fit(SquaredError(), rows, weight, max_depth=depth)
+    np.testing.assert_array_equal(
+        faithful.predict_distribution(rows[0])[:, 0], plain.predict(rows[0])
+    )
+
+
+@pytest.mark.parametrize("loss", TWO_SCORES, ids=lambda loss: loss.name)
+def test_two_scores_give_a_mean_and_a_standard_deviation(rows, loss):
+    model = fit(loss, rows)
+    outputs = model.predict_distribution(rows[0])
+    assert outputs.shape == (500, 2)
+    assert outputs.dtype == np.float64
+    np.testing.assert_array_equal(model.predict(rows[0]), outputs[:, 0])
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(fit(SquaredError(), rows), "predict_distribution")
+
+
+def test_each_score_has_its_own_tree_unless_leaves_are_vectors(rows):
+    def trees(loss, **options):
+        return len(fit(loss, rows, rounds=3, **options).booster_.get_dump())
+
+    assert trees(NormalNLL()) == 6
+    assert trees(NormalNLL(), vector_leaves=True) == 3
+    assert trees(NormalNLLReference()) == 3
+    assert trees(SquaredError(), vector_leaves=True) == 3
+
+
+@pytest.mark.parametrize("loss", TWO_SCORES[:3], ids=lambda loss: loss.name)
+def test_whole_weights_repeat_rows(rows, loss):
+    X, y = rows
+    weight = np.random.default_rng(1).integers(0, 3, 500).astype(float)
+    repeated = np.repeat(np.arange(500), weight.astype(int))
+    # Depth 1 and few values: the same candidate cuts whether rows are repeated or weighted.
+    coarse = np.round(X)
+    weighted = fit(loss, (coarse, y), weight, max_depth=1, min_child_weight=0)
+    copied = fit(loss, (coarse[repeated], y[repeated]), max_depth=1, min_child_weight=0)
+    np.testing.assert_allclose(
+        weighted.predict_distribution(coarse), copied.predict_distribution(coarse), rtol=1e-4
+    )
+
+
+def test_fits_of_all_losses_share_one_binned_matrix(rows):
+    X, y = rows
+    before = shared.binned(X, 256)
+    fit(NormalNLL(), rows)
+    XGBoost().estimator(Binomial(), 0).fit(X, (y > 0).astype(float))
+    assert shared.binned(X, 256) is before
+
+
+def test_a_fit_follows_nothing_but_its_own_labels_and_weights(rows):
+    first = fit(NormalNLL(), rows).predict_distribution(rows[0])
+    fit(SquaredError(), (rows[0], -rows[1]), np.full(500, 3.0))
+    fit(NormalNLLReference(), (rows[0], 5 * rows[1]))
+    np.testing.assert_array_equal(fit(NormalNLL(), rows).predict_distribution(rows[0]), first)
+
+
+def test_the_device_reaches_xgboost_and_others_are_refused():
+    parameters = XGBoost(device="cuda:1").estimator(SquaredError(), 0).parameters
+    assert parameters["device"] == "cuda:1"
+    with pytest.raises(UserError, match="^learner.device is 'gpu': "):
+        XGBoost(device="gpu")
+
+
+def test_tuning_stops_early_chooses_among_the_depths_and_refits_on_all_rows(rows):
+    X, y = rows
+    learner = TunedXGBoost(depths=(1, 3), rounds=60, patience=5)
+    model = learner.estimator(NormalNLL(), 0).fit(X, y)
+    assert model.depth_ in (1, 3)
+    assert 1 <= model.rounds_ < 60
+    again = fit(NormalNLL(), rows, max_depth=model.depth_, rounds=model.rounds_)
+    np.testing.assert_array_equal(model.predict_distribution(X), again.predict_distribution(X))
+
+
+def test_tuning_ignores_rows_of_weight_zero(rows):
+    X, y = rows
+    weight = (np.arange(500) < 400).astype(float)
+    spoiled = np.where(weight == 0, 1e3, y)
+    learner = TunedXGBoost(depths=(1, 3), rounds=30, patience=5)
+    one, other = (
+        learner.estimator(NormalNLL(), 0).fit(X, values, sample_weight=weight)
+        for values in (y, spoiled)
+    )
+    assert (one.depth_, one.rounds_) == (other.depth_, other.rounds_)
+    np.testing.assert_array_equal(one.predict_distribution(X), other.predict_distribution(X))

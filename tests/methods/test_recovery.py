@@ -1,0 +1,141 @@
+"""What methods recover of a simulated truth: mean, standard deviation, likelihood, coverage."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from algorithms.interventions.none import NoIntervention
+from algorithms.learners.mlp import MLP
+from algorithms.learners.xgboost import XGBoost
+from algorithms.methods.beta_nll import BetaNLL
+from algorithms.methods.conformal import Conformal
+from algorithms.methods.constant_sd import ConstantSD
+from algorithms.methods.deep_ensemble import DeepEnsemble
+from algorithms.methods.faithful_nll import FaithfulNLL
+from algorithms.methods.normal_nll import NormalNLL
+from algorithms.methods.normal_nll_reference import NormalNLLReference
+from datasets import simulated
+from fairbench.contracts import TrainingSet
+from fairbench.encoding import Encoder
+from fairbench.predictions import read_predictions
+
+N = 20_000
+TREES = XGBoost(rounds=100, max_depth=4, learning_rate=0.1)
+NETWORK = MLP()
+
+
+@cache
+def population(task="regression"):
+    return simulated.load(None, task=task, n_samples=N, seed=1)
+
+
+@cache
+def predicted(method, learner, task="regression"):
+    """Return what a method says of the last fifth, fitted to the rest, with truth and labels."""
+    data = population(task)
+    rows = np.arange(N) < 0.8 * N
+    train, test = data.take(np.flatnonzero(rows)), data.take(np.flatnonzero(~rows))
+    encoder = Encoder(learner.encoding).fit(train.features)
+    training = TrainingSet(
+        encoder.transform(train.features),
+        train.target.to_numpy(float),
+        train.groups("group"),
+        data.task,
+        learner.seeded,
+    )
+    loss = method.fitter.loss(data.task)
+    fitted = method.fitter.fit(
+        lambda seed: NoIntervention().wrap(learner.estimator(loss, seed), seed),
+        training,
+        np.random.default_rng(0),
+    )
+    groups = test.groups("group")
+    raw = fitted.outputs(encoder.transform(test.features), groups, np.random.default_rng(1))
+    columns = method.read(raw, data.task, np.random.default_rng(2))
+    keep = getattr(method, "keep_invalid", False)
+    table = read_predictions(columns, data.task, "any", keep_invalid=keep)
+    truth = test.truth.reset_index(drop=True).add_prefix("true_")
+    return table.join(truth).assign(y=test.target.to_numpy(), group=groups.to_numpy())
+
+
+def rmse(difference):
+    return float(np.sqrt((difference**2).mean()))
+
+
+def mean_error(table):
+    return rmse(table["mean"] - table["true_mean"])
+
+
+def log_sd_error(table):
+    return rmse(np.log(table["sd"]) - np.log(table["true_sd"]))
+
+
+def nll(table, mean="mean", sd="sd"):
+    r = (table["y"] - table[mean]) / table[sd]
+    return float((np.log(table[sd] * np.sqrt(2 * np.pi)) + r**2 / 2).mean())
+
+
+OURS = [NormalNLL(), BetaNLL(), FaithfulNLL(), DeepEnsemble()]
+
+
+@pytest.mark.parametrize("method", OURS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("learner", [TREES, NETWORK], ids=["xgboost", "mlp"])
+def test_mean_and_sd_are_recovered_within_a_stated_error(method, learner):
+    """The population's mean has an sd of 1.8; its sds span a factor of 20 between rows."""
+    table = predicted(method, learner)
+    assert mean_error(table) < 0.16
+    assert log_sd_error(table) < (0.35 if method == FaithfulNLL() else 0.27)
+    assert table["sd"].rank().corr(table["true_sd"].rank()) > 0.85
+    assert nll(table) < nll(table, "true_mean", "true_sd") + 0.16
+
+
+@pytest.mark.parametrize("learner", [TREES, NETWORK], ids=["xgboost", "mlp"])
+def test_the_likelihood_beats_a_constant_sd_by_a_quarter_nat_a_row(learner):
+    assert nll(predicted(NormalNLL(), learner)) < nll(predicted(ConstantSD(), learner)) - 0.25
+
+
+def test_a_constant_sd_is_the_rms_of_its_models_errors_on_new_rows():
+    table = predicted(ConstantSD(), TREES)
+    assert table["sd"].nunique() == 1
+    assert table["sd"][0] == pytest.approx(rmse(table["y"] - table["mean"]), rel=0.1)
+
+
+def test_the_references_sds_are_far_too_large_where_the_right_ones_are_not():
+    ratio = {}
+    for method in (NormalNLL(), NormalNLLReference()):
+        table = predicted(method, TREES)
+        ratio[type(method)] = np.exp(np.log(table["sd"] / table["true_sd"]).mean())
+    assert 0.95 < ratio[NormalNLL] < 1.15
+    assert ratio[NormalNLLReference] > 1.6
+
+
+def covered(table, level):
+    if "lower_90" in table:
+        return table["y"].between(table[f"lower_{level}"], table[f"upper_{level}"])
+    return table[f"set_1_{level}"].where(table["y"] == 1, table[f"set_0_{level}"]) == 1
+
+
+@pytest.mark.parametrize("task", ["regression", "binary"])
+@pytest.mark.parametrize("level", [50, 80, 90, 95])
+def test_conformal_covers_everyone_or_each_group_as_it_says(task, level):
+    def tolerance(n):
+        # About as many rows calibrate as are tested; four standard errors of both.
+        return 4 * np.sqrt(level / 100 * (1 - level / 100) * 2 / n)
+
+    split = covered(predicted(Conformal(), TREES, task), level)
+    assert split.mean() == pytest.approx(level / 100, abs=tolerance(len(split)))
+    table = predicted(Conformal(per_group=True), TREES, task)
+    for _, rows in table.groupby("group", observed=True):
+        hit = covered(rows, level)
+        assert hit.mean() == pytest.approx(level / 100, abs=tolerance(len(hit)))
+
+
+def test_split_conformal_leaves_the_noisier_group_under_its_level():
+    table = predicted(Conformal(), TREES)
+    minority = table[table["group"] == "minority"]
+    assert covered(minority, 90).mean() < 0.8
+    scaled = predicted(Conformal(scaled=True), TREES)
+    assert covered(scaled[scaled["group"] == "minority"], 90).mean() > 0.87
+    widths = [(each["upper_90"] - each["lower_90"]).mean() for each in (scaled, table)]
+    assert widths[0] < widths[1]

@@ -22,6 +22,7 @@ class Binomial:
     outputs = 1
     is_gradient_of_value = True
     scale_detached_from_trunk = False
+    curvature_has_unit = False
     vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
@@ -57,6 +58,7 @@ class SquaredError:
     outputs = 1
     is_gradient_of_value = True
     scale_detached_from_trunk = False
+    curvature_has_unit = False
     vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:

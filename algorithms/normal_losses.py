@@ -23,6 +23,7 @@ class NormalNLL:
     outputs = 2
     is_gradient_of_value = True
     scale_detached_from_trunk = False
+    curvature_has_unit = True
     vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
@@ -60,6 +61,7 @@ class BetaNLL:
     outputs = 2
     is_gradient_of_value = False
     scale_detached_from_trunk = False
+    curvature_has_unit = True
     vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
@@ -98,6 +100,7 @@ class FaithfulNLL:
     outputs = 2
     is_gradient_of_value = False
     scale_detached_from_trunk = True
+    curvature_has_unit = False
     vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:

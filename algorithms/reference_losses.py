@@ -27,6 +27,7 @@ class NormalNLLReference:
     outputs = 2
     is_gradient_of_value = False
     scale_detached_from_trunk = False
+    curvature_has_unit = False
     vector_leaves = True
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
@@ -58,6 +59,7 @@ class BetaNLLReference:
     outputs = 2
     is_gradient_of_value = False
     scale_detached_from_trunk = False
+    curvature_has_unit = False
     vector_leaves = True
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
@@ -89,6 +91,7 @@ class FaithfulNLLReference:
     outputs = 2
     is_gradient_of_value = False
     scale_detached_from_trunk = False
+    curvature_has_unit = False
     vector_leaves = True
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:

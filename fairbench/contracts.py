@@ -40,6 +40,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def curvature_has_unit(self) -> bool:
+        """Whether `curvature` depends on the unit of the labels."""
+        ...
+
+    @property
     def vector_leaves(self) -> bool:
         """Whether its definition includes trees that both scores share."""
         ...

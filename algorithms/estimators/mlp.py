@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from algorithms.estimators.network import Network, new_network
+from algorithms.estimators.units import Unit
 from fairbench.contracts import Loss
 
 Array = NDArray[np.float64]
@@ -48,10 +49,11 @@ class MLPEstimator(BaseEstimator):
         self.classes_ = np.array([0, 1])
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
         rows = np.flatnonzero(weight > 0)
-        self.shift_, self.scale_ = _standard(y[rows], weight[rows], self.loss)
+        binomial = self.loss.name == "binomial"
+        self.unit_ = Unit() if binomial else Unit.of(y[rows], weight[rows])
         data = Data(
             torch.from_numpy(np.asarray(X, np.float32)[rows]),
-            (y[rows] - self.shift_) / self.scale_,
+            self.unit_.standard(y[rows]),
             weight[rows],
         )
         with one_thread():
@@ -67,17 +69,14 @@ class MLPEstimator(BaseEstimator):
     @available_if(lambda self: self.loss.outputs == 2)
     def predict_distribution(self, X: Array) -> Array:
         """Return the (n, 2) means and standard deviations."""
-        linked = self._linked(X)
-        return np.column_stack(
-            [self.shift_ + self.scale_ * linked[:, 0], self.scale_ * linked[:, 1]]
-        )
+        return self.unit_.distribution(self._linked(X))
 
     def predict(self, X: Array) -> Array:
         """Return labels (ties are 0), values or means."""
         first = self._linked(X)[:, 0]
         if self.loss.name == "binomial":
             return (first > 0.5).astype(np.float64)
-        return self.shift_ + self.scale_ * first
+        return self.unit_.mean(first)
 
     def _linked(self, X: Array) -> Array:
         with one_thread():
@@ -106,14 +105,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _standard(y: Array, weight: Array, loss: Loss) -> tuple[float, float]:
-    if loss.name == "binomial":
-        return 0.0, 1.0
-    mean = float(np.average(y, weights=weight))
-    sd = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    return mean, sd or 1.0
 
 
 def _train(data: Data, loss: Loss, training: Training, seed: int) -> Network:

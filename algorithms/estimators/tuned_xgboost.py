@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom
+from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom, unit_of
 from fairbench.contracts import Loss
 from fairbench.encoding import Frame
 
@@ -62,7 +62,8 @@ class TunedXGBoostEstimator(BaseEstimator):
         """Choose, then fit to all rows; rows of weight 0 have no part in either."""
         base = self.estimator
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        trials = {depth: self._trial(X, y, weight, depth) for depth in self.depths}
+        labels = unit_of(base.loss, y, weight).standard(y)
+        trials = {depth: self._trial(X, labels, weight, depth) for depth in self.depths}
         self.depth_ = min(trials, key=lambda depth: trials[depth].best)
         self.rounds_ = trials[self.depth_].rounds
         parameters = {**base.parameters, "max_depth": self.depth_}

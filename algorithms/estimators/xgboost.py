@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from algorithms.estimators.units import Unit
 from fairbench.contracts import Loss
 from fairbench.encoding import Frame
 
@@ -38,10 +39,11 @@ class XGBoostEstimator(BaseEstimator):
     def fit(self, X: Frame, y: Array, sample_weight: Array | None = None) -> XGBoostEstimator:
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
         self.classes_ = np.array([0, 1])
-        matrix = binned(X, self.max_bin)
+        self.unit_ = unit_of(self.loss, y, sample_weight)
+        matrix, labels = binned(X, self.max_bin), self.unit_.standard(y)
         grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
         self.booster_ = grow(
-            self.train_parameters, matrix, self.loss, self.rounds, y, sample_weight
+            self.train_parameters, matrix, self.loss, self.rounds, labels, sample_weight
         )
         return self
 
@@ -60,17 +62,22 @@ class XGBoostEstimator(BaseEstimator):
     @available_if(lambda self: self.loss.outputs == 2)
     def predict_distribution(self, X: Frame) -> Array:
         """Return the (n, 2) means and standard deviations."""
-        return self.loss.link(self._inplace(X))
+        return self.unit_.distribution(self.loss.link(self._inplace(X)))
 
     def predict(self, X: Frame) -> Array:
         """Return labels (ties are 0), values or means."""
         raw = self._inplace(X)
         if self.loss.name == "binomial":
             return (raw > 0.5).astype(np.float64)
-        return raw if raw.ndim == 1 else self.loss.link(raw)[:, 0]
+        return raw if raw.ndim == 1 else self.unit_.mean(raw[:, 0])
 
     def _inplace(self, X: Frame) -> Array:
         return np.asarray(self.booster_.inplace_predict(X), np.float64)
+
+
+def unit_of(loss: Loss, y: Array, weight: Array | None) -> Unit:
+    """Return the unit to fit in: XGBoost adds its penalties to curvatures, whatever their unit."""
+    return Unit.of(y, weight) if loss.curvature_has_unit else Unit()
 
 
 def _grow_builtin(

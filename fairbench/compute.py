@@ -101,7 +101,9 @@ def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[F
     """
     global _frames
     encoding = study.learner.encoding
-    key = (digest(study.dataset_config), rows_digest(fold), str(encoding))
+    # The sources too: a file of the user's may change between two runs of one process.
+    source = [study.dataset_config, [each.sha256 for each in study.dataset.sources]]
+    key = (digest(source), rows_digest(fold), str(encoding))
     if _frames is None or _frames[0] != key:
         encoder = Encoder(encoding).fit(train.features)
         _frames = (key, (encoder.transform(train.features), encoder.transform(rest.features)))

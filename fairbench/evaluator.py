@@ -19,7 +19,7 @@ from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
 from fairbench.evaluation.truth import evaluate_against_truth
 from fairbench.metrics.spread import spread_diagram
 from fairbench.predictions import read_predictions
@@ -137,8 +137,15 @@ class Evaluator:
     def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
         soft = self.spread_residual == "probability" and "score" in predictions
         centre = predictions["score" if soft else "prediction"].to_numpy()
+        residual, uncertainty = target - centre, predictions["uncertainty"].to_numpy()
+        bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
+        invalid = invalid_rows(bad, "uncertainty")
         for groups in self.spread_groups:
-            spread = spread_diagram(target - centre, predictions["uncertainty"].to_numpy(), groups)
+            if invalid != "ok":
+                for name in ("spread_error", "spread_rank_correlation"):
+                    table.add(name, NAN, len(target), setting=f"groups={groups}", status=invalid)
+                continue
+            spread = spread_diagram(residual, uncertainty, groups)
             setting, n = f"groups={groups}", len(target)
             table.add("spread_error", spread.error(), n, setting=setting)
             correlation = spread.rank_correlation()

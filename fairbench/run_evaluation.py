@@ -111,7 +111,12 @@ class RunEvaluation:
             method = self.methods[cell.variant]
             raw = raw_outputs({name: values[chosen] for name, values in columns.items()})
             read = method.read(raw, self.dataset.task, rng(self.seed, "read", *self._keys(cell)))
-            predictions = read_predictions(read, self.dataset.task, type(method).__name__)
+            predictions = read_predictions(
+                read,
+                self.dataset.task,
+                type(method).__name__,
+                keep_invalid=getattr(method, "keep_invalid", False),
+            )
         truth = self.dataset.truth
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from fairbench.errors import UserError
+
 Columns = Mapping[str, NDArray[Any]]
 _META = b"fairbench"
 
@@ -55,7 +57,10 @@ class Store:
     def lock(self, cell_id: str) -> Iterator[None]:
         """Hold the cell: others that want to compute it wait. Freed by the system on a kill."""
         path = self.root / "locks" / f"{cell_id}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"results cannot be kept in {self.root}: {error}") from error
         with FileLock(path):
             yield
             # Whoever waits on the removed file finds the cell finished when it wakes.

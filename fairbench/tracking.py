@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fairbench.fingerprint import digest
 from fairbench.mlflow_database import exclusive, quiet
 from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _RUN, _FINGERPRINT = "fairbench.run_id", "fairbench.fingerprint"
 _BATCH = 1000
+_LONGEST = 250
 
 
 class TrackingError(Exception):
@@ -160,15 +162,21 @@ def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
     summary = summarise(metrics)
     diagrams = summary["metric"].str.match("reliability_|spread_predicted|spread_empirical")
     for row in summary[~diagrams & summary["mean"].notna()].itertuples():
-        parts = [row.attribute, row.group, row.metric, row.setting]
-        yield _metric_name("/".join(str(part) for part in parts if part)), float(row.mean)
+        parts = [row.variant, row.attribute, row.group, row.metric, row.setting]
+        yield _metric_name([str(part) for part in parts if part]), float(row.mean)
 
 
-def _metric_name(name: str) -> str:
-    """Spell a name with the characters MLflow allows."""
+def _metric_name(parts: Sequence[str]) -> str:
+    """Spell a path with the characters MLflow allows, in at most the 250 it allows."""
+    name = "/".join(map(_spelled, parts))
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
+
+
+def _spelled(part: str) -> str:
     for symbol, word in ((">=", "at least"), ("<=", "at most"), (">", "over"), ("<", "under")):
-        name = name.replace(symbol, word)
-    return "".join(c if c.isalnum() or c in "_-. /" else "-" for c in name)
+        part = part.replace(symbol, word)
+    spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
+    return spelled if spelled.strip(".") else "-" * len(spelled)
 
 
 def parameters(folder: RunFolder) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairbench.checks import check_minimum
+from fairbench.checks import check_minimum, check_types
 from fairbench.contracts import Method
 from fairbench.errors import UserError, unknown_name
 from fairbench.study import Study
@@ -52,6 +52,8 @@ class Consistency:
             )
         if self.vary and len(self.values) < 2:
             raise UserError("consistency.values needs at least two values to compare")
+        if len({str(value) for value in self.values}) < len(self.values):
+            raise UserError("consistency.values has a value twice")
 
     def variants(self, study: Study, method: Method) -> Iterator[Variant]:
         """Yield a variant per value, then one per replicate.
@@ -81,6 +83,7 @@ def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     fields = [field.name for field in dataclasses.fields(component)]
     if option not in fields:
         raise unknown_name(f"option of the {group} in consistency.vary", option, fields)
+    check_types(group, type(component), {option: value})
     changed = replace(component, **{option: value})
     label = f"{option}={value}"
     if group == "method":

@@ -104,8 +104,15 @@ def _rows(count: float) -> int:
 
 
 def _normalised_sum(values: Sequence[float], units: Sequence[float]) -> float:
-    """Return the sum of values over their units, infinite where one does not exist."""
-    ratios = [a / b if b > 0 else float(a > 0) for a, b in zip(values, units, strict=True)]
+    """Return the sum of values over their units, infinite where one has ceased to exist.
+
+    What does not exist for all rows either (NaN among the units) has no say.
+    """
+    ratios = [
+        a / b if b > 0 or np.isnan(a) else float(a > 0)
+        for a, b in zip(values, units, strict=True)
+        if not np.isnan(b)
+    ]
     return np.inf if np.isnan(ratios).any() else sum(ratios)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
 from fairbench.variants import REPLICATE
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -35,10 +35,16 @@ def evaluate_consistency(
 
 
 def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
-    sd, n, setting = values.std(axis=0), values.shape[1], f"variants={len(values)}"
-    table.add(f"{prefix}_max_sd", float(sd.max()), n, setting=setting)
-    table.add(f"{prefix}_mean_sd", float(sd.mean()), n, setting=setting)
-    table.add(f"{prefix}_mean_range", float(np.ptp(values, axis=0).mean()), n, setting=setting)
-    for quantile in _QUANTILES:
-        row = f"{setting} quantile={quantile:g}"
-        table.add(f"{prefix}_sd", float(np.quantile(sd, quantile)), n, setting=row)
+    n, setting = values.shape[1], f"variants={len(values)}"
+    bad = np.asarray(~np.isfinite(values).all(axis=0))
+    status = invalid_rows(bad, "uncertainty")
+    if status != "ok":
+        values = np.full_like(values, NAN)
+    sd = values.std(axis=0)
+    for name, value, row in (
+        ("max_sd", sd.max(), setting),
+        ("mean_sd", sd.mean(), setting),
+        ("mean_range", np.ptp(values, axis=0).mean(), setting),
+        *(("sd", np.quantile(sd, q), f"{setting} quantile={q:g}") for q in _QUANTILES),
+    ):
+        table.add(f"{prefix}_{name}", float(value), n, setting=row, status=status)

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
+from fairbench.evaluation.table import (
+    EVERYONE,
+    NAN,
+    MetricTable,
+    Where,
+    invalid_rows,
+    no_rows,
+)
 from fairbench.metrics.regression import (
     crps_normal_rows,
     distribution_parity,
@@ -46,7 +53,7 @@ def _parity(table: MetricTable, data: Labelled, parts: dict[str, Mask], attribut
         ("statistical_parity", data.column("prediction")),
         ("label_parity", data.target),
     ):
-        reason = status if status != "ok" else _status(~np.isfinite(values), "prediction")
+        reason = status if status != "ok" else invalid_rows(~np.isfinite(values), "prediction")
         parity = NAN
         if reason == "ok":
             parity = distribution_parity([values[rows] for rows in parts.values()])
@@ -57,12 +64,13 @@ def _part(
     table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
 ) -> None:
     y, mean, n = data.target[rows], data.column("prediction")[rows], int(rows.sum())
-    status = _status(~np.isfinite(mean), "prediction")
+    status = invalid_rows(~np.isfinite(mean), "prediction")
     table.add_mean("mae", np.abs(y - mean), where, status=status)
     table.add_mean("mean_prediction", mean, where, status=status)
-    rmse = float(np.sqrt(((y - mean) ** 2).mean())) if n else NAN
+    exists = n > 0 and status == "ok"
+    rmse = float(np.sqrt(((y - mean) ** 2).mean())) if exists else NAN
     table.add("rmse", rmse, n, where, status=status if n else f"undefined: {no_rows(where.group)}")
-    r2 = r2_score(y, mean) if n else NAN
+    r2 = r2_score(y, mean) if exists else NAN
     reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
     constant = f"undefined: {reason}" if np.isnan(r2) and status == "ok" else status
     table.add("r2", r2, n, where, status=constant)
@@ -70,7 +78,7 @@ def _part(
     if claimed or "uncertainty" in data.predictions:
         # As for labels, the paper's NLL reads whatever a method calls its uncertainty as the sd.
         sd = data.column("sd" if claimed else "uncertainty")[rows]
-        status = _status(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
+        status = invalid_rows(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
         table.add_mean("nll", normal_nll_rows(y, mean, sd), where, status=status)
         if claimed:
             table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
@@ -84,21 +92,16 @@ def _intervals(
     y = data.target[rows]
     for level in levels:
         setting = f"level={level:g}"
-        if f"lower_{level:g}" in data.predictions:
-            lower, upper = (data.column(f"{end}_{level:g}")[rows] for end in ("lower", "upper"))
+        percent = f"{100 * level:g}"
+        if f"lower_{percent}" in data.predictions:
+            lower, upper = (data.column(f"{end}_{percent}")[rows] for end in ("lower", "upper"))
         elif "sd" in data.predictions:
             mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
-            lower, upper = (mean - half)[rows], (mean + half)[rows]
+            with np.errstate(invalid="ignore"):
+                lower, upper = (mean - half)[rows], (mean + half)[rows]
         else:
             continue
-        status = _status(~(upper >= lower), "interval")
+        status = invalid_rows(~(upper >= lower), "interval")
         covered = ((lower <= y) & (y <= upper)).astype(float)
         table.add_mean("coverage", covered, where, setting=setting, status=status)
         table.add_mean("interval_width", upper - lower, where, setting=setting, status=status)
-
-
-def _status(bad: Mask, what: str) -> str:
-    """Say of how many rows the metric does not exist."""
-    return (
-        f"undefined: {what} invalid in {int(bad.sum())} of {len(bad)} rows" if bad.any() else "ok"
-    )

@@ -68,6 +68,9 @@ class MetricTable:
             self.add(metric, NAN, n, where, setting=setting, status=reason)
             return
         mean = float(losses.mean())
+        if not np.isfinite(mean):
+            self.add(metric, mean, n, where, setting=setting)
+            return
         quantile = NormalDist().inv_cdf((1 + self.level) / 2)
         half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
         self.add(metric, mean, n, where, setting=setting, interval=(mean - half, mean + half))
@@ -80,6 +83,13 @@ class MetricTable:
 def no_rows(group: str) -> str:
     """Say that a part is empty."""
     return f"no rows in group '{group}'" if group else "no rows"
+
+
+def invalid_rows(bad: NDArray[np.bool_], what: str) -> str:
+    """Say of how many rows a metric does not exist, "ok" where it does of all."""
+    return (
+        f"undefined: {what} invalid in {int(bad.sum())} of {len(bad)} rows" if bad.any() else "ok"
+    )
 
 
 def invalidate(table: pd.DataFrame, reason: str) -> pd.DataFrame:

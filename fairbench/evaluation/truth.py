@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fairbench.data import Task
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
 from fairbench.metrics.ranking import spearman
 
 Array = NDArray[np.float64]
@@ -29,14 +29,24 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         estimate = "prediction"
     n = len(data)
     if estimate in data.predictions:
-        table.add("truth_rmse_mean", _rmse(data.column(estimate), mean), n)
+        values = data.column(estimate)
+        _add_rmse(
+            table, "truth_rmse_mean", values, mean, invalid_rows(~np.isfinite(values), estimate)
+        )
     if "sd" in data.predictions:
-        table.add("truth_rmse_sd", _rmse(data.column("sd"), sd), n)
+        values = data.column("sd")
+        bad = ~(np.isfinite(values) & (values >= 0))
+        _add_rmse(table, "truth_rmse_sd", values, sd, invalid_rows(bad, "sd"))
     if "uncertainty" in data.predictions:
-        correlation = spearman(data.column("uncertainty"), sd)
-        status = "undefined: the uncertainty is constant" if np.isnan(correlation) else "ok"
+        values = data.column("uncertainty")
+        status = invalid_rows(~(np.isfinite(values) & (values >= 0)), "uncertainty")
+        correlation = spearman(values, sd) if status == "ok" else NAN
+        if np.isnan(correlation) and status == "ok":
+            constant = "true sd" if np.ptp(values) else "uncertainty"
+            status = f"undefined: the {constant} is constant"
         table.add("truth_rank_correlation", correlation, n, status=status)
 
 
-def _rmse(estimate: Array, truth: Array) -> float:
-    return float(np.sqrt(((estimate - truth) ** 2).mean()))
+def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: str) -> None:
+    value = float(np.sqrt(((estimate - truth) ** 2).mean())) if status == "ok" else NAN
+    table.add(name, value, len(truth), status=status)

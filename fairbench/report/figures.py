@@ -19,7 +19,8 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_
 
 
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
-    """Yield (name, figure) for every figure that the metrics allow."""
+    """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
+    metrics = metrics[metrics["variant"] == ""]
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:
         yield "reliability", reliability_figure(metrics, title)

@@ -45,6 +45,7 @@ _NAMES = {"nll": "nll (of the uncertainty)", "log_loss": "log loss (of the score
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the rows worth showing first: overall, gaps of `protect`, its groups, the cost."""
+    summary = summary[summary["variant"] == ""]
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
     groups = (summary["attribute"] == protect) & (summary["group"] != "")

@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run data test lint format bench ui sync clean
+.PHONY: help setup run data test lint format bench report ui sync clean paper-fairlyuncertain
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,14 @@ format: $(STAMP) ## rewrite the code in the house style
 
 bench: $(STAMP) ## speed, side by side with the bare libraries
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+paper-fairlyuncertain: $(STAMP) ## run that paper's tables on the data at hand, and compare
+	@for table in table1 table1_held table2; do \
+		$(BIN)/python run.py -m experiment=fairlyuncertain/$$table $(ARGS) || exit 1; done
+	@$(BIN)/python report.py fairlyuncertain
+
+report: $(STAMP) ## the paper's tables beside what was run so far
+	@$(BIN)/python report.py fairlyuncertain
 
 ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000
 	@$(BIN)/python -m fairbench.tracking ui

@@ -19,6 +19,8 @@ from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
 from fairbench.store import write_text
 
+_NUMBERS = ("published", "ours", "difference")
+
 
 def jobs(experiment: str, conf: Path) -> Iterator[list[str]]:
     """Yield the overrides of every job of an experiment's sweep."""
@@ -54,22 +56,32 @@ def report_table(paper: Paper, table: str, conf: Path, results: Path) -> str:
     if ours.empty:
         return f"table {table}: nothing was run yet; {' and '.join(commands)}"
     rows = compare(paper, table, ours)
-    Console(width=100).print(_printed(rows, f"{paper.name}, table {table}"))
+    for metric, of_metric in rows.groupby("metric", sort=False):
+        title = f"{paper.name}, table {table}: {metric}, mean (sd)"
+        Console(width=100).print(_printed(of_metric, title))
     _write(rows, results / "report" / paper.name / f"table{table}", commands)
     return f"table {table}: {scoreboard(rows)}; made by {' and '.join(commands)}"
 
 
 def _printed(rows: pd.DataFrame, title: str) -> Table:
+    """Return the rows of one metric by data set, a published mean and sd beside ours."""
     table = Table(title=title, title_justify="left")
-    for column in rows.columns:
-        justify = "right" if rows[column].dtype == float else "left"
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for column in ("data set", "method", *_NUMBERS, "verdict"):
+        table.add_column(column, justify="right" if column in _NUMBERS else "left")
     previous = None
-    for row in rows.itertuples(index=False):
-        if previous not in (None, row[:2]):
+    for row in rows.sort_values("dataset", kind="stable").to_dict("records"):
+        if previous not in (None, row["dataset"]):
             table.add_section()
-        table.add_row(*(_text(value) for value in row))
-        previous = row[:2]
+        ours = f"{_text(row['ours'])} ({_text(row['our sd'])})"
+        table.add_row(
+            "" if row["dataset"] == previous else row["dataset"],
+            row["our method"],
+            f"{_text(row['published'])} ({_text(row['published sd'])})",
+            "-" if np.isnan(row["ours"]) else ours,
+            _text(row["difference"]),
+            row["verdict"],
+        )
+        previous = row["dataset"]
     return table
 
 

@@ -76,12 +76,13 @@ def compare(paper: Paper, table: str, ours: pd.DataFrame) -> pd.DataFrame:
 def _compared(
     paper: Paper, mapping: Mapping[str, Any], rows: pd.DataFrame, ours: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
+    datasets = mapping.get("datasets", {})
     for row in rows.to_dict("records"):
         wanted = mapping["metrics"].get(row["metric"])
         if wanted is None:
             continue
         for method in mapping.get("methods", {}).get(row["method"], [row["method"]]):
-            found = _found(ours, str(row["dataset"]), method, wanted)
+            found = _found(ours, datasets.get(row["dataset"], row["dataset"]), method, wanted)
             yield {
                 "dataset": row["dataset"],
                 "metric": row["metric"],

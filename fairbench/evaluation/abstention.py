@@ -109,7 +109,7 @@ def _normalised_sum(values: Sequence[float], units: Sequence[float]) -> float:
     What does not exist for all rows either (NaN among the units) has no say.
     """
     ratios = [
-        a / b if b > 0 or np.isnan(a) else float(a > 0)
+        a / b if b > 0 else float(a > 0) if a >= 0 else np.nan
         for a, b in zip(values, units, strict=True)
         if not np.isnan(b)
     ]

@@ -1,6 +1,8 @@
 """Every learner, intervention and method found in conf/, run on a tiny simulated task."""
 
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -42,6 +44,12 @@ QUICK = {
 }
 
 
+@cache
+def composed(*overrides):
+    """Return a configuration, composed once: that costs more than most of the fits."""
+    return configuration(*overrides, *TINY)
+
+
 @pytest.fixture(scope="module", params=COMPOSITIONS, ids="-".join)
 def composition(request):
     return request.param
@@ -50,10 +58,10 @@ def composition(request):
 @pytest.fixture(scope="module", params=TASKS)
 def run(request, composition, tmp_path_factory):
     choices = dict(zip(("learner", "intervention", "method"), composition, strict=True))
-    overrides = [f"{group}={name}" for group, name in choices.items()]
-    overrides += [option for name in choices.values() for option in QUICK.get(name, [])]
-    results = tmp_path_factory.mktemp("results")
-    cfg = configuration(f"dataset={TASKS[request.param]}", *overrides, *TINY, results=results)
+    cfg = deepcopy(composed(f"dataset={TASKS[request.param]}"))
+    cfg.results = str(tmp_path_factory.mktemp("results"))
+    for group, name in choices.items():
+        cfg[group] = composed(f"{group}={name}", *QUICK.get(name, []))[group]
     try:
         return pipeline.prepare(cfg)
     except IncompatibleError as refusal:

@@ -1,0 +1,77 @@
+"""Small studies of simulated data, and a learner that remembers what it was fitted with."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from algorithms.fitters.bag import Bag
+from algorithms.interventions.none import NoIntervention
+from algorithms.learners.xgboost import XGBoost
+from datasets import simulated
+from fairbench.encoding import Encoding
+from fairbench.splits import RepeatedHoldout
+from fairbench.study import Study
+
+CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 120}
+
+
+@cache
+def _population():
+    return simulated.load(None, n_samples=120)
+
+
+def study(**parts):
+    """Return a study of a bag of three small trees, any part of which can be replaced."""
+    defaults = {
+        "dataset": _population(),
+        "dataset_config": CONFIG,
+        "learner": XGBoost(rounds=2, max_depth=2),
+        "intervention": NoIntervention(),
+        "fitter": Bag(3),
+        "seed": 0,
+        "protect": ("group",),
+    }
+    return Study(**{**defaults, **parts})
+
+
+def folds_of(a_study, **options):
+    split = RepeatedHoldout(**{"repeats": 2, "validation": 0.2, **options})
+    return split.folds(a_study.dataset, a_study.seed)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A learner that gives everyone its `score` and keeps what every fit was given."""
+
+    score: float = 0.5
+    encoding: Encoding = Encoding.ONEHOT
+
+    losses = frozenset({"binomial"})
+    packages = ()
+    reads_groups = False
+    seeded = True
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def incompatible(self, dataset):
+        return None
+
+    def estimator(self, loss, seed):
+        return Recorded(self.score, seed)
+
+
+class Recorded:
+    """Its estimator."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, score, seed):
+        self.score, self.seed = score, seed
+
+    def fit(self, X, y, sample_weight=None):
+        Recorder.seen.append({"X": X, "y": y, "weight": sample_weight, "seed": self.seed})
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.score, self.score], (X.shape[0], 1))

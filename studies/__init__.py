@@ -1,0 +1,1 @@
+"""Small computations behind docs/findings.md, each run by ``python -m studies.NAME``."""

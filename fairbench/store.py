@@ -88,11 +88,13 @@ class Store:
             table = pq.read_table(path)
             meta = json.loads(table.schema.metadata[_META])
             columns = {name: table[name].to_numpy() for name in table.column_names}
+            mine = meta["id"] == cell_id and meta["checksum"] == checksum(columns)
+            cell = StoredCell(columns, meta["notes"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            raise CorruptCellError(f"{path}: {str(error).splitlines()[0]}") from error
-        if meta["id"] != cell_id or meta["checksum"] != checksum(columns):
+            raise CorruptCellError(f"{path}: {' '.join(str(error).split())[:200]}") from error
+        if not mine:
             raise CorruptCellError(f"{path}: the content is not what was written")
-        return StoredCell(columns, meta["notes"])
+        return cell
 
     def intact(self, cell_id: str) -> bool:
         """Say whether the cell is there and whole; a corrupt file is set aside."""

@@ -1,0 +1,182 @@
+"""Computing cells: what is stored, the frame that is shared, and any number of processes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from algorithms.fitters.single import Single
+from algorithms.learners.logistic_regression import LogisticRegression
+from algorithms.learners.xgboost import XGBoost
+from fairbench.cells import ensure, ensure_all
+from fairbench.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
+from fairbench.data import Source
+from fairbench.encoding import Encoder, Encoding
+from fairbench.store import Store
+from fairbench.study import cells_of
+from tests.studies import Recorder, folds_of, study
+
+
+@pytest.fixture
+def seen():
+    Recorder.seen.clear()
+    return Recorder.seen
+
+
+def test_a_cell_holds_validation_and_test_rows_with_a_column_for_each_member():
+    own = study()
+    (fold,) = folds_of(own, repeats=1)
+    columns, notes = compute(own, fold)
+    assert list(columns) == ["part", "row", "score.0", "score.1", "score.2"]
+    np.testing.assert_array_equal(columns["row"][columns["part"] == VALIDATION], fold.validation)
+    np.testing.assert_array_equal(columns["row"][columns["part"] == TEST], fold.test)
+    assert {values.dtype for name, values in columns.items() if "score" in name} == {
+        np.dtype(np.float32)
+    }
+    assert notes["train_rows"] == len(fold.train)
+    assert min(notes["fit_seconds"], notes["predict_seconds"]) > 0
+
+
+def test_only_training_rows_are_fitted(seen):
+    own = study(learner=Recorder())
+    (fold,) = folds_of(own, repeats=1)
+    compute(own, fold)
+    target, data = own.dataset.target.to_numpy(), own.dataset
+    expected = Encoder(Encoding.ONEHOT).fit(data.features)
+    expected = expected.transform(data.take(fold.train).features).toarray()
+    for fit in seen:
+        np.testing.assert_array_equal(fit["y"], target[fold.train])
+        np.testing.assert_array_equal(fit["X"].toarray(), expected)
+
+
+def test_folds_have_draws_of_their_own(seen):
+    own = study(learner=Recorder())
+    for fold in folds_of(own):
+        compute(own, fold)
+    assert len({fit["seed"] for fit in seen}) == 6
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_class_among_the_training_rows_gives_no_outputs_and_the_reason(label, seen):
+    own = study(learner=Recorder())
+    (fold,) = folds_of(own, repeats=1)
+    target = own.dataset.target.copy()
+    target.iloc[fold.train] = label
+    columns, notes = compute(replace(own, dataset=replace(own.dataset, target=target)), fold)
+    assert seen == []
+    assert notes["invalid"] == f"only class {label} among {len(fold.train)} training rows"
+    assert np.isnan(columns["score"]).all()
+    assert len(columns["score"]) == len(fold.validation) + len(fold.test)
+
+
+def test_stored_columns_become_the_raw_outputs_again():
+    draw = np.random.default_rng(0)
+    outputs = {"mean": draw.random((5, 12)), "sd": draw.random(5), "radius": draw.random((5, 1))}
+    columns = {"part": np.ones(5, np.int8), "row": np.arange(5), **_flatten(outputs)}
+    again = raw_outputs(columns)
+    assert set(again) == set(outputs)
+    for name, values in outputs.items():
+        assert again[name].dtype == np.float64
+        assert again[name].shape == values.shape
+        np.testing.assert_array_equal(again[name], values.astype(np.float32))
+
+
+# --- one frame
+
+
+def encoded(own, fold):
+    rest = own.dataset.take(np.concatenate([fold.validation, fold.test]))
+    return _encoded(own, fold, own.dataset.take(fold.train), rest)
+
+
+def test_studies_of_one_fold_share_one_frame():
+    own = study()
+    (fold,) = folds_of(own, repeats=1)
+    first = encoded(own, fold)
+    deeper = replace(own, learner=XGBoost(max_depth=9), fitter=Single(), replicate=3, seed=5)
+    for other, again in ((own, fold), (deeper, fold), (own, replace(fold))):
+        second = encoded(other, again)
+        assert second[0] is first[0]
+        assert second[1] is first[1]
+
+
+def test_members_are_all_fitted_to_that_one_frame(seen):
+    (fold,) = folds_of(study(), repeats=1)
+    for score in (0.2, 0.7):
+        compute(study(learner=Recorder(score)), fold)
+    assert len({id(fit["X"]) for fit in seen}) == 1
+
+
+def dense(frame):
+    return frame.toarray() if hasattr(frame, "toarray") else np.asarray(frame)
+
+
+def test_a_frame_is_never_stale():
+    own = study()
+    folds = folds_of(own)
+    doubled = own.dataset.features.copy()
+    doubled["x0"] *= 2
+    changed = replace(
+        own.dataset, features=doubled, sources=(Source("people.csv", "another checksum"),)
+    )
+    cases = [
+        (own, folds[0]),
+        (own, folds[1]),
+        (replace(own, learner=LogisticRegression()), folds[0]),
+        (replace(own, dataset=changed), folds[0]),
+        (own, folds[0]),
+        (own, replace(folds[0], train=folds[0].train[5:])),
+        (own, replace(folds[0], test=folds[0].test[5:])),
+    ]
+    for each, fold in cases:
+        train, rest = encoded(each, fold)
+        data = each.dataset
+        encoder = Encoder(each.learner.encoding).fit(data.take(fold.train).features)
+        rows = np.concatenate([fold.validation, fold.test])
+        for found, expected_rows in ((train, fold.train), (rest, rows)):
+            expected = encoder.transform(data.take(expected_rows).features)
+            np.testing.assert_array_equal(dense(found), dense(expected))
+
+
+# --- processes
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def test_a_cell_is_computed_once_and_again_when_told_to(store, seen):
+    own = study(learner=Recorder())
+    (cell,) = cells_of(own, folds_of(own, repeats=1))
+    assert [ensure(cell, store), ensure(cell, store)] == [True, False]
+    assert len(seen) == 3
+    assert ensure(cell, store, recompute=True)
+    assert len(seen) == 6
+
+
+def test_a_corrupt_cell_is_computed_again(store):
+    own = study()
+    (cell,) = cells_of(own, folds_of(own, repeats=1))
+    ensure(cell, store)
+    before = store.read(cell.id).columns
+    store.cell_path(cell.id).write_bytes(b"nothing")
+    assert ensure(cell, store)
+    for name, values in store.read(cell.id).columns.items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
+def test_the_number_of_processes_changes_no_output(tmp_path):
+    own = study()
+    cells = cells_of(own, folds_of(own, repeats=3))
+    tables = []
+    for jobs in (1, 2):
+        store, done = Store(tmp_path / str(jobs)), []
+        assert ensure_all(cells, store, n_jobs=jobs, done=done.append) == 3
+        assert done == [True] * 3
+        assert ensure_all(cells[:1], store, n_jobs=jobs, done=done.append) == 0
+        tables.append([pd.DataFrame(store.read(cell.id).columns) for cell in cells])
+    for one, other in zip(*tables, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)

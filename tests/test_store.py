@@ -1,0 +1,280 @@
+"""The store: whole cells or none, corruption found and set aside, one process at a time."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fairbench import store as store_module
+from fairbench.errors import UserError
+from fairbench.store import CorruptCellError, Store, atomic, checksum, write_text
+from tests.harness import ROOT
+
+ID, OTHER = "ab" * 10, "cd" * 10
+COLUMNS = {
+    "part": np.array([1, 2, 2], np.int8),
+    "row": np.array([4, 1, 3], np.int32),
+    "score": np.array([0.25, np.nan, -np.inf], np.float32),
+}
+NOTES = {"fit_seconds": 0.5, "train_rows": 7}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def files(store):
+    return {path.name for path in store.root.rglob("*") if path.is_file()}
+
+
+def test_what_was_written_is_read_with_its_types_and_notes(store):
+    assert not store.has(ID)
+    store.write(ID, COLUMNS, NOTES)
+    assert store.has(ID)
+    assert store.intact(ID)
+    cell = store.read(ID)
+    assert cell.notes == NOTES
+    assert list(cell.columns) == list(COLUMNS)
+    for name, values in COLUMNS.items():
+        assert cell.columns[name].dtype == values.dtype
+        np.testing.assert_array_equal(cell.columns[name], values)
+    assert files(store) == {f"{ID}.parquet"}
+
+
+# --- atomic
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_write_that_ends_in_the_middle_leaves_nothing(store, monkeypatch):
+    def write_half(table, path, **options):
+        path.write_bytes(b"PAR1 half of a cell")
+        raise Killed
+
+    monkeypatch.setattr(store_module.pq, "write_table", write_half)
+    with pytest.raises(Killed):
+        store.write(ID, COLUMNS, NOTES)
+    assert not store.has(ID)
+    assert files(store) == set()
+
+
+def test_a_write_that_ends_in_the_middle_keeps_what_was_there(store, tmp_path):
+    path = tmp_path / "config.yaml"
+    write_text(path, "seed: 0\n")
+    with pytest.raises(Killed), atomic(path) as temporary:
+        temporary.write_text("seed: 1\n and ha")
+        assert path.read_text() == "seed: 0\n"
+        raise Killed
+    assert path.read_text() == "seed: 0\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
+    write_text(path, "seed: 2\n")
+    assert path.read_text() == "seed: 2\n"
+
+
+def test_half_a_file_left_by_a_killed_process_is_no_cell(store):
+    store.write(ID, COLUMNS, NOTES)
+    whole = store.cell_path(ID)
+    half = whole.with_name(f".{whole.name}.12345.tmp")
+    half.write_bytes(whole.read_bytes()[:100])
+    whole.unlink()
+    assert not store.has(ID)
+    assert not store.intact(ID)
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError), atomic(tmp_path / "x"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- corruption
+
+
+def corrupt(store, change):
+    store.write(ID, COLUMNS, NOTES)
+    path = store.cell_path(ID)
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: b"\0" * len(content),
+    ],
+    ids=["empty", "half", "one byte short", "zeros"],
+)
+def test_a_corrupt_cell_is_found_and_set_aside(store, change):
+    path = corrupt(store, change)
+    content = path.read_bytes()
+    with pytest.raises(CorruptCellError, match=ID):
+        store.read(ID)
+    assert not store.intact(ID)
+    assert not path.exists()
+    assert path.with_suffix(".corrupt").read_bytes() == content
+    store.write(ID, COLUMNS, NOTES)
+    assert store.intact(ID)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [None, b"", b"[]", b"{}", b'{"id": "x"}', b"null", b"\xff", b'{"id": 1, "checksum": 2}'],
+)
+def test_a_parquet_file_that_is_no_cell_is_corrupt(store, metadata):
+    store.write(ID, COLUMNS, NOTES)
+    path = store.cell_path(ID)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata(metadata and {b"fairbench": metadata}), path)
+    with pytest.raises(CorruptCellError, match=ID):
+        store.read(ID)
+    assert not store.intact(ID)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_bit_anywhere_is_found_or_does_not_matter(store, seed):
+    draw = np.random.default_rng(seed)
+    store.write(ID, COLUMNS, NOTES)
+    path = store.cell_path(ID)
+    content, found = path.read_bytes(), 0
+    for position in draw.integers(len(content), size=150):
+        changed = bytearray(content)
+        changed[position] ^= 1 << draw.integers(8)
+        path.write_bytes(changed)
+        try:
+            cell = store.read(ID)
+        except CorruptCellError:
+            found += 1
+            continue
+        assert checksum(cell.columns) == checksum(COLUMNS)
+    assert found > 30
+
+
+def test_a_cell_under_another_cells_name_is_corrupt(store):
+    store.write(ID, COLUMNS, NOTES)
+    path = store.cell_path(OTHER)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(store.cell_path(ID).read_bytes())
+    with pytest.raises(CorruptCellError, match="the content is not what was written"):
+        store.read(OTHER)
+    assert not store.intact(OTHER)
+    assert store.intact(ID)
+
+
+def test_a_missing_cell_cannot_be_read(store):
+    with pytest.raises(CorruptCellError, match=ID):
+        store.read(ID)
+    assert not store.intact(ID)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"score": COLUMNS["score"].astype(np.float64)},
+        {"row": np.array([4, 1, 2], np.int32)},
+        {"part": np.array([[1], [2], [2]], np.int8)},
+        {"more": np.zeros(0)},
+    ],
+)
+def test_a_checksum_covers_names_types_shapes_and_values(changed):
+    assert checksum({**COLUMNS, **changed}) != checksum(COLUMNS)
+    assert checksum(dict(COLUMNS)) == checksum(COLUMNS)
+    renamed = {name.upper(): values for name, values in COLUMNS.items()}
+    assert checksum(renamed) != checksum(COLUMNS)
+
+
+# --- locks
+
+HOLD = """
+import sys
+from pathlib import Path
+from fairbench.store import Store
+with Store(Path(sys.argv[1])).lock(sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def held_elsewhere(store, cell_id):
+    """Let another process hold the lock; yield it, and end it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(store.root), cell_id],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def take(store, cell_id, note):
+    """Take and free a lock in a process of its own, and say so."""
+    child = os.fork()
+    if not child:
+        with store.lock(cell_id):
+            note.touch()
+        os._exit(0)
+    return child
+
+
+@pytest.mark.parametrize("end", ["freed", "killed"])
+def test_a_lock_is_one_processs_alone_until_it_ends(store, tmp_path, end):
+    note = tmp_path / "taken"
+    with held_elsewhere(store, ID) as holder:
+        with store.lock(OTHER):
+            pass  # another cell's is free
+        waiting = take(store, ID, note)
+        time.sleep(0.4)
+        assert not note.exists()
+        assert os.waitpid(waiting, os.WNOHANG) == (0, 0)
+        if end == "freed":
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+        else:
+            holder.send_signal(signal.SIGKILL)
+        assert os.waitpid(waiting, 0)[1] == 0
+    assert note.exists()
+
+
+def test_a_lock_leaves_no_file_and_is_freed_by_an_error(store):
+    with store.lock(ID):
+        assert files(store) == {f"{ID}.lock"}
+    assert files(store) == set()
+    with pytest.raises(Killed), store.lock(ID):
+        raise Killed
+    with store.lock(ID):
+        pass
+    assert files(store) == set()
+
+
+# --- folders
+
+
+def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "results").write_text("a file where the folder should be")
+    store = Store(tmp_path / "results")
+    with pytest.raises(UserError) as refusal, store.lock(ID):
+        pass
+    assert str(refusal.value).startswith(f"results cannot be kept in {tmp_path / 'results'}: ")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_is_refused_in_one_sentence(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match="Permission denied"), Store(tmp_path / "results").lock(ID):
+        pass

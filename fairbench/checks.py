@@ -26,12 +26,12 @@ def check_types(group: str, target: Callable[..., Any], options: Mapping[str, An
     """
     for name, parameter in inspect.signature(target).parameters.items():
         kind, _, optional = str(parameter.annotation).partition(" | ")
-        if name not in options or kind not in _TYPES:
+        if name not in options or kind not in _TYPES or optional not in ("", "None"):
             continue
         value = options[name]
         accepted, description = _TYPES[kind]
         right = isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool))
-        if not right and not (value is None and optional == "None"):
+        if not right and not (value is None and optional):
             dotted = f"{group}.{name}" if group else name
             raise UserError(f"{dotted} is {value!r}; it must be {description}")
 

@@ -2,10 +2,9 @@
 
 import contextlib
 import os
-import signal
+import select
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -207,47 +206,40 @@ with Store(Path(sys.argv[1])).lock(sys.argv[2]):
 
 
 @contextlib.contextmanager
-def held_elsewhere(store, cell_id):
-    """Let another process hold the lock; yield it, and end it."""
+def holder(store, cell_id):
+    """Start a process that says when it holds the lock, and frees it when told to."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(store.root), cell_id],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with process:
-        assert process.stdout.readline() == "held\n"
         try:
             yield process
         finally:
             process.kill()
 
 
-def take(store, cell_id, note):
-    """Take and free a lock in a process of its own, and say so."""
-    child = os.fork()
-    if not child:
-        with store.lock(cell_id):
-            note.touch()
-        os._exit(0)
-    return child
+def says_something(process, seconds):
+    return bool(select.select([process.stdout], [], [], seconds)[0])
 
 
 @pytest.mark.parametrize("end", ["freed", "killed"])
-def test_a_lock_is_one_processs_alone_until_it_ends(store, tmp_path, end):
-    note = tmp_path / "taken"
-    with held_elsewhere(store, ID) as holder:
-        with store.lock(OTHER):
-            pass  # another cell's is free
-        waiting = take(store, ID, note)
-        time.sleep(0.4)
-        assert not note.exists()
-        assert os.waitpid(waiting, os.WNOHANG) == (0, 0)
-        if end == "freed":
-            holder.stdin.write("\n")
-            holder.stdin.flush()
-        else:
-            holder.send_signal(signal.SIGKILL)
-        assert os.waitpid(waiting, 0)[1] == 0
-    assert note.exists()
+def test_a_lock_is_one_processs_alone_until_it_ends(store, end):
+    with holder(store, ID) as first, holder(store, OTHER) as elsewhere:
+        assert first.stdout.readline() == "held\n"
+        assert elsewhere.stdout.readline() == "held\n"  # another cell's is free
+        with holder(store, ID) as second:
+            # By the time a third process, started later, holds a free lock, it has tried.
+            with holder(store, "ef" * 10) as third:
+                assert third.stdout.readline() == "held\n"
+            assert not says_something(second, 0.3)
+            if end == "freed":
+                first.stdin.write("\n")
+                first.stdin.flush()
+            else:
+                first.kill()
+            assert says_something(second, 30)
+            assert second.stdout.readline() == "held\n"
 
 
 def test_a_lock_leaves_no_file_and_is_freed_by_an_error(store):

@@ -1,0 +1,95 @@
+"""The table a run prints: its width, its rows, and what is undefined."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from fairbench import evaluate
+from fairbench.report.summary import summarise
+from fairbench.report.terminal import headline, metrics_table
+
+COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
+
+
+def metrics_of(group=("Male", "Female"), n=60, seed=0, **options):
+    """Return the metrics of random predictions on two repeats."""
+    draw, tables = np.random.default_rng(seed), []
+    for repeat in range(2):
+        score = draw.random(n)
+        target, labels = draw.integers(2, size=n), draw.choice(group, n)
+        table = evaluate(
+            target, score > 0.5, score=score, sensitive_features={"sex": labels}, **options
+        )
+        tables.append(table.assign(**{**COLUMNS, "repeat": repeat}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def printed(metrics, width=100, protect="sex"):
+    screen = Console(width=width, file=io.StringIO())
+    screen.print(metrics_table(summarise(metrics), "adult, xgboost, baseline", protect))
+    return screen.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(
+    "group",
+    [("Male", "Female"), ("A" * 60, "a very long label, of several words, of a small group")],
+)
+def test_the_table_fits_a_hundred_columns(group):
+    lines = printed(metrics_of(group))
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("adult, xgboost, baseline")
+    text = "".join("".join(line.split()) for line in lines)
+    for label in group:
+        assert label[:8].replace(" ", "") in text
+
+
+def cells_of(lines, *starts):
+    """Return the cells of the one row whose first two cells are these."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if "│" in line]
+    (row,) = [row for row in rows if tuple(row[:2]) == starts]
+    return row
+
+
+def test_a_row_shows_mean_sd_interval_and_rows():
+    metrics = metrics_of()
+    summary = summarise(metrics).set_index(["metric", "attribute", "group"]).sort_index()
+    for cells, key in (
+        (("error rate", ""), ("error_rate", "", "")),
+        (("equalized odds", "sex"), ("equalized_odds", "sex", "")),
+        (("selection rate", "sex: Female"), ("selection_rate", "sex", "Female")),
+    ):
+        row = cells_of(printed(metrics), *cells)
+        (expected,) = summary.loc[[key]].to_dict("records")
+        assert row[2:4] == [f"{expected['mean']:.4f}", f"{expected['sd']:.4f}"]
+        if not np.isnan(expected["lower"]):
+            assert row[4] == f"{expected['lower']:.3f} to {expected['upper']:.3f}"
+        assert row[5] == f"{expected['n']:.0f}"
+
+
+def test_an_undefined_row_is_shown_with_its_reason():
+    target, group = [0, 0, 0, 1, 1, 0] * 4, list("aaabbb") * 4
+    table = evaluate(target, target, sensitive_features={"sex": group}).assign(**COLUMNS)
+    lines = printed(table)
+    assert max(map(len, lines)) <= 100
+    row = cells_of(lines, "true positive rate", "sex: a")
+    assert row[2:5] == ["-", "-", ""]
+    text = " ".join(" ".join(line.split("│")[-2].split()) for line in lines if "│" in line)
+    assert "undefined: no positives" in text
+
+
+def test_a_groups_attribute_other_than_the_protected_one_is_left_to_the_files():
+    draw = np.random.default_rng(0)
+    y, p = draw.integers(2, size=(2, 40))
+    groups = {name: draw.choice(list("ab"), 40) for name in ("sex", "race")}
+    table = evaluate(y, p, sensitive_features=groups).assign(**COLUMNS)
+    assert set(headline(summarise(table), "race")["attribute"]) == {"", "race"}
+
+
+def test_variants_are_left_to_the_files():
+    own = metrics_of()
+    varied = metrics_of(seed=1).assign(variant="max_depth=5")
+    both = pd.concat([varied, own], ignore_index=True)
+    assert printed(both) == printed(own)

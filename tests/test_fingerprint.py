@@ -1,0 +1,208 @@
+"""Fingerprints: what of code, configurations and packages they see, and what they do not."""
+
+import ast
+from dataclasses import dataclass
+
+import pytest
+
+from fairbench import fingerprint
+from fairbench.fingerprint import code_digest, describe, digest, versions
+from tests.harness import ROOT
+
+SOURCE = '''
+"""What the module is for."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lib.tools import half
+
+RATE = 0.5
+CHOICES = frozenset({"b", "a"})
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model."""
+
+    depth: int = 3
+
+    def fit(self, x, *, weight=None):
+        """Fit it."""
+        while True:
+            if x > self.depth and weight is None:
+                return half(x) + RATE
+            x = [each + 1 for each in (x, 2)][0]
+'''
+TOOLS = "def half(x):\n    return x / 2\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a function that writes modules of a package `lib` and returns their digest."""
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    monkeypatch.setattr(fingerprint, "PACKAGES", ("lib",))
+
+    def digest_of(source=SOURCE, modules=("lib.model",), **others):
+        for name, text in {"tools": TOOLS, **others, "model": source}.items():
+            path = tmp_path / "lib" / f"{name.replace('__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        fingerprint._module_digest.cache_clear()
+        return code_digest(modules)
+
+    yield digest_of
+    fingerprint._module_digest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.replace("RATE = 0.5", "# A comment.\nRATE = 0.5  # half"),
+        lambda s: s.replace('    """A model."""\n', ""),
+        lambda s: s.replace('"""What the module is for."""\n', ""),
+        lambda s: s.replace("Fit it.", "Fit it to rows.\n\n        At length.\n        "),
+        lambda s: "\n\n\n" + s.replace("\nRATE", "\n\n\n\nRATE"),
+        lambda s: s.replace("x > self.depth and", "(\n x >\n self.depth)\\\n and"),
+        lambda s: s.replace("    while True:\n        ", "    while True:\n\n\n        "),
+        lambda s: s.replace('{"b", "a"}', "{'b',\n 'a'}"),
+        lambda s: ast.unparse(ast.parse(s)),
+    ],
+    ids=[
+        "comment", "no docstring", "no module docstring", "other docstring", "lines", "layout",
+        "empty lines", "quotes", "unparsed",
+    ],
+)  # fmt: skip
+def test_what_does_not_compute_does_not_count(project, change):
+    assert change(SOURCE) != SOURCE
+    assert project(change(SOURCE)) == project()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.5", "0.25"),
+        ("RATE = 0.5", "RATE = 1"),
+        ("depth: int = 3", "depth: int = 4"),
+        ("depth: int = 3", "width: int = 3"),
+        ("frozen=True", "frozen=False"),
+        ('"b"', '"c"'),
+        ("+ RATE", "- RATE"),
+        ("+ 1 for", "+ 2 for"),
+        ("weight=None", "weight=1"),
+        ("*, weight", "weight"),
+        ("x > self", "x >= self"),
+    ],
+)
+def test_what_computes_counts(project, old, new):
+    assert old in SOURCE
+    assert project(SOURCE.replace(old, new)) != project()
+
+
+def test_one_and_true_are_not_the_same_code(project):
+    assert len({project(f"RATE = {value}\n") for value in ("1", "1.0", "True", "'1'")}) == 4
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from lib.tools import half",
+        "from lib import tools",
+        "import lib.tools",
+        "import lib.tools as t",
+        "def f():\n    from lib.tools import half\n    return half",
+        "class A:\n    def f(self):\n        import lib.tools",
+        "from lib.middle import thing",
+    ],
+)
+def test_the_code_of_an_imported_module_counts_wherever_it_is_imported(project, statement):
+    middle = "import lib.tools\nthing = 1\n"
+    before = project(statement, middle=middle)
+    assert project(statement, middle=middle, tools=TOOLS.replace("/ 2", "/ 3")) != before
+    assert project(statement, middle=middle, tools=TOOLS + "# a comment\n") == before
+
+
+def test_the_order_of_a_constant_set_does_not_count(project):
+    source = "def f(x):\n    return x in {%s}\n"
+    orders = ["1, 'b', 'c'", "'c', 1, 'b'", "'b', 'c', 1"]
+    assert len({project(source % order) for order in orders}) == 1
+    assert project(source % "1, 'b'") != project(source % orders[0])
+
+
+def test_other_modules_do_not_count(project):
+    before = project(other="X = 1\n")
+    assert project(other="X = 2\n") == before
+    assert project(SOURCE + "import json, numpy\n", other="X = 2\n") != before
+
+
+def test_modules_may_import_each_other_and_their_order_does_not_matter(project):
+    tools = "import lib.model\n" + TOOLS
+    both = project(tools=tools, modules=("lib.model", "lib.tools"))
+    assert both == project(tools=tools, modules=("lib.tools", "lib.model"))
+    assert both == project(tools=tools)
+
+
+def test_a_submodule_and_one_that_does_not_exist(project):
+    source = "from lib.sub.deep import x\nfrom lib.none import y\n"
+    before = project(source, sub__deep="x = 1\n")
+    assert project(source, sub__deep="x = 2\n") != before
+    assert project(modules=("lib.none", "json")) == digest({})
+
+
+@pytest.mark.parametrize("package", fingerprint.PACKAGES)
+def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
+    copy = tmp_path / "module.py"
+    paths = sorted((ROOT / package).rglob("*.py"))
+    assert len(paths) > 5
+    for path in paths:
+        copy.write_text(ast.unparse(ast.parse(path.read_text())))
+        one, other = (
+            fingerprint._plain(compile(fingerprint._on_one_line(each), "m", "exec", optimize=2))
+            for each in (path, copy)
+        )
+        assert one == other, path
+
+
+# --- configurations
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: float = 0.5
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner | None = None
+    levels: tuple[float, ...] = (0.5, 0.9)
+
+
+class Plain:
+    pass
+
+
+def test_a_component_is_described_by_its_class_and_fields_and_theirs():
+    described = describe(Outer(Inner(0.25)))
+    assert described == {
+        "class": f"{__name__}.Outer",
+        "inner": {"class": f"{__name__}.Inner", "rate": 0.25},
+        "levels": (0.5, 0.9),
+    }
+    assert describe(Plain()) == {"class": f"{__name__}.Plain"}
+    found = [Outer(), Outer(Inner()), Outer(Inner(0.25)), Outer(levels=(0.5,)), Inner(), Plain()]
+    assert len({digest(describe(each)) for each in found}) == len(found)
+
+
+def test_digests_depend_on_values_and_not_on_the_order_of_keys():
+    assert digest({"a": 1, "b": [1, 2]}) == digest({"b": (1, 2), "a": 1})
+    contents = [{}, [], None, {"a": 1}, {"a": "1"}, {"a": 1.5}, {"b": 1}, [1, 2], [2, 1], "1"]
+    assert len({digest(content) for content in contents}) == len(contents)
+    assert (len(digest("x")), len(digest("x", 12))) == (20, 12)
+
+
+def test_versions_are_of_the_distributions_installed():
+    import numpy
+
+    found = versions(["numpy", "no-such-distribution", "numpy"])
+    assert set(found) == {"python", "numpy"}
+    assert found["numpy"] == numpy.__version__

@@ -13,7 +13,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
 os.environ["HYDRA_FULL_ERROR"] = "1"
 # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
-gc.set_threshold(200_000, 20, 100)
+gc.set_threshold(1_000_000, 20, 100)
 
 import hydra  # noqa: E402
 from omegaconf import DictConfig  # noqa: E402

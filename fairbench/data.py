@@ -41,9 +41,9 @@ class Source:
     member: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
-    """One data set, ready to split; validated when it is made.
+    """One data set, ready to split; validated when it is made, compared by identity.
 
     Attributes
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +21,7 @@ from fairbench.fingerprint import code_digest, describe, digest
 from fairbench.report.summary import summarise
 from fairbench.run_evaluation import COSTS, RunEvaluation
 from fairbench.runs import RunFolder, machine
+from fairbench.splits import Fold, Split
 from fairbench.store import Store, atomic
 from fairbench.study import Cell, Study, cells_of
 
@@ -110,7 +112,7 @@ def prepare(cfg: DictConfig) -> Run:
         int(cfg.seed),
         build.protected_attributes(cfg, dataset),
     )
-    folds = components.split.folds(dataset, int(cfg.seed))
+    folds = _folds(components.split, dataset, int(cfg.seed))
     cells, methods = cells_of(study, folds), {"": method}
     for variant in components.consistency.variants(study, method):
         cells += cells_of(variant.study, folds, variant.label)
@@ -125,6 +127,12 @@ def prepare(cfg: DictConfig) -> Run:
         components.evaluator,
         Store(Path(cfg.results)),
     )
+
+
+@lru_cache(maxsize=4)
+def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
+    """Return the folds, drawn once for all jobs of a sweep on one data set."""
+    return split.folds(dataset, seed)
 
 
 def _refuse(components: build.Components, chosen: dict[str, str]) -> None:

@@ -29,7 +29,11 @@ class Fold:
 
 
 class Split(Protocol):
-    """A way to draw folds."""
+    """A way to draw folds: a frozen dataclass, hashable by its options."""
+
+    def __hash__(self) -> int:
+        """Return the hash of the options."""
+        ...
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return every fold of `dataset`."""

@@ -133,7 +133,16 @@ class Model(Protocol):
 
 
 class Intervention(Protocol):
-    """A frozen dataclass that changes how an estimator is fitted or read."""
+    """A frozen dataclass that changes how an estimator is fitted or read.
+
+    One whose models predict labels without a probability says ``gives_score = False``, and is not
+    composed with methods that read one.
+    """
+
+    @property
+    def losses(self) -> frozenset[str] | None:
+        """Names of the losses whose estimators it can wrap; None for every loss."""
+        ...
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -199,7 +208,8 @@ class Method(Protocol):
     """An uncertainty method: a fitter, and a reading of its raw outputs.
 
     A method whose definition allows impossible values says ``keep_invalid = True``: they are then
-    kept, and metrics over them are undefined; from all others they are refused.
+    kept, and metrics over them are undefined; from all others they are refused. One that cannot
+    read a binary task's labels without probabilities says ``reads_score = True``.
     """
 
     @property

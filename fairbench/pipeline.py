@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 from fairbench import build
 from fairbench.cells import ensure_all
 from fairbench.contracts import Method
-from fairbench.data import Dataset
+from fairbench.data import Dataset, Task
 from fairbench.errors import IncompatibleError
 from fairbench.evaluator import Evaluator
 from fairbench.fingerprint import code_digest, describe, digest
@@ -149,8 +149,29 @@ def _refuse(components: build.Components, chosen: dict[str, str]) -> None:
             f"method={chosen['method']} minimises {loss}, and learner={chosen['learner']} only "
             f"{', '.join(sorted(learner.losses))}: use learner=xgboost"
         )
-    if reason:
+    if reason := reason or _intervention_reason(components, chosen, loss):
         raise IncompatibleError(reason)
+
+
+def _intervention_reason(
+    components: build.Components, chosen: dict[str, str], loss: str
+) -> str | None:
+    """Say why the intervention cannot stand between this method and this loss, or None."""
+    intervention, method = components.intervention, components.method
+    here = f"method={chosen['method']}"
+    if intervention.losses is not None and loss not in intervention.losses:
+        return (
+            f"{here} minimises {loss}, and intervention={chosen['intervention']} only wraps "
+            f"{', '.join(sorted(intervention.losses))}"
+        )
+    binary = components.dataset.task is Task.BINARY
+    needs = binary and getattr(method, "reads_score", False)
+    if needs and not getattr(intervention, "gives_score", True):
+        return (
+            f"{here} reads a probability, and intervention={chosen['intervention']} predicts "
+            "labels only: use method=baseline, ensemble, selective_ensemble or self_consistency"
+        )
+    return None
 
 
 def execute(

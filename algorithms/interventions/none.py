@@ -19,6 +19,7 @@ class NoIntervention:
     """The unconstrained baseline."""
 
     packages = ()
+    losses = None
     reads_groups = False
 
     def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:

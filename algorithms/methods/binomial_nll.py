@@ -18,6 +18,7 @@ class BinomialNLL:
     """Binomial negative log-likelihood (FairlyUncertain, section 4)."""
 
     fitter = Single()
+    reads_score = True
 
     def incompatible(self, dataset: Dataset) -> str | None:
         """Refuse regression."""

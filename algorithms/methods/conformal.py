@@ -29,6 +29,8 @@ class Conformal:
     per_group: bool = False
     scaled: bool = False
 
+    reads_score = True
+
     def __post_init__(self) -> None:
         """Refuse levels that are not whole percents, and shares that are not shares."""
         check_share("method.calibration", self.calibration)

@@ -22,6 +22,8 @@ class DeepEnsemble:
 
     members: int = 5
 
+    reads_score = True
+
     def __post_init__(self) -> None:
         """Refuse an ensemble without disagreement."""
         check_minimum("method.members", self.members, 2)

@@ -32,9 +32,11 @@ class Ensemble:
         return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
-        """Return mean and disagreement of the members."""
-        members = raw["score"] if task is Task.BINARY else raw["mean"]
-        mean, disagreement = members.mean(axis=1), members.std(axis=1)
-        if task is Task.BINARY:
+        """Return mean and disagreement of the members; of their labels where they have no score."""
+        name = next(each for each in ("score", "prediction", "mean") if each in raw)
+        mean, disagreement = raw[name].mean(axis=1), raw[name].std(axis=1)
+        if name == "prediction":
+            return {"prediction": mean > 0.5, "uncertainty": disagreement}
+        if name == "score":
             return {"prediction": mean > 0.5, "score": mean, "uncertainty": disagreement}
         return {"prediction": mean, "mean": mean, "uncertainty": disagreement}

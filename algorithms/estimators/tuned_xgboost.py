@@ -1,8 +1,11 @@
-"""XGBoost with depth and number of rounds chosen on held-out rows, and refitted on all."""
+"""XGBoost with hyperparameters and rounds chosen on held-out rows, and refitted on all."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +43,9 @@ class EarlyStop:
 class TunedXGBoostEstimator(BaseEstimator):
     """Chooses on a share `validation` of the rows it is fitted to, drawn from its seed.
 
+    Every combination of `grid`, option of XGBoost -> its values, is tried; the first is kept
+    where several are best.
+
     The held-out rows have a weight of 0 in the matrix that all fits share, so their scores come
     with every round's gradients and stopping early costs nothing beside.
     """
@@ -47,13 +53,13 @@ class TunedXGBoostEstimator(BaseEstimator):
     def __init__(
         self,
         estimator: XGBoostEstimator,
-        depths: tuple[int, ...],
+        grid: Mapping[str, Sequence[Any]],
         validation: float,
         patience: int,
         seed: int,
     ) -> None:
         self.estimator = estimator
-        self.depths = depths
+        self.grid = grid
         self.validation = validation
         self.patience = patience
         self.seed = seed
@@ -63,25 +69,29 @@ class TunedXGBoostEstimator(BaseEstimator):
         base = self.estimator
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
         labels = unit_of(base.loss, y, weight).standard(y)
-        trials = {depth: self._trial(X, labels, weight, depth) for depth in self.depths}
-        self.depth_ = min(trials, key=lambda depth: trials[depth].best)
-        self.rounds_ = trials[self.depth_].rounds
-        parameters = {**base.parameters, "max_depth": self.depth_}
+        rows = self._held_out(weight)
+        choices = [dict(zip(self.grid, each, strict=True)) for each in product(*self.grid.values())]
+        trials = [self._trial(X, labels, weight, rows, choice) for choice in choices]
+        best = min(range(len(trials)), key=lambda i: trials[i].best)
+        self.chosen_, self.rounds_ = choices[best], trials[best].rounds
+        parameters = {**base.parameters, **self.chosen_}
         self.fitted_ = XGBoostEstimator(
             base.loss, self.rounds_, base.max_bin, parameters, base.seed
         ).fit(X, y, sample_weight)
         self.classes_ = self.fitted_.classes_
         return self
 
-    def _trial(self, X: Frame, y: Array, weight: Array, depth: int) -> EarlyStop:
+    def _trial(
+        self, X: Frame, y: Array, weight: Array, rows: NDArray[np.intp], choice: dict[str, Any]
+    ) -> EarlyStop:
         base = self.estimator
-        rows = self._held_out(weight)
         kept = weight.copy()
         kept[rows] = 0
         watch = EarlyStop(base.loss, y, rows, weight, self.patience)
         matrix = binned(X, base.max_bin)
-        parameters = {**base.train_parameters, "max_depth": depth}
-        grow_custom(parameters, matrix, base.loss, base.rounds, y, kept, watch)
+        grow_custom(
+            {**base.train_parameters, **choice}, matrix, base.loss, base.rounds, y, kept, watch
+        )
         return watch
 
     def _held_out(self, weight: Array) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""XGBoost with depth and number of rounds chosen on a share of its training rows."""
+"""XGBoost with depth, leaf size and rounds chosen on a share of its training rows."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from fairbench.checks import check_minimum, check_share
 from fairbench.contracts import Loss
 from fairbench.data import Dataset
 from fairbench.encoding import Encoding, parse_encoding
+from fairbench.errors import UserError
 
 
 @dataclass(frozen=True)
 class TunedXGBoost:
-    """Tries every depth for up to `rounds` rounds, and refits the best choice on all rows.
+    """Tries every depth and `min_child_weight` for up to `rounds` rounds, refits the best on all.
 
-    A depth stops `patience` rounds after its best. What is compared is the loss of `validation` of
-    the training rows, for beta-NLL and Faithful NLL their likelihood. `min_child_weight` keeps a
-    long fit from putting a row into a leaf of its own, where its standard deviation would fall
-    towards 0 and its likelihood grow without bound.
+    A trial stops `patience` rounds after its best. What is compared is the loss of `validation` of
+    the training rows, for beta-NLL and Faithful NLL their likelihood. A large `min_child_weight`
+    keeps a long fit from putting a row into a leaf of its own, where its standard deviation would
+    fall towards 0 and its likelihood grow without bound.
     """
 
     depths: Sequence[int] = (1, 2, 3, 4, 6)
+    min_child_weights: Sequence[float] = (1.0, 3.0, 10.0, 30.0)
     rounds: int = 300
     patience: int = 20
     validation: float = 0.2
     learning_rate: float = 0.3
-    min_child_weight: float = 10.0
     reg_lambda: float = 1.0
     max_bin: int = 256
     features: str = "onehot"
@@ -42,11 +43,15 @@ class TunedXGBoost:
 
     def __post_init__(self) -> None:
         """Refuse what XGBoost would refuse only once it fits."""
+        if not self.depths or not self.min_child_weights:
+            raise UserError("learner.depths and learner.min_child_weights need a value each")
         for depth in self.depths:
             check_minimum("learner.depths", depth, 1)
+        for weight in self.min_child_weights:
+            check_minimum("learner.min_child_weights", weight, 0)
         check_minimum("learner.patience", self.patience, 1)
         check_share("learner.validation", self.validation)
-        self._base(max(self.depths))
+        self._base()
 
     @property
     def encoding(self) -> Encoding:
@@ -61,16 +66,15 @@ class TunedXGBoost:
         """Return an unfitted estimator."""
         from algorithms.estimators.tuned_xgboost import TunedXGBoostEstimator
 
-        base = self._base(max(self.depths)).estimator(loss, seed)
-        depths = tuple(self.depths)
-        return TunedXGBoostEstimator(base, depths, self.validation, self.patience, seed)
+        grid = {"max_depth": self.depths, "min_child_weight": self.min_child_weights}
+        base = self._base().estimator(loss, seed)
+        return TunedXGBoostEstimator(base, grid, self.validation, self.patience, seed)
 
-    def _base(self, depth: int) -> XGBoost:
+    def _base(self) -> XGBoost:
+        """Return the learner whose depth and leaf size are then varied."""
         return XGBoost(
             rounds=self.rounds,
-            max_depth=depth,
             learning_rate=self.learning_rate,
-            min_child_weight=self.min_child_weight,
             reg_lambda=self.reg_lambda,
             max_bin=self.max_bin,
             features=self.features,

@@ -94,15 +94,23 @@ def test_the_device_reaches_xgboost_and_others_are_refused():
         XGBoost(device="gpu")
 
 
-def test_tuning_stops_early_chooses_among_the_depths_and_refits_on_all_rows(rows):
+def test_tuning_stops_early_chooses_from_the_grid_and_refits_on_all_rows(rows):
     X, y = rows
-    learner = TunedXGBoost(depths=(1, 3), rounds=60, patience=5)
+    learner = TunedXGBoost(depths=(1, 3), min_child_weights=(1, 20), rounds=60, patience=5)
     model = learner.estimator(NormalNLL(), 0).fit(X, y)
-    assert model.depth_ in (1, 3)
+    assert model.chosen_["max_depth"] in (1, 3)
+    assert model.chosen_["min_child_weight"] in (1, 20)
     assert 1 <= model.rounds_ < 60
-    chosen = {"max_depth": model.depth_, "rounds": model.rounds_, "min_child_weight": 10.0}
-    again = fit(NormalNLL(), rows, **chosen)
+    again = fit(NormalNLL(), rows, rounds=model.rounds_, **model.chosen_)
     np.testing.assert_array_equal(model.predict_distribution(X), again.predict_distribution(X))
+
+
+@pytest.mark.parametrize("options", [(1, 10_000), (10_000, 1)])
+def test_tuning_passes_over_what_fits_held_out_rows_worse(rows, options):
+    # A leaf of 10,000 rows is more than there are: no tree ever splits.
+    learner = TunedXGBoost(depths=(2,), min_child_weights=options, rounds=20, patience=5)
+    model = learner.estimator(NormalNLL(), 0).fit(*rows)
+    assert model.chosen_["min_child_weight"] == 1
 
 
 def test_tuning_ignores_rows_of_weight_zero(rows):
@@ -114,7 +122,7 @@ def test_tuning_ignores_rows_of_weight_zero(rows):
         learner.estimator(NormalNLL(), 0).fit(X, values, sample_weight=weight)
         for values in (y, spoiled)
     )
-    assert (one.depth_, one.rounds_) == (other.depth_, other.rounds_)
+    assert (one.chosen_, one.rounds_) == (other.chosen_, other.rounds_)
     np.testing.assert_array_equal(one.predict_distribution(X), other.predict_distribution(X))
 
 

@@ -15,6 +15,7 @@ from fairbench.checks import check_minimum, check_share
 from fairbench.data import Task, combine, reference_first
 from fairbench.errors import UserError, unknown_name
 from fairbench.evaluation.abstention import AbstentionEvaluation, can_abstain
+from fairbench.evaluation.feature_shift import evaluate_feature_shift
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
@@ -47,6 +48,8 @@ class Evaluator:
         FairlyUncertain's figures have it).
     coverage_levels : levels of the prediction intervals whose coverage is counted.
     abstention_rates : shares abstained on, for the curves.
+    feature_shift_rates : shares abstained on at which the features of the rows kept are compared
+        with everyone's.
     choose_on : the rows the abstention rate is chosen on: ``validation`` (none is chosen where
         the split keeps none) or, as the papers do, ``test``.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
@@ -63,6 +66,7 @@ class Evaluator:
     spread_residual: str = "probability"
     coverage_levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)
     abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+    feature_shift_rates: Sequence[float] = ()
     choose_on: str = "validation"
     minimum_group_size: int = 10
     intersections: int = 2
@@ -75,8 +79,9 @@ class Evaluator:
             )
         if self.choose_on not in ("validation", "test"):
             raise UserError(f"evaluator.choose_on is '{self.choose_on}': valid: validation, test")
-        if not all(0 <= rate < 1 for rate in self.abstention_rates):
-            raise UserError("evaluator.abstention_rates must be at least 0 and under 1")
+        for name in ("abstention_rates", "feature_shift_rates"):
+            if not all(0 <= rate < 1 for rate in getattr(self, name)):
+                raise UserError(f"evaluator.{name} must be at least 0 and under 1")
         if not all(0 < level < 1 for level in self.coverage_levels):
             raise UserError("evaluator.coverage_levels must be between 0 and 1")
         check_minimum("evaluator.draws", self.draws, 100)
@@ -114,6 +119,7 @@ class Evaluator:
             chooser = data if self.choose_on == "test" else validation
             abstention = AbstentionEvaluation(table, self.abstention_rates, CANDIDATES, attribute)
             abstention.run(data, chooser)
+        evaluate_feature_shift(table, data, self.feature_shift_rates)
         evaluate_against_truth(table, data)
         return table.frame()
 

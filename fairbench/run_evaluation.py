@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -90,6 +90,9 @@ class RunEvaluation:
         costs = {name: (float(notes[name]), int(sizes[name])) for name in COSTS}
         invalid = notes.get("invalid", "")
         test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
+        if self.evaluator.feature_shift_rates and not cell.variant:
+            rows = stored.columns["row"][parts == TEST]
+            test = replace(test, features=self.dataset.features.iloc[rows])
         held_out = parts == VALIDATION
         validation = None
         if held_out.any() and not invalid:

@@ -22,6 +22,7 @@ class Labelled:
     predictions : (n, ...) a table from :func:`fairbench.predictions.read_predictions`.
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
+    features : (n, d) what the rows were predicted from, where that is to be described.
     """
 
     target: NDArray[np.float64]
@@ -29,6 +30,7 @@ class Labelled:
     groups: Mapping[str, pd.Series]
     task: Task
     truth: pd.DataFrame | None = None
+    features: pd.DataFrame | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""

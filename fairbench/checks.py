@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fairbench.errors import UserError
+from fairbench.errors import UserError, unknown_name
 
 _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
@@ -40,6 +40,13 @@ def check_minimum(name: str, value: float, minimum: float) -> None:
     """Refuse a value under `minimum`."""
     if value < minimum:
         raise UserError(f"{name} is {value}; it must be at least {minimum}")
+
+
+def check_choice(name: str, value: str, valid: Iterable[str]) -> None:
+    """Refuse a value that is none of the `valid` ones."""
+    valid = list(valid)
+    if value not in valid:
+        raise unknown_name(name, value, valid)
 
 
 def check_share(name: str, value: float, *, zero: bool = False) -> None:

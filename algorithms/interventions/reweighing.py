@@ -1,0 +1,75 @@
+"""Weights that make group and label independent in the training rows (Kamiran & Calders 2012)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from algorithms.interventions.binary_only import binary_only
+from algorithms.interventions.none import Unconstrained
+from fairbench.contracts import Learner, RawOutputs
+from fairbench.data import Dataset
+from fairbench.encoding import Frame
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reweighing:
+    """The learner's own estimator, fitted with weights."""
+
+    losses = None
+    packages = ()
+    reads_groups = True
+
+    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
+        """Refuse regression; every learner takes weights."""
+        return binary_only("reweighing", dataset)
+
+    def wrap(self, estimator: Any, seed: int) -> Reweighed:
+        """Return the unfitted model."""
+        return Reweighed(Unconstrained(estimator))
+
+
+@dataclass
+class Reweighed:
+    """A model fitted with the weights of :func:`independence_weights`."""
+
+    model: Unconstrained
+
+    def fit(
+        self,
+        X: Frame,
+        y: Array,
+        *,
+        sensitive_features: pd.Series,
+        sample_weight: Array | None = None,
+    ) -> Reweighed:
+        """Fit the model; `sample_weight` counts rows, and multiplies the weights."""
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        weight = weight * independence_weights(sensitive_features, y, weight)
+        self.model.fit(X, y, sensitive_features=sensitive_features, sample_weight=weight)
+        return self
+
+    def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
+        """Return what the estimator has."""
+        return self.model.outputs(
+            X, sensitive_features=sensitive_features, random_state=random_state
+        )
+
+
+def independence_weights(groups: pd.Series, y: Array, weight: Array) -> Array:
+    """Return P(g) P(y) / P(g, y) of each row, (n,), with shares of weighted rows.
+
+    Rows of weight 0 get 0: their group and label may never occur together.
+    """
+    codes = pd.factorize(groups)[0]
+    together = np.zeros((codes.max() + 1, 2))
+    np.add.at(together, (codes, y.astype(np.intp)), weight)
+    apart = together.sum(axis=1, keepdims=True) * together.sum(axis=0) / together.sum()
+    ratio = np.divide(apart, together, out=np.zeros_like(apart), where=together > 0)
+    return np.where(weight > 0, ratio[codes, y.astype(np.intp)], 0.0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 from hydra import compose, initialize_config_dir
 from rich.console import Console
 from rich.table import Table
@@ -22,37 +21,57 @@ from fairbench.store import write_text
 _NUMBERS = ("published", "ours", "difference")
 
 
-def jobs(experiment: str, conf: Path) -> Iterator[list[str]]:
-    """Yield the overrides of every job of an experiment's sweep."""
-    text = (conf / "experiment" / f"{experiment}.yaml").read_text(encoding="utf-8")
-    params: dict[str, str] = yaml.safe_load(text)["hydra"]["sweeper"]["params"]
-    values = [[each.strip() for each in str(value).split(",")] for value in params.values()]
-    for chosen in product(*values):
-        pairs = [f"{name}={value}" for name, value in zip(params, chosen, strict=True)]
-        yield [f"experiment={experiment}", *pairs]
+def jobs(experiment: str, conf: Path, overrides: Sequence[str] = ()) -> list[list[str]]:
+    """Return the overrides of every job of an experiment's sweep.
+
+    `overrides` are what the sweep is given besides, such as ``split.repeats=3`` or
+    ``dataset=german,adult``.
+    """
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        composed = compose("config", [f"experiment={experiment}"], return_hydra_config=True)
+    params = {str(name): str(value) for name, value in composed.hydra.sweeper.params.items()}
+    given = dict(pair.split("=", 1) for pair in overrides)
+    params |= {name: value for name, value in given.items() if name in params}
+    fixed = [f"{name}={value}" for name, value in given.items() if name not in params]
+    values = [[each.strip() for each in value.split(",")] for value in params.values()]
+    return [
+        [f"experiment={experiment}", *map("=".join, zip(params, chosen, strict=True)), *fixed]
+        for chosen in product(*values)
+    ]
 
 
-def summaries(experiment: str, conf: Path, results: Path) -> pd.DataFrame:
+def finished_runs(
+    experiment: str, conf: Path, results: Path, overrides: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, str], RunFolder]]:
+    """Yield what an experiment's jobs chose, with the folders of those that are finished."""
+    wanted = jobs(experiment, conf, overrides)
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        for job in wanted:
+            folder = RunFolder(results / "runs" / build.run_id(compose("config", job)))
+            if folder.environment():
+                yield dict(pair.split("=", 1) for pair in job), folder
+
+
+def summaries(
+    experiment: str, conf: Path, results: Path, overrides: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return the summaries of an experiment's finished runs, dataset and method in front."""
     found = []
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        for overrides in jobs(experiment, conf):
-            cfg = compose("config", overrides)
-            folder = RunFolder(results / "runs" / build.run_id(cfg))
-            if folder.environment():
-                choice = dict(pair.split("=", 1) for pair in overrides)
-                summary = summarise(folder.metrics())
-                summary.insert(0, "method", choice["method"])
-                summary.insert(0, "dataset", choice["dataset"])
-                found.append(summary)
+    for choice, folder in finished_runs(experiment, conf, results, overrides):
+        summary = summarise(folder.metrics())
+        summary.insert(0, "method", choice["method"])
+        summary.insert(0, "dataset", choice["dataset"])
+        found.append(summary)
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def report_table(paper: Paper, table: str, conf: Path, results: Path) -> str:
+def report_table(
+    paper: Paper, table: str, conf: Path, results: Path, overrides: Sequence[str] = ()
+) -> str:
     """Print one table beside the published one, write it, and return its scoreboard."""
-    parts = [summaries(name, conf, results) for name in paper.experiments(table)]
+    parts = [summaries(name, conf, results, overrides) for name in paper.experiments(table)]
     ours = pd.concat(parts, ignore_index=True)
-    commands = [f"python run.py -m experiment={name}" for name in paper.experiments(table)]
+    commands = [command(name, overrides) for name in paper.experiments(table)]
     if ours.empty:
         return f"table {table}: nothing was run yet; {' and '.join(commands)}"
     rows = compare(paper, table, ours)
@@ -61,6 +80,11 @@ def report_table(paper: Paper, table: str, conf: Path, results: Path) -> str:
         Console(width=100).print(_printed(of_metric, title))
     _write(rows, results / "report" / paper.name / f"table{table}", commands)
     return f"table {table}: {scoreboard(rows)}; made by {' and '.join(commands)}"
+
+
+def command(experiment: str, overrides: Sequence[str] = ()) -> str:
+    """Return the command line of an experiment."""
+    return " ".join([f"python run.py -m experiment={experiment}", *overrides])
 
 
 def _printed(rows: pd.DataFrame, title: str) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ class Paper:
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
     tables : table -> experiments, metrics and methods, from the YAML beside the CSV.
+    figures : figure -> its experiment and what of it is drawn, likewise.
     runs : how many runs are behind a published mean.
     """
 
@@ -31,6 +32,7 @@ class Paper:
     rows: pd.DataFrame
     tables: Mapping[str, Mapping[str, Any]]
     runs: int
+    figures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Paper:
@@ -45,7 +47,8 @@ class Paper:
             raise unknown_name("paper", name, known)
         mapping = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
         rows = pd.read_csv(folder / f"{name}.csv", dtype=str, keep_default_na=False)
-        return cls(name, rows, mapping["tables"], int(mapping["runs"]))
+        figures = mapping.get("figures", {})
+        return cls(name, rows, mapping["tables"], int(mapping["runs"]), figures)
 
     def experiments(self, table: str) -> list[str]:
         """Return the experiments that compute a table.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.contracts import RawOutputs, TrainingSet
+from fairbench.contracts import Model, RawOutputs, TrainingSet
 from fairbench.data import Dataset, Task
 from fairbench.encoding import Encoder, Frame
 from fairbench.fingerprint import digest
@@ -26,8 +26,9 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
     -------
     columns : ``part`` (1 validation, 2 test), ``row`` (position in the data set) and the outputs
         as float32, an (n, M) output as M columns ``name.0`` ...
-    notes : ``fit_seconds``, ``predict_seconds``, ``train_rows`` and, where the training rows hold
-        one class only, ``invalid`` with the reason the outputs are NaN.
+    notes : ``fit_seconds``, ``predict_seconds``, ``train_rows``, ``diagnostics``, the means of what
+        the models say of their fits, and, where the training rows hold one class only, ``invalid``
+        with the reason the outputs are NaN.
     """
     from threadpoolctl import threadpool_limits
 
@@ -43,8 +44,8 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
         notes = {"invalid": invalid, "fit_seconds": 0.0, "predict_seconds": 0.0}
         return columns, {**notes, "train_rows": len(fold.train)}
     with threadpool_limits(1):
-        outputs, seconds = _fit_and_predict(study, fold, rows)
-    return {**columns, **_flatten(outputs)}, {**seconds, "train_rows": len(fold.train)}
+        outputs, notes = _fit_and_predict(study, fold, rows)
+    return {**columns, **_flatten(outputs)}, {**notes, "train_rows": len(fold.train)}
 
 
 def _one_class(dataset: Dataset, fold: Fold) -> str:
@@ -58,7 +59,7 @@ def _one_class(dataset: Dataset, fold: Fold) -> str:
 
 def _fit_and_predict(
     study: Study, fold: Fold, rows: NDArray[np.intp]
-) -> tuple[RawOutputs, dict[str, float]]:
+) -> tuple[RawOutputs, dict[str, Any]]:
     data = study.dataset
     keys: list[str | int] = [data.name, fold.repeat, fold.fold]
     if study.replicate:
@@ -74,8 +75,11 @@ def _fit_and_predict(
     )
     loss = study.fitter.loss(data.task)
 
-    def make_model(seed: int) -> Any:
-        return study.intervention.wrap(study.learner.estimator(loss, seed), seed)
+    models: list[Model] = []
+
+    def make_model(seed: int) -> Model:
+        models.append(study.intervention.wrap(study.learner.estimator(loss, seed), seed))
+        return models[-1]
 
     started = time.perf_counter()
     fitted = study.fitter.fit(make_model, training, rng(study.seed, "fit", *keys))
@@ -87,7 +91,17 @@ def _fit_and_predict(
         rng(study.seed, "predict", *keys),
     )
     predict_seconds = time.perf_counter() - started
-    return outputs, {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
+    seconds = {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
+    return outputs, {**seconds, "diagnostics": _diagnostics(models)}
+
+
+def _diagnostics(models: list[Model]) -> dict[str, float]:
+    """Return the mean of each diagnostic over the models that have it."""
+    values: dict[str, list[float]] = {}
+    for model in models:
+        for name, value in getattr(model, "diagnostics", {}).items():
+            values.setdefault(name, []).append(value)
+    return {name: float(np.mean(each)) for name, each in values.items()}
 
 
 _frames: tuple[tuple[str, str, str], tuple[Frame, Frame]] | None = None

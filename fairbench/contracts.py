@@ -114,7 +114,11 @@ class Learner(Protocol):
 
 
 class Model(Protocol):
-    """What an intervention makes of an estimator."""
+    """What an intervention makes of an estimator.
+
+    One with something to say of its fit has ``diagnostics``, names to numbers, which are listed
+    beside the run's metrics, averaged over a cell's models.
+    """
 
     def fit(
         self,

@@ -27,12 +27,15 @@ COSTS = ("fit_seconds", "predict_seconds")
 
 @dataclass(frozen=True)
 class Reading:
-    """One cell read: the predictions of its test and validation rows."""
+    """One cell read: the predictions of its test and validation rows.
+
+    `notes` are costs and diagnostics of its fits: values, and the rows they are about.
+    """
 
     test: Labelled
     validation: Labelled | None
     invalid: str
-    costs: dict[str, tuple[float, int]]
+    notes: dict[str, tuple[float, int]]
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,11 @@ class RunEvaluation:
     def _read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         stored = self.store.read(cell.id)
         parts = stored.columns["part"]
-        notes = stored.notes
-        sizes = {"fit_seconds": notes["train_rows"], "predict_seconds": len(parts)}
-        costs = {name: (float(notes[name]), int(sizes[name])) for name in COSTS}
-        invalid = notes.get("invalid", "")
+        sizes = {"fit_seconds": stored.notes["train_rows"], "predict_seconds": len(parts)}
+        notes = {name: (float(stored.notes[name]), int(sizes[name])) for name in COSTS}
+        for name, value in stored.notes.get("diagnostics", {}).items():
+            notes[name] = float(value), int(stored.notes["train_rows"])
+        invalid = stored.notes.get("invalid", "")
         test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
         if self.evaluator.feature_shift_rates and not cell.variant:
             rows = stored.columns["row"][parts == TEST]
@@ -97,7 +101,7 @@ class RunEvaluation:
         validation = None
         if held_out.any() and not invalid:
             validation = self._part(cell, stored.columns, held_out, groups, invalid)
-        return Reading(test, validation, invalid, costs)
+        return Reading(test, validation, invalid, notes)
 
     def _part(
         self,
@@ -136,11 +140,11 @@ class RunEvaluation:
         )
         if reading.invalid:
             table = invalidate(table, reading.invalid)
-        cost = MetricTable()
-        for name, (seconds, rows) in reading.costs.items():
-            cost.add(name, seconds, rows)
+        notes = MetricTable()
+        for name, (value, rows) in reading.notes.items():
+            notes.add(name, value, rows)
         fold = cell.fold
-        return pd.concat([table, cost.frame()]).assign(
+        return pd.concat([table, notes.frame()]).assign(
             repeat=fold.repeat, fold=fold.fold, variant=cell.variant
         )
 

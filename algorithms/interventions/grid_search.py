@@ -1,0 +1,128 @@
+"""The best of a grid of reweighted refits (Agarwal et al. 2018, section 3.4; 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from algorithms.interventions.reductions import (
+    Array,
+    check_constraints,
+    fit_reduction,
+    group_loss,
+    parity,
+)
+from algorithms.interventions.rows import OnRows, Rows
+from fairbench.checks import check_minimum
+from fairbench.contracts import Learner, RawOutputs
+from fairbench.data import Dataset
+from fairbench.encoding import Frame
+from fairbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class GridSearch:
+    """fairlearn's grid search reduction, around any learner.
+
+    Of `grid_size` refits the one is kept whose error plus violation, the latter with the weight
+    `constraint_weight`, is least on the training rows: violation of a parity of labels, or, in
+    regression, the largest mean `loss` of a group. The probability it gives is the chosen refit's,
+    of the labels and weights that it was given. Names and defaults are those of fairlearn.
+    """
+
+    constraints: str = "demographic_parity"
+    loss: str = "square"
+    constraint_weight: float = 0.5
+    grid_size: int = 10
+    grid_limit: float = 2.0
+
+    losses = frozenset({"binomial", "squared_error"})
+    packages = ("fairlearn",)
+    reads_groups = True
+
+    def __post_init__(self) -> None:
+        """Refuse what fairlearn would refuse only once it fits."""
+        check_constraints(self.constraints, self.loss)
+        weight = self.constraint_weight
+        if not 0 <= weight <= 1:
+            raise UserError(f"intervention.constraint_weight is {weight}; it must be from 0 to 1")
+        check_minimum("intervention.grid_size", self.grid_size, 2)
+        check_minimum("intervention.grid_limit", self.grid_limit, 1e-9)
+
+    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
+        """Every learner takes weights, and every task has a constraint."""
+        return None
+
+    def wrap(self, estimator: Any, seed: int) -> Best:
+        """Return the unfitted model."""
+        return Best(self, estimator)
+
+    def reduction(self, oracle: OnRows, y: Array, groups: int) -> Any:
+        """Return fairlearn's unfitted reduction of labels, or of values, `y`."""
+        import fairlearn.reductions
+
+        binary = hasattr(oracle.estimator, "predict_proba")
+        self._check_size(groups, events=2 if binary and "odds" in self.constraints else 1)
+        return fairlearn.reductions.GridSearch(
+            oracle,
+            parity(self.constraints) if binary else group_loss(self.loss, y),
+            constraint_weight=self.constraint_weight,
+            grid_size=self.grid_size,
+            grid_limit=self.grid_limit,
+        )
+
+    def _check_size(self, groups: int, events: int) -> None:
+        """Refuse a grid too small to have a point on each side of every constraint."""
+        if groups < 2:
+            raise UserError(
+                "intervention=grid_search compares groups, and the training rows have one: "
+                "choose another attribute with protect="
+            )
+        needed = 2 ** (events * (groups - 1))
+        if self.grid_size < needed:
+            raise UserError(
+                f"intervention.grid_size is {self.grid_size}, and {groups} groups need a grid of "
+                f"at least {needed}: raise it, or use intervention=exponentiated_gradient"
+            )
+
+
+@dataclass
+class Best:
+    """The refit that was chosen, read as the estimator it is."""
+
+    options: GridSearch
+    estimator: Any
+    fitted: Any = field(init=False)
+
+    def fit(
+        self,
+        X: Frame,
+        y: Array,
+        *,
+        sensitive_features: pd.Series,
+        sample_weight: Array | None = None,
+    ) -> Best:
+        """Fit the grid and keep its best; whole sample weights repeat rows."""
+        reduction = fit_reduction(
+            self.options.reduction,
+            self.estimator,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
+        self.fitted = reduction.predictors_[reduction.best_idx_]
+        return self
+
+    def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
+        """Return ``score`` or ``mean``."""
+        rows = Rows.of(X)
+        if not hasattr(self.estimator, "predict_proba"):
+            return {"mean": self.fitted.predict(rows)}
+        p = self.fitted.predict_proba(rows)
+        # Where all rows were given one label, that label is certain.
+        score = p[:, 1] if p.shape[1] == 2 else self.fitted.predict(rows)
+        return {"score": np.asarray(score, np.float64)}

@@ -20,6 +20,7 @@ LAYERS = (
     ("study",),
     ("variants", "compute"),
     ("evaluation", "cells"),
+    ("assessment",),
     ("evaluator", "runs", "mlflow_database", "dataset_cache"),
     ("run_evaluation", "build"),
     ("report", "tracking", "sweep"),

@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
-_COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
+TOP_FEATURES = 10
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
 
@@ -30,6 +32,8 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
         yield "group_rates", group_rates_figure(metrics, title, protect)
     if "abstention_error_rate" in names:
         yield "abstention", abstention_figure(metrics, title, protect)
+    if "feature_shift" in names:
+        yield "feature_shift", feature_shift_figure(metrics, title)
     if "consistency_sd" in names:
         yield "consistency", consistency_figure(metrics, title)
 
@@ -89,7 +93,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
             fmt="o",
             markersize=5,
             capsize=3,
-            color=_COLOURS[g % len(_COLOURS)],
+            color=COLOURS[g % len(COLOURS)],
             label=group,
         )
     axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
@@ -116,7 +120,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
         curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
         _band(left, curve, name.replace("_", " "), colour, marker)
     rates = mine[(mine["group"] != "") & (mine["metric"] == "abstention_rate")]
-    for (group, rows), colour in zip(rates.groupby("group", sort=False), _COLOURS, strict=False):
+    for (group, rows), colour in zip(rates.groupby("group", sort=False), COLOURS, strict=False):
         _band(right, rows.groupby("rate")["value"], str(group), colour, "o")
     left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
     right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {protect}")
@@ -125,6 +129,36 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
         axes.legend(frameon=False)
     figure.suptitle(title)
     return figure
+
+
+def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the features that abstention moves most, at the highest rate there is."""
+    shifts = feature_shifts(metrics)
+    rate = shifts["rate"].max()
+    mine = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
+    shift = pd.DataFrame({"mean": mine.mean(), "sd": mine.std().fillna(0)})
+    shift = shift.nlargest(TOP_FEATURES, "mean")
+    figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
+    figure.set_layout_engine("constrained")  # the features' names may be of any length
+    axes.barh(
+        [short(name) for name in shift.index], shift["mean"], xerr=shift["sd"], color=BLUE,
+        ecolor="black", capsize=3, height=0.6,
+    )  # fmt: skip
+    axes.invert_yaxis()
+    axes.set(xlabel=f"{SHIFT_LABEL}\nabstaining on {rate:.0%} (mean, sd over repeats)", title=title)
+    return figure
+
+
+def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of feature shift with their rate and feature as columns."""
+    rows = metrics[metrics["metric"] == "feature_shift"]
+    place = rows["setting"].str.extract(r"rate=(?P<rate>[^ ]+) feature=(?P<feature>.*)")
+    return rows.assign(rate=place["rate"].astype(float), feature=place["feature"])
+
+
+def short(name: str, length: int = 28) -> str:
+    """Return a name cut to what an axis has room for."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
@@ -136,17 +170,24 @@ def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
     figure, axes = _new()
     boxes = []
     for name in ("consistency", "noise"):
-        rows = metrics[metrics["metric"] == f"{name}_sd"]
-        if rows.empty:
-            continue
-        quantile = rows["setting"].str.extract(r"quantile=([\d.]+)")[0].astype(float)
-        q = rows["value"].groupby(quantile).mean()
-        top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
-        box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
-        boxes.append({**box, "fliers": [top], "label": _BOX_LABELS[name]})
+        box = quantile_box(metrics, name)
+        if box is not None:
+            boxes.append({**box, "label": _BOX_LABELS[name]})
     axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
     axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
     return figure
+
+
+def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
+    """Return the box of ``consistency`` or ``noise``, means over repeats, where there is one."""
+    rows = metrics[metrics["metric"] == f"{name}_sd"]
+    if rows["value"].notna().sum() == 0:
+        return None
+    quantile = rows["setting"].str.extract(r"quantile=([\d.]+)")[0].astype(float)
+    q = rows["value"].groupby(quantile).mean()
+    top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
+    box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
+    return {**box, "fliers": [top]}
 
 
 def _band(axes: Axes, curve: Any, label: str, colour: str, marker: str) -> None:

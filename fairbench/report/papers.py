@@ -16,7 +16,7 @@ from fairbench import build
 from fairbench.report.published import Paper, compare, scoreboard
 from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
-from fairbench.store import write_text
+from fairbench.store import atomic, write_text
 
 _NUMBERS = ("published", "ours", "difference")
 
@@ -80,6 +80,29 @@ def report_table(
         Console(width=100).print(_printed(of_metric, title))
     _write(rows, results / "report" / paper.name / f"table{table}", commands)
     return f"table {table}: {scoreboard(rows)}; made by {' and '.join(commands)}"
+
+
+def report_figure(
+    paper: Paper, figure: str, conf: Path, results: Path, overrides: Sequence[str] = ()
+) -> str:
+    """Draw one figure from finished runs, write its PNGs, and say which were made of what."""
+    from fairbench.report.across import DRAWN
+
+    experiment, draw = paper.figure(figure)
+    parts = []
+    for choice, folder in finished_runs(experiment, conf, results, overrides):
+        metrics = folder.metrics()
+        chosen = {name: choice[name] for name in ("dataset", "method")}
+        parts.append(metrics[metrics["variant"] == ""].assign(**chosen))
+    made_by = command(experiment, overrides)
+    if not parts:
+        return f"figure {figure}: nothing was run yet; {made_by}"
+    names = []
+    for name, drawn in DRAWN[draw](pd.concat(parts, ignore_index=True)):
+        names.append("_".join([f"figure{figure}", *filter(None, [name])]))
+        with atomic(results / "report" / paper.name / "figures" / f"{names[-1]}.png") as temporary:
+            drawn.savefig(temporary, format="png")
+    return f"figure {figure}: {', '.join(names)}; made by {made_by}"
 
 
 def command(experiment: str, overrides: Sequence[str] = ()) -> str:

@@ -63,6 +63,19 @@ class Paper:
             )
         return list(self.tables[table]["experiments"])
 
+    def figure(self, figure: str) -> tuple[str, str]:
+        """Return the experiment behind a figure, and what of it is drawn.
+
+        Raises
+        ------
+        UserError : a figure that the mapping does not have.
+        """
+        if figure not in self.figures:
+            raise UserError(
+                f"{self.name} has no figure '{figure}' here: valid: {', '.join(self.figures)}"
+            )
+        return self.figures[figure]["experiment"], self.figures[figure]["draw"]
+
 
 def compare(paper: Paper, table: str, ours: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published number and method of ours that answers it.

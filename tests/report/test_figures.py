@@ -1,5 +1,7 @@
 """Figures of a run: labelled axes, and points that are the metrics'."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from fairbench.report.figures import figures
 from fairbench.seeds import rng
 from tests.evaluation.labelled import labelled
 
-EVALUATOR = Evaluator(draws=100, bins=4, spread_groups=(3, 5))
+EVALUATOR = Evaluator(draws=100, bins=4, spread_groups=(3, 5), feature_shift_rates=(0.1, 0.5))
 TITLE = "simulated, xgboost"
 
 
@@ -22,7 +24,9 @@ def one_repeat(seed):
         draw.random(n) < score, draw.choice(["a", "b"], n),
         prediction=score > 0.5, score=score, uncertainty=np.sqrt(score * (1 - score)),
     )  # fmt: skip
-    table = EVALUATOR.evaluate(data, rng(seed, "posterior"))
+    names = [f"feature {i}" for i in range(12)]
+    features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
+    table = EVALUATOR.evaluate(replace(data, features=features), rng(seed, "posterior"))
     spread = MetricTable()
     uncertainty = {f"max_depth={i}": draw.random(50) for i in range(3)}
     uncertainty |= {f"replicate={i}": draw.random(50) / 4 for i in (1, 2)}
@@ -53,7 +57,9 @@ def values(metrics, name, **where):
 
 
 def test_every_figure_the_metrics_allow_is_drawn(drawn):
-    assert list(drawn) == ["reliability", "spread", "group_rates", "abstention", "consistency"]
+    assert list(drawn) == [
+        "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",
+    ]  # fmt: skip
 
 
 def test_figures_of_fewer_metrics_are_fewer(metrics):
@@ -140,6 +146,16 @@ def test_boxes_of_consistency_and_noise_are_the_quantiles(metrics, drawn):
         np.testing.assert_allclose(median.get_ydata(), half)
         top = values(metrics, f"{name}_max_sd")["value"].mean()
         np.testing.assert_allclose(cross.get_ydata(), [top])
+
+
+def test_bars_are_the_ten_features_that_move_most_at_the_highest_rate(metrics, drawn):
+    (axes,) = drawn["feature_shift"].axes
+    rows = values(metrics, "feature_shift")
+    rows = rows[rows["setting"].str.startswith("rate=0.5 ")]
+    means = rows.groupby(rows["setting"].str.partition("feature=")[2])["value"].mean()
+    expected = means.sort_values(ascending=False)[:10]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(expected.index)
+    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)
 
 
 def test_variants_are_not_drawn(metrics, drawn):

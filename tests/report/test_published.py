@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench import pipeline
 from fairbench.errors import UserError
-from fairbench.report.papers import jobs
+from fairbench.report.across import DRAWN
+from fairbench.report.papers import command, jobs, report_figure
 from fairbench.report.published import Paper, compare, half_unit, judge, scoreboard
-from tests.harness import CONF, ROOT, options
+from tests.harness import CONF, ROOT, configuration, options
 
 PUBLISHED = ROOT / "results" / "published"
 
@@ -73,6 +75,8 @@ def test_published_methods_can_have_several_answers():
 def test_unknown_paper_and_table():
     with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
         Paper.read("fairly", PUBLISHED)
+    with pytest.raises(UserError, match="has no figure '99' here: valid: 2, "):
+        report_figure(Paper.read("fairlyuncertain", PUBLISHED), "99", CONF, PUBLISHED)
     with pytest.raises(UserError, match="has no table '99' here: valid: 1, "):
         Paper.read("fairlyuncertain", PUBLISHED).experiments("99")
 
@@ -89,6 +93,29 @@ def test_mappings_name_what_exists(path):
         assert {name for names in renamed.values() for name in names} <= methods
         for experiment in mapping["experiments"]:
             assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
+
+
+@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_figures_name_what_exists(path):
+    for figure in Paper.read(path.stem, PUBLISHED).figures.values():
+        assert set(figure) == {"experiment", "draw"}
+        assert figure["draw"] in DRAWN
+        assert (CONF / "experiment" / f"{figure['experiment']}.yaml").is_file()
+
+
+def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path):
+    given = ["dataset=simulated", "dataset.n_samples=200", "split.repeats=1"]
+    paper = Paper.read("fairlyuncertain", PUBLISHED)
+    assert "nothing was run yet" in report_figure(paper, "5", CONF, tmp_path, given)
+    job = ["experiment=fairlyuncertain/figure5", "method=binomial_nll", *given]
+    pipeline.execute(pipeline.prepare(configuration(*job, results=tmp_path)))
+    line = report_figure(paper, "5", CONF, tmp_path, given)
+    written = (tmp_path / "report" / "fairlyuncertain" / "figures").iterdir()
+    names = sorted(path.stem for path in written)
+    assert line.startswith("figure 5: figure5_error_rate, figure5_statistical_parity, ")
+    assert line.endswith("; made by " + command("fairlyuncertain/figure5", given))
+    assert all(name in line for name in names)
+    assert len(names) == 7
 
 
 @pytest.mark.parametrize(

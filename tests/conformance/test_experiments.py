@@ -1,0 +1,44 @@
+"""Every experiment's runs compose: each option it varies exists, each method fits its learner."""
+
+import pytest
+
+from fairbench import pipeline
+from fairbench.report.papers import jobs
+from tests.harness import CONF, configuration
+
+EXPERIMENTS = sorted(
+    str(path.relative_to(CONF / "experiment").with_suffix(""))
+    for path in (CONF / "experiment").rglob("*.yaml")
+)
+REGRESSION = {"communities", "ihdp", "insurance", "law_school"}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
+    chosen = [dict(pair.split("=", 1) for pair in job) for job in jobs(experiment, CONF)]
+    datasets = {choice["dataset"] for choice in chosen}
+    simulated = "simulated_regression" if datasets <= REGRESSION else "simulated"
+    for method in {choice["method"] for choice in chosen}:
+        cfg = configuration(
+            f"experiment={experiment}", f"dataset={simulated}", "dataset.n_samples=200",
+            f"method={method}", "split.repeats=1", results=tmp_path,
+        )  # fmt: skip
+        run = pipeline.prepare(cfg)
+        varied = len(cfg.consistency["values"]) + cfg.consistency.replicates
+        assert len(run.cells) == 1 + varied
+
+
+def test_what_a_sweep_is_given_besides_replaces_what_it_sweeps_over():
+    given = jobs("fairlyuncertain/table1", CONF, ["dataset=german,adult", "split.repeats=3"])
+    assert len(given) == 8
+    assert {job[1] for job in given} == {"dataset=german", "dataset=adult"}
+    assert {job[-1] for job in given} == {"split.repeats=3"}
+
+
+@pytest.mark.parametrize("same", ["table7", "figure2"])
+def test_presets_of_the_same_study_are_the_same_runs(same):
+    ids = [
+        pipeline.build.run_id(configuration(f"experiment=fairlyuncertain/{name}"))
+        for name in ("table1", same)
+    ]
+    assert ids[0] == ids[1]

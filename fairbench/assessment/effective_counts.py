@@ -1,0 +1,101 @@
+"""Effective counts: what K overlapping folds are worth (Barrainkua et al. 2024, section 4).
+
+Fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
+independent rows: the shrinkage that every function here returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_NODES = 64
+
+
+def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Array) -> Array:
+    """Return (..., C) effective counts of (K, ..., C) counts of K folds (Definition 2.2).
+
+    Parameters
+    ----------
+    shrinkage : one number, or an array that broadcasts against the sum (per group: (G, 1)).
+    """
+    summed: Array = np.asarray(fold_counts, float).sum(axis=0) * shrinkage
+    return summed
+
+
+def shrinkage(rho: float | Array, folds: int) -> Array:
+    """Return 1 / (1 + (K - 1) rho), with rho clipped to [-1/K, 1].
+
+    Under the lower end the variance would vanish or turn negative; there the shrinkage is K.
+    """
+    return np.asarray(1 / (1 + (folds - 1) * clipped(rho, folds)))
+
+
+def clipped(rho: float | Array, folds: int) -> Array:
+    """Return rho within [-1/K, 1], where the variance of a mean of K folds stays positive."""
+    return np.clip(rho, -1 / folds, 1)
+
+
+def mean_shrinkage(folds: int) -> float:
+    """Return the shrinkage averaged over rho in [0, 1/K]: 0.713 for ten folds."""
+    width = (folds - 1) / folds
+    return float(np.log1p(width) / width)
+
+
+def overestimated_variance(halves: Array) -> Array:
+    """Return the conservative variance of a metric from J half-splits, (J, 2, ...) -> (...).
+
+    ``halves[j]`` are the metric's estimates from the two disjoint halves of split j;
+    Var_over = (1 / 2J) sum_j (theta_j - theta_j^c)^2.
+    """
+    variance: Array = ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
+    return variance
+
+
+def variance_ratio(halves: Array, reference: Array, *, pooled: bool = True) -> Array:
+    """Return r = Var_over(A1) / Var_over(A0), by default its mean over groups and objectives.
+
+    Parameters
+    ----------
+    halves, reference : (J, 2, ...) estimates of the learner and of the reference learner on the
+        same half-splits, the last axes objectives and groups.
+    pooled : False keeps one ratio an objective and group.
+
+    Returns
+    -------
+    A ratio whose two variances are 0 or undefined is NaN, and left out of the mean.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = overestimated_variance(halves) / overestimated_variance(reference)
+    return np.asarray(np.nanmean(ratio)) if pooled else ratio
+
+
+def relative_rho(ratio: float | Array, folds: int, rho_0: float | None = None) -> Array:
+    """Return rho_rel = ((r - 1) + r (K - 1) rho_0) / (K - 1), the reference's rho_0 1/K by default.
+
+    It is what makes the learner's variance r times the reference's (equation 3; the paper's text
+    prints r upside down in one place).
+    """
+    start = 1 / folds if rho_0 is None else rho_0
+    ratio = np.asarray(ratio, float)
+    return clipped(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
+
+
+def mean_relative_shrinkage(ratio: float | Array, folds: int) -> Array:
+    """Return the shrinkage averaged over the rho_rel that rho_0 in [0, 1/K] gives (rho_rel up)."""
+    middles = (np.arange(_NODES) + 0.5) / _NODES / folds
+    rho = np.stack([relative_rho(ratio, folds, rho_0) for rho_0 in middles])
+    return np.asarray(shrinkage(rho, folds).mean(axis=0))
+
+
+def half_splits(
+    rows: int, splits: int, generator: np.random.Generator
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield `splits` random halvings of `rows` rows, each as two disjoint sorted arrays."""
+    for _ in range(splits):
+        order = generator.permutation(rows)
+        yield np.sort(order[: rows // 2]), np.sort(order[rows // 2 : rows // 2 * 2])

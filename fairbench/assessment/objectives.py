@@ -1,0 +1,101 @@
+"""What algorithms are compared by: metrics of confusion tables, turned so that more is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.confusion import total
+from fairbench.errors import UserError, unknown_name
+from fairbench.metrics.group import (
+    GROUP_METRICS,
+    PAIRWISE,
+    GroupMetric,
+    difference,
+    disparate_impact,
+)
+from fairbench.metrics.rates import (
+    Counts,
+    Rate,
+    accuracy,
+    balanced_accuracy,
+    error_rate,
+    f1_score,
+    positive_predictive_value,
+    true_negative_rate,
+    true_positive_rate,
+)
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A function of tables (..., G, 4) -> (...) whose larger values are the better ones."""
+
+    name: str
+    function: Callable[[Counts], Values]
+
+    def __call__(self, tables: Counts) -> Values:
+        """Return the objective of every set of group tables."""
+        return self.function(tables)
+
+
+def _of_everyone(rate: Callable[[Counts], Values], sign: int = 1) -> Callable[[Counts], Values]:
+    return lambda tables: sign * rate(total(tables))[..., 0]
+
+
+def _fairness(metric: GroupMetric) -> Callable[[Counts], Values]:
+    return lambda tables: -metric(tables)
+
+
+def _impact(tables: Counts) -> Values:
+    """Return the disparate impact or its inverse, whichever is at most 1."""
+    ratio = disparate_impact(tables)
+    with np.errstate(divide="ignore"):
+        return np.minimum(ratio, 1 / ratio)
+
+
+def _signed(rate: Rate) -> Callable[[Counts], Values]:
+    def function(tables: Counts) -> Values:
+        values = difference(rate, tables)
+        if values.shape[-1] != 1:
+            raise UserError(
+                f"a signed difference of {rate.name} needs two groups, not {values.shape[-1] + 1}"
+            )
+        return np.asarray(values[..., 0])
+
+    return function
+
+
+def _all() -> dict[str, Callable[[Counts], Values]]:
+    best = (accuracy, true_positive_rate, true_negative_rate, positive_predictive_value, f1_score)
+    functions = {rate.name: _of_everyone(rate) for rate in best}
+    functions["balanced_accuracy"] = _of_everyone(balanced_accuracy)
+    functions["error_rate"] = _of_everyone(error_rate, -1)
+    functions |= {name: _fairness(gap) for name, gap in GROUP_METRICS.items() if gap.is_gap}
+    functions["disparate_impact"] = _impact
+    return functions | {f"{name}_difference": _signed(rate) for name, rate in PAIRWISE.items()}
+
+
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
+    {name: Objective(name, function) for name, function in _all().items()}
+)
+
+
+def objective(name: str) -> Objective:
+    """Return the objective of a name.
+
+    Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
+    (``equal_opportunity`` ...); ``disparate_impact`` as the smaller of ratio and inverse; signed
+    differences of two groups, the other group's minus the reference's
+    (``equal_opportunity_difference`` ...), which the published code uses: there a gap in favour of
+    the other group counts as better than none.
+    """
+    if name not in OBJECTIVES:
+        raise unknown_name("objective", name, OBJECTIVES)
+    return OBJECTIVES[name]

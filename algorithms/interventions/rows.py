@@ -84,7 +84,7 @@ class OnRows:
 
         labels = np.unique(target[weight > 0])
         if len(labels) == 1 and hasattr(self.estimator, "predict_proba"):
-            return DummyClassifier(strategy="constant", constant=labels[0]).fit(frame, target)
+            return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(frame, target)
         return clone(self.estimator).fit(frame, target, sample_weight=weight)
 
     def predict(self, rows: Rows) -> Array:

@@ -39,12 +39,12 @@ _PER_GROUP = (
     "false_positive_rate",
     "rmse",
 )
-_COST = ("fit_seconds", "predict_seconds")
+_FITS = ("constraint_active", "fit_seconds", "predict_seconds")
 _NAMES = {"nll": "nll (of the uncertainty)", "log_loss": "log loss (of the score)"}
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the rows worth showing first: overall, gaps of `protect`, its groups, the cost."""
+    """Return the rows worth showing first: overall, gaps of `protect`, its groups, the fits."""
     summary = summary[summary["variant"] == ""]
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
@@ -54,7 +54,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
         summary[overall & summary["metric"].isin(_OVERALL) & ~mass],
         summary[gaps & summary["metric"].isin(_GAPS)],
         summary[groups & summary["metric"].isin(_PER_GROUP)],
-        summary[overall & summary["metric"].isin(_COST)],
+        summary[overall & summary["metric"].isin(_FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
 

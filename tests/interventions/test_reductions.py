@@ -1,0 +1,253 @@
+"""The reductions equal fairlearn's around the plain estimator, with one frame binned once."""
+
+from types import SimpleNamespace
+
+import fairlearn.reductions
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.linear_model
+import xgboost
+from sklearn.dummy import DummyClassifier
+from threadpoolctl import threadpool_limits
+
+from algorithms.estimators.xgboost import XGBoostEstimator
+from algorithms.interventions.exponentiated_gradient import ExponentiatedGradient, drawn_values
+from algorithms.interventions.grid_search import GridSearch
+from algorithms.interventions.rows import OnRows, Rows
+from algorithms.learners.logistic_regression import LogisticRegression
+from algorithms.learners.xgboost import XGBoost
+from algorithms.losses import Binomial, SquaredError
+from fairbench import pipeline
+from fairbench.encoding import Encoding
+from fairbench.errors import UserError
+from tests.harness import TINY, configuration
+from tests.interventions.encoded import rows
+
+# As many bins as rows: fairlearn's estimator would place fewer by the weights of each refit.
+TREES = {"max_depth": 3, "max_bin": 1024}
+PLAIN = {**TREES, "n_estimators": 5, "n_jobs": 1}
+PARITIES = {
+    "demographic_parity": fairlearn.reductions.DemographicParity,
+    "equalized_odds": fairlearn.reductions.EqualizedOdds,
+    "equal_opportunity": fairlearn.reductions.TruePositiveRateParity,
+}
+CLASSIFIERS = {
+    "xgboost": (XGBoost(rounds=5, **TREES), xgboost.XGBClassifier(**PLAIN)),
+    "logistic_regression": (
+        LogisticRegression(max_iter=1000, tol=1e-8),
+        sklearn.linear_model.LogisticRegression(max_iter=1000, tol=1e-8),
+    ),
+}
+
+
+def classified(intervention, learner=CLASSIFIERS["xgboost"][0]):
+    return intervention.wrap(learner.estimator(Binomial(), 0), 0)
+
+
+def regressed(intervention):
+    return intervention.wrap(XGBoost(rounds=5, **TREES).estimator(SquaredError(), 0), 0)
+
+
+def theirs(reduction, train):
+    return reduction.fit(train.X, train.y, sensitive_features=train.groups.astype(str))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Fit as cells are computed."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("constraints", PARITIES)
+@pytest.mark.parametrize("learner", CLASSIFIERS)
+def test_labels_equal_fairlearn_called_directly(learner, constraints, n_groups):
+    train, test = rows(n=600, n_groups=n_groups, base_rate_gap=2.0)
+    mine, plain = CLASSIFIERS[learner]
+    ours = train.fit(classified(ExponentiatedGradient(constraints, max_iter=8), mine))
+    direct = theirs(
+        fairlearn.reductions.ExponentiatedGradient(plain, PARITIES[constraints](), max_iter=8),
+        train,
+    )
+    np.testing.assert_array_equal(
+        test.outputs(ours, 7)["prediction"], direct.predict(test.X, random_state=7)
+    )
+    ours = train.fit(classified(GridSearch(constraints, grid_size=16), mine))
+    direct = theirs(
+        fairlearn.reductions.GridSearch(plain, PARITIES[constraints](), grid_size=16), train
+    )
+    np.testing.assert_allclose(
+        test.outputs(ours)["score"], direct.predict_proba(test.X)[:, 1], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("loss", ["SquareLoss", "AbsoluteLoss"])
+def test_values_equal_fairlearn_called_directly(loss, n_groups):
+    train, test = rows(n=600, n_groups=n_groups, task="regression")
+    mean = xgboost.XGBRegressor(**PLAIN)
+    measured = getattr(fairlearn.reductions, loss)(train.y.min(), train.y.max())
+    name = loss.removesuffix("Loss").lower()
+    for bound in (0.5, 100.0):
+        moment = fairlearn.reductions.BoundedGroupLoss(measured, upper_bound=bound)
+        ours = train.fit(regressed(ExponentiatedGradient(loss=name, bound=bound, max_iter=8)))
+        direct = fairlearn.reductions.ExponentiatedGradient(mean, moment, max_iter=8)
+        direct = theirs(direct, train)
+        direct.weights_ = direct.weights_.sort_index()
+        np.testing.assert_allclose(
+            test.outputs(ours, 7)["mean"],
+            direct.predict(test.X, random_state=7),
+            rtol=1e-5,
+            atol=1e-6,
+        )
+    ours = train.fit(regressed(GridSearch(loss=name)))
+    direct = theirs(fairlearn.reductions.GridSearch(mean, moment), train)
+    np.testing.assert_allclose(
+        test.outputs(ours)["mean"], direct.predict(test.X), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=8), GridSearch()])
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_whole_weights_are_repeated_rows(intervention, task):
+    train, test = rows(n=900, n_groups=2, task=task, base_rate_gap=2.0)
+    draw = np.random.default_rng(1)
+    weight = draw.poisson(1, len(train.y)).astype(float)
+    copies = np.repeat(np.arange(len(train.y)), weight.astype(int))
+    # Few values, so that the rows left out have none of their own, which would be a bin more.
+    X, X_test = np.round(train.X), np.round(test.X).clip(-2, 2)
+    X = X.clip(-2, 2)
+    make = classified if task == "binary" else regressed
+    of_weights = make(intervention).fit(
+        X, train.y, sensitive_features=train.groups, sample_weight=weight
+    )
+    of_copies = make(intervention).fit(
+        X[copies], train.y[copies], sensitive_features=train.groups.iloc[copies]
+    )
+    for name, values in of_weights.outputs(
+        X_test, sensitive_features=test.groups, random_state=3
+    ).items():
+        again = of_copies.outputs(X_test, sensitive_features=test.groups, random_state=3)[name]
+        np.testing.assert_allclose(values, again, rtol=1e-5)
+
+
+@pytest.mark.parametrize("encoding", [Encoding.ONEHOT, Encoding.NATIVE])
+@pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=6), GridSearch()])
+def test_a_frame_of_any_layout_is_binned_once(intervention, encoding, monkeypatch):
+    train, _ = rows(encoding, n=300, n_groups=2, base_rate_gap=2.0)
+    made, whole = [], xgboost.QuantileDMatrix
+    monkeypatch.setattr(
+        xgboost, "QuantileDMatrix", lambda X, **kwargs: made.append(X) or whole(X, **kwargs)
+    )
+    for weight in (None, np.arange(len(train.y)) % 3.0):
+        train.fit(classified(intervention, XGBoost(features=encoding)), weight)
+    assert len(made) == 1
+    assert made[0] is train.X
+
+
+def test_labels_have_equal_rates_on_training_rows_in_expectation():
+    train, _ = rows(n=900, base_rate_gap=3.0)
+    model = train.fit(classified(ExponentiatedGradient()))
+    rate = model.fitted._pmf_predict(Rows.of(train.X))[:, 1]
+    plain = XGBoost(rounds=5, **TREES).estimator(Binomial(), 0).fit(train.X, train.y)
+    groups = train.groups.to_numpy()
+    rates = [pd.Series(p).groupby(groups).mean() for p in (rate, plain.predict(train.X))]
+    assert np.ptp(rates[1]) > 0.3
+    # Each group within the bound of everyone, up to the gap of the search.
+    assert np.ptp(rates[0]) < 2 * (0.01 + 2 * model.fitted.best_gap_)
+
+
+def test_a_problem_met_again_is_not_fitted_again(monkeypatch):
+    """Trees that fit perfectly are fair by equalized odds, so that no refit differs."""
+    train, _ = rows(n=300, n_groups=2)
+    deep = XGBoost(rounds=60, max_depth=9, min_child_weight=0, reg_lambda=0)
+    fits, fit = [], XGBoostEstimator.fit
+    monkeypatch.setattr(
+        XGBoostEstimator, "fit", lambda self, *args, **kw: fits.append(1) or fit(self, *args, **kw)
+    )
+    model = train.fit(classified(ExponentiatedGradient("equalized_odds"), deep))
+    assert model.fitted.n_oracle_calls_ > 20
+    assert len(fits) == 1
+    assert model.diagnostics == {"constraint_active": 0.0}
+
+
+# --- edges
+
+
+def test_values_are_drawn_by_the_weights_of_their_own_models():
+    constants = [SimpleNamespace(predict=lambda rows, v=v: np.full(len(rows), v)) for v in (0.0, 1)]
+    fitted = SimpleNamespace(predictors_=constants, weights_=pd.Series([0.2, 0.8], index=[1, 0]))
+    drawn = drawn_values(fitted, Rows.of(np.zeros((10_000, 1))), 0)
+    # Five standard errors of a share of 0.2.
+    assert abs(drawn.mean() - 0.2) < 5 * 0.004
+
+
+def test_a_certain_label_where_one_class_has_all_the_weight():
+    y = np.array([0.0, 0, 1, 1])
+    oracle = OnRows(sklearn.linear_model.LogisticRegression())
+    every = Rows.of(np.eye(4))
+    oracle.fit(every, y, sample_weight=y)
+    np.testing.assert_array_equal(oracle.predict(every), 1)
+    chosen = classified(GridSearch())
+    for chosen.fitted in (oracle, DummyClassifier(strategy="constant", constant=1)):
+        if chosen.fitted is not oracle:
+            chosen.fitted.fit(every, np.ones(4))
+        outputs = chosen.outputs(np.eye(2), sensitive_features=None, random_state=0)
+        np.testing.assert_array_equal(outputs["score"], [1.0, 1.0])
+
+
+def test_a_group_without_positives_can_be_protected():
+    train, test = rows(n=600, n_groups=3)
+    train.y[(train.groups == train.groups.cat.categories[2]).to_numpy()] = 0
+    for intervention in (
+        ExponentiatedGradient("equalized_odds", max_iter=8),
+        GridSearch("equalized_odds", grid_size=16),
+    ):
+        (values,) = test.outputs(train.fit(classified(intervention))).values()
+        assert np.isfinite(values).all()
+
+
+def test_a_grid_too_small_for_its_groups_is_refused():
+    train, _ = rows(n=300, n_groups=3)
+    train.fit(classified(GridSearch()))
+    with pytest.raises(UserError, match="grid_size is 10, and 3 groups need .* least 16"):
+        train.fit(classified(GridSearch("equalized_odds")))
+    with pytest.raises(UserError, match="training rows have one"):
+        train.fit(classified(GridSearch()), (train.groups == train.groups.iloc[0]).to_numpy(float))
+
+
+@pytest.mark.parametrize(
+    ("intervention", "option", "value"),
+    [
+        (ExponentiatedGradient, "constraints", "parity"),
+        (ExponentiatedGradient, "eps", 0),
+        (GridSearch, "loss", "cubic"),
+        (GridSearch, "grid_size", 1),
+        (GridSearch, "constraint_weight", 1.1),
+    ],
+)
+def test_bad_options_are_refused(intervention, option, value):
+    with pytest.raises(UserError, match=f"intervention.{option}.*{value}"):
+        intervention(**{option: value})
+
+
+# --- bounds that do nothing
+
+
+@pytest.mark.parametrize(("bound", "active"), [(0.01, 1), (1e6, 0)])
+def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
+    cfg = configuration(
+        "dataset=simulated_regression",
+        "intervention=exponentiated_gradient",
+        f"intervention.bound={bound}",
+        "method=ensemble",
+        "method.members=2",
+        "learner.rounds=3",
+        *TINY,
+        results=tmp_path,
+    )
+    metrics = pipeline.execute(pipeline.prepare(cfg)).metrics
+    (row,) = metrics[metrics["metric"] == "constraint_active"].itertuples()
+    assert (row.value, row.n, row.status) == (active, 160, "ok")

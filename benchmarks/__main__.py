@@ -8,9 +8,9 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks import bag, harness  # noqa: E402
+from benchmarks import bag, grid, harness  # noqa: E402
 
-BENCHMARKS = {"bag": bag.main, "harness": harness.main}
+BENCHMARKS = {"bag": bag.main, "grid": grid.main, "harness": harness.main}
 
 
 def main(names: list[str]) -> int:

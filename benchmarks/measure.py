@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import tempfile
@@ -23,14 +24,22 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def adult() -> tuple[Dataset, str]:
     """Return Adult and its name, or a simulated population of its size where it is not found."""
-    import datasets.adult
+    return _real_or_simulated("adult", n_samples=45222, n_features=101)
+
+
+def german() -> tuple[Dataset, str]:
+    """Return German credit and its name, or a simulated population of its size."""
+    return _real_or_simulated("german", n_samples=1000, n_features=57)
+
+
+def _real_or_simulated(name: str, **size: int) -> tuple[Dataset, str]:
     import datasets.simulated
 
     try:
-        return datasets.adult.load(Archive.of(download=False)), "dataset=adult"
+        load = importlib.import_module(f"datasets.{name}").load
+        return load(Archive.of(download=False)), f"dataset={name}"
     except DataError:
-        size = {"n_samples": 45222, "n_features": 101}
-        overrides = " ".join(f"dataset.{name}={value}" for name, value in size.items())
+        overrides = " ".join(f"dataset.{option}={value}" for option, value in size.items())
         return datasets.simulated.load(Archive.of(), **size), f"dataset=simulated {overrides}"
 
 

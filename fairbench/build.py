@@ -81,7 +81,9 @@ def load_dataset(cfg: DictConfig) -> Dataset:
 def check_settings(cfg: DictConfig) -> None:
     """Refuse top-level settings of a wrong type or value."""
 
-    def settings(seed: int, n_jobs: int, resume: bool, plan: bool, results: str) -> None:
+    def settings(
+        seed: int, n_jobs: int, resume: bool, plan: bool, figures: bool, results: str
+    ) -> None:
         """Declare the types of the top-level settings."""
 
     check_types("", settings, container(cfg))

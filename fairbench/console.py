@@ -83,7 +83,11 @@ def _execute(run: Any, cfg: DictConfig) -> Any:
     ) as progress:
         task = progress.add_task(run.name, total=len(run.cells))
         return pipeline.execute(
-            run, n_jobs=cfg.n_jobs, resume=cfg.resume, done=lambda fresh: progress.advance(task)
+            run,
+            n_jobs=cfg.n_jobs,
+            resume=cfg.resume,
+            draw=cfg.figures,
+            done=lambda fresh: progress.advance(task),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from fairbench.report.summary import summarise
 from fairbench.run_evaluation import COSTS, RunEvaluation
 from fairbench.runs import RunFolder, machine
 from fairbench.splits import Fold, Split
-from fairbench.store import Store, atomic
+from fairbench.store import Store
 from fairbench.study import Cell, Study, cells_of
 
 
@@ -179,18 +180,26 @@ def execute(
     *,
     n_jobs: int = 1,
     resume: bool = True,
+    draw: bool = True,
     done: Callable[[bool], None] = lambda fresh: None,
 ) -> Result:
     """Compute what is missing of a run, evaluate it, and write its folder.
 
-    `done` is called after each cell, with whether it was computed.
+    `done` is called after each cell, with whether it was computed. Without `draw` the run has no
+    figures until the same command asks for them.
     """
-    started = time.perf_counter()
-    if resume and run.folder.finished(run.fingerprint):
-        return Result(run, run.folder.metrics(), 0, time.perf_counter() - started)
-    computed = ensure_all(run.cells, run.store, n_jobs=n_jobs, recompute=not resume, done=done)
-    metrics = evaluate_run(run)
-    _write(run, metrics)
+    started, computed = time.perf_counter(), 0
+    finished = resume and run.folder.finished(run.fingerprint)
+    if finished:
+        metrics = run.folder.metrics()
+    else:
+        computed = ensure_all(run.cells, run.store, n_jobs=n_jobs, recompute=not resume, done=done)
+        metrics = evaluate_run(run)
+        shutil.rmtree(run.folder.figures, ignore_errors=True)
+    if draw and not run.folder.figures.exists():
+        _draw(run, metrics)
+    if not finished:
+        _write(run, metrics)
     return Result(run, metrics, computed, time.perf_counter() - started)
 
 
@@ -202,12 +211,15 @@ def evaluate_run(run: Run) -> pd.DataFrame:
     return evaluation.metrics(run.cells)
 
 
-def _write(run: Run, metrics: pd.DataFrame) -> None:
+def _draw(run: Run, metrics: pd.DataFrame) -> None:
     from fairbench.report.figures import figures
 
-    for name, figure in figures(metrics, run.name, run.protect):
-        with atomic(run.folder.path / "figures" / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png")
+    with run.folder.drawing() as temporary:
+        for name, figure in figures(metrics, run.name, run.protect):
+            figure.savefig(temporary / f"{name}.png", format="png")
+
+
+def _write(run: Run, metrics: pd.DataFrame) -> None:
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,

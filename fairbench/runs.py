@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +23,22 @@ class RunFolder:
     """The folder ``results/runs/<run id>``; ``environment.json`` is written last."""
 
     path: Path
+
+    @property
+    def figures(self) -> Path:
+        """Where the run's figures are drawn; written whole or not at all."""
+        return self.path / "figures"
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[Path]:
+        """Yield a folder that becomes `figures` when the block succeeds, unless one is there."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path) as temporary:
+            folder = Path(temporary) / "figures"
+            folder.mkdir()
+            yield folder
+            with contextlib.suppress(OSError):  # another process has drawn the same ones
+                folder.replace(self.figures)
 
     def finished(self, fingerprint: str) -> bool:
         """Say whether the run is there, made from these very cells and this very code."""

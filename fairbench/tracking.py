@@ -150,7 +150,7 @@ def _log(
 def _log_artifacts(client: MlflowClient, run_id: str, folder: RunFolder) -> None:
     for name in ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt"):
         client.log_artifact(run_id, str(folder.path / name))
-    for figure in sorted((folder.path / "figures").glob("*.png")):
+    for figure in sorted(folder.figures.glob("*.png")):
         client.log_artifact(run_id, str(figure), "figures")
 
 

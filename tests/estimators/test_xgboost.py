@@ -139,3 +139,17 @@ def test_a_fit_does_not_depend_on_the_unit_of_its_labels(rows, loss, make, scale
     near = np.isclose(other, scale * one, rtol=1e-3, atol=1e-3 * scale).all(axis=1)
     # Rounding may move a row over a tied cut.
     assert near.mean() > 0.98
+
+
+def test_a_bounded_histogram_cache_grows_the_same_trees(monkeypatch):
+    draw = np.random.default_rng(5)
+    X, y = draw.normal(size=(1500, 40)), draw.normal(size=1500)
+    predictions = []
+    for least in (65536, 1):
+        monkeypatch.setattr(shared, "_LEAST_NODES", least)
+        monkeypatch.setattr(shared, "_CACHE", 0)
+        shared._histogram_cache.cache_clear()
+        estimator = XGBoost(max_depth=12).estimator(SquaredError(), 0)
+        predictions.append(estimator.fit(X, y).predict(X))
+    shared._histogram_cache.cache_clear()
+    np.testing.assert_array_equal(*predictions)

@@ -1,0 +1,153 @@
+"""One repeat of FairlyUncertain's Tables 1 and 2 (methods x depths 5 to 15): CPU of every stage.
+
+``python -m benchmarks grid`` runs each data set through the harness, evaluation, store and tracking
+included, beside the bare fits and the fits as the reference implementation makes them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+import algorithms.estimators.xgboost as estimator
+from benchmarks import grid_floor
+from benchmarks.measure import ROOT, cpu_of, show
+from benchmarks.stages import stages
+from fairbench import build, compute, evaluator, pipeline, run_evaluation
+from fairbench.data import Task
+from fairbench.encoding import onehot
+from fairbench.errors import DataError
+from fairbench.pipeline import Run
+from fairbench.store import Store
+from fairbench.tracking import Tracking
+
+TITLE = "Tables 1 and 2 (methods x depths 5-15)"
+DEPTHS = range(5, 16)
+METHODS = {
+    Task.BINARY: ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll"),
+    Task.REGRESSION: ("ensemble", "normal_nll", "beta_nll", "faithful_nll"),
+}
+# CPU seconds of the reference implementation, on one thread of a machine like this.
+REFERENCE = {
+    "acs_employment_fu": 20.5,
+    "german": 4.1,
+    "ihdp": 3.1,
+    "insurance": 2.2,
+    "law_school": 7.1,
+}
+TOTALS = {
+    "binary": ["acs_employment_fu", "german"],
+    "regression": ["ihdp", "insurance", "law_school"],
+    "all": list(REFERENCE),
+}
+STAGES = {
+    "encoding": (compute, "_encoded"),
+    "binning": (estimator, "binned"),
+    "fitting": (estimator.XGBoostEstimator, "fit"),
+    "predicting": (estimator.XGBoostEstimator, "_inplace"),
+    "storing": (Store, "write"),
+    "storing#2": (Store, "read"),
+    "storing#3": (pipeline, "_write"),
+    "evaluating": (evaluator.Evaluator, "evaluate"),
+    "evaluating#2": (run_evaluation.RunEvaluation, "metrics"),
+    "tracking": (Tracking, "sync"),
+}
+PARTS = tuple(stage for stage in STAGES if "#" not in stage)
+
+
+def main() -> None:
+    names = [name for name in REFERENCE if _there(name)]
+    with tempfile.TemporaryDirectory() as folder:
+        imports = cpu_of(lambda: _grid("simulated", Path(folder)))
+    print(f"a first, small grid, imports and the tracking database included: {imports:.1f} s CPU")
+    measured = [_measure(name) for name in names]
+    header = ("CPU s", *PARTS, "other", "all", "bare fits")
+    show(f"one repeat of {TITLE}, by stage", header, [row[:-2] for row in measured])
+    rows = [_compare(row) for row in [*measured, *_totals(measured)]]
+    header = ("", "ours", "reference", "ratio", "its fits here", "ratio", "wall, 2 cores", "ratio")
+    show(f"one repeat of {TITLE}, beside the reference", header, rows)
+
+
+def _there(name: str) -> bool:
+    try:
+        build.load_dataset(_configuration(name, "ensemble", Path("unused")))
+    except DataError:
+        print(f"{name}: no data file, left out")
+        return False
+    return True
+
+
+def _grid(name: str, results: Path, n_jobs: int = 1) -> list[Run]:
+    """Run every method of a data set's table, and log the runs."""
+    runs = [pipeline.prepare(_configuration(name, "ensemble", results))]
+    for method in METHODS[runs[0].dataset.task][1:]:
+        runs.append(pipeline.prepare(_configuration(name, method, results)))
+    for run in runs:
+        pipeline.execute(run, n_jobs=n_jobs, draw=False)
+    Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
+    return runs
+
+
+def _measure(name: str) -> list[Any]:
+    """Return name, stages, other, all, bare fits, the reference's fits, and wall on two cores."""
+    runs: list[Run] = []
+    with tempfile.TemporaryDirectory() as folder, stages(STAGES) as seconds:
+        whole = cpu_of(lambda: runs.extend(_grid(name, Path(folder))))
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        _grid(name, Path(folder), n_jobs=2)
+        wall = time.perf_counter() - started
+    arrays, task = _arrays(runs[0]), runs[0].dataset.task
+    bare = cpu_of(lambda: grid_floor.shared(arrays, task, DEPTHS))
+    published = cpu_of(lambda: grid_floor.as_published(arrays, task, DEPTHS))
+    parts = [float(seconds[stage]) for stage in PARTS]
+    return [name, *parts, whole - sum(parts), whole, bare, published, wall]
+
+
+def _compare(row: list[Any]) -> tuple[Any, ...]:
+    name, (ours, _, published, wall) = row[0], row[-4:]
+    reference = sum(REFERENCE[each] for each in TOTALS.get(name, [name]))
+    return (
+        name,
+        ours,
+        reference,
+        ours / reference,
+        published,
+        ours / published,
+        wall,
+        wall / reference,
+    )
+
+
+def _totals(rows: list[list[Any]]) -> Iterator[list[Any]]:
+    """Yield the sums over the binary sets, the regression sets and all of them."""
+    for kind, names in TOTALS.items():
+        mine = [row[1:] for row in rows if row[0] in names]
+        if len(mine) == len(names):
+            yield [kind, *(sum(column) for column in zip(*mine, strict=True))]
+
+
+def _arrays(run: Run) -> grid_floor.Arrays:
+    fold, data = run.cells[0].fold, run.dataset
+    X, y = onehot(data.features), data.target.to_numpy(float)
+    return X[fold.train], y[fold.train], X[fold.test], y[fold.test]
+
+
+def _configuration(name: str, method: str, results: Path) -> DictConfig:
+    overrides = [
+        f"dataset={name}",
+        f"method={method}",
+        "split.repeats=1",
+        "consistency.vary=learner.max_depth",
+        f"consistency.values={list(DEPTHS)}",
+        f"results={results}",
+        "data.download=false",
+    ]
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", overrides)

@@ -51,10 +51,11 @@ format: $(STAMP) ## rewrite the code in the house style
 bench: $(STAMP) ## speed, side by side with the bare libraries
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-paper-fairlyuncertain: $(STAMP) ## run that paper's tables on the data at hand, and compare
-	@for table in table1 table1_held table2; do \
-		$(BIN)/python run.py -m experiment=fairlyuncertain/$$table $(ARGS) || exit 1; done
+paper-fairlyuncertain: $(STAMP) ## run that paper's tables and figures on the data at hand
+	@for name in table1 table1_held table2 figure2_gamma figure3 figure3_regression figure5; do \
+		$(BIN)/python run.py -m experiment=fairlyuncertain/$$name $(ARGS) || exit 1; done
 	@$(BIN)/python report.py fairlyuncertain
+	@$(BIN)/python report.py fairlyuncertain --figures
 
 report: $(STAMP) ## the paper's tables beside what was run so far
 	@$(BIN)/python report.py fairlyuncertain

@@ -140,6 +140,7 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
     axes.set_yticks(range(len(styles)), [name.replace("_", " ") for name in styles])
     axes.set_ylim(len(styles) - 0.5, -0.5)
     axes.set_xlim(0, None)
+    axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", alpha=0.3)
 
 

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: ``python -m benchmarks [harness] [bag]``."""
+"""Run every benchmark, or those named: ``python -m benchmarks [harness] [bag] ...``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks import bag, grid, harness  # noqa: E402
+from benchmarks import bag, grid, harness, reductions  # noqa: E402
 
-BENCHMARKS = {"bag": bag.main, "grid": grid.main, "harness": harness.main}
+BENCHMARKS = {
+    "bag": bag.main,
+    "grid": grid.main,
+    "harness": harness.main,
+    "reductions": reductions.main,
+}
 
 
 def main(names: list[str]) -> int:

@@ -72,7 +72,7 @@ class RunEvaluation:
         """Evaluate the run's own cell in full, variants overall, and all of them together."""
         tables, uncertainty = [], {}
         for cell in cells:
-            reading = self._read(cell, {} if cell.variant else groups)
+            reading = self.read(cell, {} if cell.variant else groups)
             tables.append(self._evaluate(cell, reading))
             if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
                 uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
@@ -85,7 +85,8 @@ class RunEvaluation:
             )
         return tables
 
-    def _read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
+    def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
+        """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
         stored = self.store.read(cell.id)
         parts = stored.columns["part"]
         sizes = {"fit_seconds": stored.notes["train_rows"], "predict_seconds": len(parts)}

@@ -1,0 +1,189 @@
+"""Comparing finished runs, as ``report.py compare=[A,B]`` does."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench import pipeline
+from fairbench.compare_runs import Settings, compare_pair, outperformance, typical
+from fairbench.comparison_command import compare_command
+from fairbench.confusion import binary_confusion
+from fairbench.errors import UserError
+from fairbench.runs import RunFolder
+from fairbench.stored_runs import find_run, finished_runs, load_run
+from tests.harness import CONF, ROOT, configuration
+
+COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
+RUNS = {
+    "folds_lr": ("split=kfold", "split.n_folds=5", "learner=logistic_regression"),
+    "folds_nb": ("split=kfold", "split.n_folds=5", "learner=gaussian_nb"),
+    "lr": ("split.repeats=3", "learner=logistic_regression"),
+    "nb": ("split.repeats=3", "learner=gaussian_nb"),
+    "other_seed": ("split.repeats=3", "learner=gaussian_nb", "seed=1"),
+    "other_data": ("split.repeats=3", "learner=gaussian_nb", "dataset.n_samples=200"),
+    "regression": ("dataset=simulated_regression", "split.repeats=3", "method=marginal"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return a results folder with every run of RUNS, and their ids."""
+    folder, ids = tmp_path_factory.mktemp("compare") / "results", {}
+    for name, overrides in RUNS.items():
+        run = pipeline.prepare(configuration(*COMMON, *overrides, results=folder))
+        pipeline.execute(run)
+        ids[name] = run.id
+    return folder, ids
+
+
+def load(results, name):
+    folder, ids = results
+    return load_run(find_run(ids[name], folder), CONF)
+
+
+def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
+    run = load(results, "folds_lr")
+    assert [len(folds) for folds in run.repeats.values()] == [5]
+    rows = np.concatenate([fold.rows for fold in run.repeats[0]])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(300))
+    metrics = find_run(run.id, results[0]).metrics()
+    errors = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
+    for fold, value in zip(run.repeats[0], errors["value"], strict=True):
+        target = run.dataset.target.to_numpy()[fold.rows]
+        assert (fold.prediction != target).mean() == pytest.approx(value)
+
+
+def test_folds_are_pooled_at_their_effective_counts(results):
+    """The interval of a difference widens by the root of the shrinkage."""
+    runs = [load(results, name) for name in ("folds_lr", "folds_nb")]
+    sds = {}
+    for rho in ("0", "1/K", "average"):
+        (comparison,) = compare_pair(*runs, Settings(rho=rho, alpha=0)).comparisons
+        sds[rho] = comparison.delta[:, 0].std()
+    assert sds["1/K"] / sds["0"] == pytest.approx(np.sqrt(1.8), rel=0.05)
+    assert sds["average"] / sds["0"] == pytest.approx(np.sqrt(0.8 / np.log(1.8)), rel=0.05)
+
+
+def test_pairing_keeps_the_means_and_narrows_the_difference(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    paired, apart = (
+        compare_pair(*runs, Settings(paired=paired)).comparisons[0].delta[:, 0]
+        for paired in (True, False)
+    )
+    assert abs(paired.mean() - apart.mean()) < 5 * apart.std() / np.sqrt(5000)
+    assert paired.std() < apart.std()
+
+
+def test_repeats_are_compared_one_by_one(results):
+    compared = compare_pair(*(load(results, name) for name in ("lr", "nb")), Settings())
+    events = compared.events(compared.regions(0.95))
+    assert len(events) == 3
+    np.testing.assert_allclose(events.sum(axis=1), 1)
+    assert typical(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
+
+
+def test_same_comparison_twice_is_the_same(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    one, other = (compare_pair(*runs, Settings()).events() for _ in range(2))
+    pd.testing.assert_frame_equal(one, other)
+
+
+def test_matrix_holds_both_directions(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    matrix = outperformance(runs, Settings())
+    events = compare_pair(*runs, Settings()).events().median()
+    assert matrix[0, 1] == events["A >> B"]
+    assert matrix[1, 0] == events["B >> A"]
+
+
+def test_runs_on_other_rows_need_unpaired_posteriors(results):
+    runs = [load(results, name) for name in ("lr", "other_seed")]
+    with pytest.raises(UserError, match="different rows.*paired=false"):
+        compare_pair(*runs, Settings())
+    assert compare_pair(*runs, Settings(paired=False)).comparisons
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("lr", "folds_nb"), "has 1 folds and .* 5"),
+        (("lr", "other_data"), "only runs of one data set"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(results, names, words):
+    with pytest.raises(UserError, match=words):
+        compare_pair(*(load(results, name) for name in names), Settings(paired=False))
+
+
+def test_runs_are_found_by_id_prefix_or_name(results):
+    folder, ids = results
+    assert find_run(ids["lr"][:8], folder).path.name == ids["lr"]
+    name = RunFolder(folder / "runs" / ids["folds_lr"]).environment()["name"]
+    with pytest.raises(UserError, match=f"'{name}' means 2 runs: .*; name one by its id"):
+        find_run(name, folder)
+    with pytest.raises(UserError, match="unknown run .* 'zzz'"):
+        find_run("zzz", folder)
+    assert len(list(finished_runs(folder))) == len(RUNS)
+
+
+def test_command_prints_events_and_writes_table_and_figure(results):
+    folder, ids = results
+    words = (f"compare=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
+    command = [sys.executable, str(ROOT / "report.py"), *words, f"results={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "A accuracy, B equal opportunity" in done.stdout
+    assert "5 folds pooled, a count worth 0.735" in done.stdout
+    stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
+    assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
+    np.testing.assert_allclose(events.sum(axis=1), 1)
+
+
+def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
+    compare_command(["compare=all", f"results={results[0]}", "draws=500"], CONF)
+    printed = capsys.readouterr().out
+    assert printed.count("P(row outperforms column)") == 2
+    assert "rank" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare=[lr,nb", "draws=5"], "cannot be read"),
+        (["compare=[{lr}]"], "it needs at least two"),
+        (["draws=500"], "nothing to compare"),
+        (["compare=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
+        (["compare=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
+        (["compare=[{lr},{nb}]", "rho=half"], "rho is 'half': valid"),
+        (["compare=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
+        (["compare=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
+        (["compare=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
+        (["compare=[{lr},{regression}]"], "is of a regression"),
+        (["compair=[{lr},{nb}]"], "unknown option 'compair': did you mean compare"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(results, words, message):
+    folder, ids = results
+    with pytest.raises(UserError, match=message):
+        compare_command([word.format(**ids) for word in words] + [f"results={folder}"], CONF)
+
+
+def test_groups_are_those_asked_for(results):
+    run, other = load(results, "lr"), load(results, "nb")
+    attribute = run.dataset.sensitive.columns[-1]
+    comparison = compare_pair(
+        run, other, Settings(objectives=("accuracy_gap",), rope=(0.0,), protect=(attribute,))
+    ).comparisons[0]
+    groups = run.dataset.groups(attribute).cat.codes.to_numpy()
+    gaps = []
+    for fold in (run.repeats[0][0], other.repeats[0][0]):
+        target = run.dataset.target.to_numpy()[fold.rows]
+        counts = binary_confusion(target, fold.prediction, groups[fold.rows], n_groups=2)
+        rates = counts[:, [0, 3]].sum(axis=1) / counts.sum(axis=1)
+        gaps.append(abs(rates[1] - rates[0]))
+    # More is better: A's gap enters with a minus sign. The prior and |.| pull towards 0.
+    assert abs(comparison.delta.mean() - (gaps[1] - gaps[0])) < comparison.delta.std()

@@ -16,6 +16,7 @@ from fairbench.evaluation.table import (
     invalid_rows,
     no_rows,
 )
+from fairbench.metrics.mixture_parity import is_normal, uncertainty_aware_parity
 from fairbench.metrics.regression import (
     crps_normal_rows,
     distribution_parity,
@@ -58,6 +59,27 @@ def _parity(table: MetricTable, data: Labelled, parts: dict[str, Mask], attribut
         if reason == "ok":
             parity = distribution_parity([values[rows] for rows in parts.values()])
         table.add(name, parity, len(data), Where(attribute), status=reason)
+    _uncertainty_aware_parity(table, data, parts, attribute, status)
+
+
+def _uncertainty_aware_parity(
+    table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str, status: str
+) -> None:
+    """Add the parity of predictions as normals; those without an uncertainty are points."""
+    mean, name = data.column("prediction"), _sd_column(data)
+    sd = data.column(name) if name else np.zeros(len(data))
+    reason = status if status != "ok" else invalid_rows(~is_normal(mean, sd), "sd")
+    parity = NAN
+    if reason == "ok":
+        groups = list(parts.values())
+        parity = uncertainty_aware_parity([mean[g] for g in groups], [sd[g] for g in groups])
+    metric = "uncertainty_aware_statistical_parity"
+    table.add(metric, parity, len(data), Where(attribute), status=reason)
+
+
+def _sd_column(data: Labelled) -> str | None:
+    """Return what is read as the sd: as in the paper, whatever a method calls its uncertainty."""
+    return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
 def _part(
@@ -74,13 +96,12 @@ def _part(
     reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
     constant = f"undefined: {reason}" if np.isnan(r2) and status == "ok" else status
     table.add("r2", r2, n, where, status=constant)
-    claimed = "sd" in data.predictions
-    if claimed or "uncertainty" in data.predictions:
-        # As for labels, the paper's NLL reads whatever a method calls its uncertainty as the sd.
-        sd = data.column("sd" if claimed else "uncertainty")[rows]
+    name = _sd_column(data)
+    if name:
+        sd = data.column(name)[rows]
         status = invalid_rows(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
         table.add_mean("nll", normal_nll_rows(y, mean, sd), where, status=status)
-        if claimed:
+        if name == "sd":
             table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
     _intervals(table, data, rows, where, levels)
 

@@ -1,11 +1,19 @@
 """Rows of a regression: errors, likelihood and parity of distributions, per group."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
 from fairbench import evaluate
+from fairbench.data import Task
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.regression import evaluate_regression
+from fairbench.evaluation.table import MetricTable
+from fairbench.metrics.mixture_parity import uncertainty_aware_parity
+
+UA_SP = "uncertainty_aware_statistical_parity"
 
 
 def sample(n=300):
@@ -54,6 +62,37 @@ def test_parity_of_predictions_and_of_labels_is_the_largest_ks_distance():
         assert found["n"] == len(target)
 
 
+def test_parity_of_uncertain_predictions_is_that_of_their_mixtures():
+    _, mean, sd, groups = sample()
+    parts = [groups == g for g in "abc"]
+    expected = uncertainty_aware_parity([mean[g] for g in parts], [sd[g] for g in parts])
+    found = table_of().loc[(UA_SP, "group", "")]
+    assert found["value"] == expected
+    assert (found["n"], found["status"]) == (len(mean), "ok")
+
+
+def test_parity_of_predictions_without_an_uncertainty_is_that_of_points():
+    target, mean, _, group = sample()
+    table = evaluate(target, mean, sensitive_features=group, task="regression")
+    value = table[table["attribute"] == "group"].set_index("metric")["value"]
+    assert value[UA_SP] == value["statistical_parity"]
+
+
+def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions_and_is_counted():
+    """The published code's largest distance skips the NaN, and calls the method perfectly fair."""
+    _, mean, sd, groups = sample()
+    table = MetricTable()
+    predictions = pd.DataFrame({"prediction": mean, "sd": np.where(np.arange(300) < 2, -sd, sd)})
+    labels = pd.Series(pd.Categorical(groups))
+    evaluate_regression(
+        table, Labelled(mean, predictions, {"group": labels}, Task.REGRESSION), levels=()
+    )
+    rows = table.frame().query("attribute == 'group' and group == ''").set_index("metric")
+    assert rows.loc[UA_SP, "status"] == "undefined: sd invalid in 2 of 300 rows"
+    assert np.isnan(rows.loc[UA_SP, "value"])
+    assert rows.loc["statistical_parity", "status"] == "ok"
+
+
 def test_without_an_sd_there_is_no_likelihood():
     target, mean, _, group = sample()
     table = evaluate(target, mean, sensitive_features=group, task="regression")
@@ -71,6 +110,7 @@ def test_without_an_sd_there_is_no_likelihood():
         ("mean_prediction", "z"),
         ("statistical_parity", ""),
         ("label_parity", ""),
+        (UA_SP, ""),
     ],
 )
 def test_an_empty_group_is_said_to_be_empty(metric, group):
@@ -97,8 +137,8 @@ def test_r2_of_a_constant_target():
 
 def test_parity_needs_two_groups():
     table = evaluate([1.0, 2.0], [1.0, 3.0], sensitive_features=list("aa"), task="regression")
-    rows = table[table["metric"].isin(["statistical_parity", "label_parity"])]
-    assert list(rows["status"]) == ["undefined: only one group"] * 2
+    rows = table[table["metric"].isin(["statistical_parity", "label_parity", UA_SP])]
+    assert list(rows["status"]) == ["undefined: only one group"] * 3
     assert rows["value"].isna().all()
 
 

@@ -1,0 +1,103 @@
+"""Parity of normal mixtures, against closed forms and distribution functions on a dense grid."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairbench.metrics.mixture_parity import uncertainty_aware_parity
+from fairbench.metrics.regression import distribution_parity
+
+TOLERANCE = 1e-3
+
+
+def groups(seed, *, scale, shifts=(0.0, 0.7), rows=60, digits=8):
+    """Return means and lognormal sds of groups of rows."""
+    draw = np.random.default_rng(seed)
+    means = [draw.normal(shift, 1, rows + 7 * i).round(digits) for i, shift in enumerate(shifts)]
+    return means, [scale * np.exp(draw.normal(0, 1, len(m))) for m in means]
+
+
+def densely(means, sds, points=20_001):
+    """Return the largest distance over an even grid of many points."""
+    grid = np.linspace(
+        min((m - 6 * s).min() for m, s in zip(means, sds, strict=True)),
+        max((m + 6 * s).max() for m, s in zip(means, sds, strict=True)),
+        points,
+    )
+    cdfs = [
+        stats.norm.cdf(grid[:, None], m, s).mean(axis=1) for m, s in zip(means, sds, strict=True)
+    ]
+    return max(np.abs(a - b).max() for a, b in itertools.combinations(cdfs, 2))
+
+
+@pytest.mark.parametrize("distance", [0.1, 1, 4])
+@pytest.mark.parametrize("sd", [1e-3, 1, 1e3])
+def test_two_normals_match_the_closed_form(distance, sd):
+    expected = 2 * stats.norm.cdf(distance / 2) - 1
+    found = uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
+    assert found <= expected + 1e-12
+    assert found == pytest.approx(expected, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scale", [0.05, 0.3, 2])
+def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):
+    means, sds = groups(seed, scale=scale, shifts=(0, 1, 0.2))
+    found, expected = uncertainty_aware_parity(means, sds), densely(means, sds)
+    assert found == pytest.approx(expected, abs=TOLERANCE)
+    finer = uncertainty_aware_parity(means, sds, tolerance=1e-6)
+    assert 0 <= finer - found <= TOLERANCE
+    assert finer >= expected - 1e-6
+
+
+def test_one_narrow_normal_among_wide_ones_is_not_missed():
+    """Its step of one half is 1e-9 wide, and the grid's first points are of order 1 apart."""
+    means, sds = [[0.0, 0.123], [0.0, 0.456]], [[1.0, 1e-9], [1.0, 1e-9]]
+    assert uncertainty_aware_parity(means, sds) == pytest.approx(0.5, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("digits", [8, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_sds_it_is_the_parity_of_the_points(seed, digits):
+    means, sds = groups(seed, scale=1, shifts=(0, 0.7, -0.1), digits=digits)
+    exact = distribution_parity(means)
+    assert uncertainty_aware_parity(means, [0 * s for s in sds]) == exact
+    small = uncertainty_aware_parity(means, [np.full_like(s, 1e-9) for s in sds])
+    assert small == pytest.approx(exact, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_among_normals_are_the_limit_of_narrow_normals(seed):
+    means, sds = groups(seed, scale=0.3, digits=1)
+    steps = [np.where(np.arange(len(s)) % 3, s, 0) for s in sds]
+    narrow = [np.where(s > 0, s, 1e-9) for s in steps]
+    found = uncertainty_aware_parity(means, steps, tolerance=1e-6)
+    assert found == pytest.approx(uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6)
+
+
+def test_a_step_is_seen_from_its_left():
+    """Just under 0 the distance is Phi(1 / 2), at 0 it is the smaller 1 - Phi(1 / 2)."""
+    found = uncertainty_aware_parity([[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9)
+    assert found == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
+
+
+def test_large_sds_make_anything_look_fair():
+    means, sds = groups(0, scale=1, shifts=(0, 10))
+    assert distribution_parity(means) == 1
+    inflated = [
+        uncertainty_aware_parity(means, [k * np.ones_like(s) for s in sds]) for k in (1, 10, 1e4)
+    ]
+    assert inflated == sorted(inflated, reverse=True)
+    assert inflated[-1] < TOLERANCE
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1e-3])
+def test_what_is_no_distribution_has_no_parity(bad):
+    assert np.isnan(uncertainty_aware_parity([[0.0, 1.0], [2.0]], [[1.0, bad], [1.0]]))
+
+
+def test_it_needs_two_groups_with_rows():
+    assert np.isnan(uncertainty_aware_parity([[1.0]], [[1.0]]))
+    assert np.isnan(uncertainty_aware_parity([[1.0], []], [[1.0], []]))

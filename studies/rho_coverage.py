@@ -1,0 +1,273 @@
+"""How well K-fold posteriors cover an algorithm's true mean difference, over fresh data sets.
+
+Barrainkua et al. judge their choices of rho by repeated cross-validations of one data set, whose
+spread is partition noise alone. Here every replication draws a new data set from a known
+population, runs ten folds of two logistic regressions (A sees all features, B half of them), and
+asks whether the 95 % interval of A - B holds the mean difference of models trained on so many
+rows. Beside the choices of rho stands the interval of Bayle et al. (NeurIPS 2020), whose variance
+is that of the loss differences within folds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy.special import expit
+from scipy.stats import norm
+
+from fairbench.assessment.effective_counts import (
+    half_splits,
+    mean_relative_shrinkage,
+    mean_shrinkage,
+    relative_rho,
+    shrinkage,
+    variance_ratio,
+)
+from fairbench.assessment.joint_counts import (
+    independent_draws,
+    joint_confusion,
+    margins,
+    paired_draws,
+)
+from fairbench.assessment.objectives import objective
+from fairbench.confusion import binary_confusion
+from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.seeds import rng
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+FEATURES, FOLDS, HALVINGS, DRAWS, POPULATION = 12, 10, 5, 1000, 20000
+SIZES = (100, 500)  # rows of a data set: with few, logistic regression is not stable
+OBJECTIVES = ("accuracy", "equal_opportunity_difference", "equal_opportunity")
+SEEN = {"A": slice(None), "B": slice(0, 1 + FEATURES // 2)}
+BATCH = 100  # replications whose draws are held at once
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of the population: a constant and features (n, d), groups, probabilities, labels."""
+
+    X: Array
+    group: NDArray[np.int64]
+    probability: Array
+    target: NDArray[np.int64]
+
+    @classmethod
+    def draw(cls, rows: int, generator: np.random.Generator) -> Sample:
+        """Draw rows of two groups, 30 % in the second, whose features and labels differ."""
+        group = (generator.random(rows) < 0.3).astype(np.int64)
+        features = generator.normal(size=(rows, FEATURES)) - 0.3 * group[:, None]
+        weights = np.tile([0.9, -0.6, 0.4], FEATURES // 3) / np.arange(1, FEATURES + 1) ** 0.3
+        probability = expit(features @ weights - 0.5 * group)
+        target = (generator.random(rows) < probability).astype(np.int64)
+        return cls(np.column_stack([np.ones(rows), features]), group, probability, target)
+
+
+def fit(X: Array, y: NDArray[np.int64], used: NDArray[np.bool_]) -> Array:
+    """Return ridge logistic regressions (B, d), each on the rows that its row of `used` marks."""
+    weights, penalty = used.astype(float), np.eye(X.shape[1])
+    beta = np.zeros((len(used), X.shape[1]))
+    for _ in range(6):
+        p = expit(beta @ X.T)
+        curvature = (X.T * (weights * p * (1 - p))[:, None, :]) @ X + penalty
+        gradient = (weights * (y - p)) @ X - beta
+        beta += np.linalg.solve(curvature, gradient[..., None])[..., 0]
+    return beta
+
+
+def cross_validated(
+    data: Sample, parts: list[Rows], seen: slice, generator: np.random.Generator
+) -> list[tuple[NDArray[np.int64], Rows]]:
+    """Return each part's out-of-fold predictions, and the folds its rows were in."""
+    X = data.X[:, seen]
+    folds = [generator.permutation(np.arange(len(part)) % FOLDS) for part in parts]
+    used = np.zeros((len(parts), FOLDS, len(X)), bool)
+    for i, (part, fold) in enumerate(zip(parts, folds, strict=True)):
+        used[i][:, part] = fold != np.arange(FOLDS)[:, None]
+    beta = fit(X, data.target, used.reshape(-1, len(X))).reshape(len(parts), FOLDS, -1)
+    return [
+        ((np.einsum("nd,nd->n", X[part], beta[i, fold]) > 0).astype(np.int64), fold)
+        for i, (part, fold) in enumerate(zip(parts, folds, strict=True))
+    ]
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One data set: joint counts (G, 8), the ratio r of A to B, and Bayle et al.'s interval."""
+
+    joint: NDArray[np.int64]
+    ratio: float
+    bayle: tuple[float, float]
+
+
+def replicate(rows: int, index: int) -> Replication:
+    """Draw a data set, cross-validate both algorithms on it and on its halves."""
+    data = Sample.draw(rows, rng(0, "coverage sample", index))
+    halves = half_splits(rows, HALVINGS, rng(0, "coverage halves", index))
+    parts = [np.arange(rows), *(half for pair in halves for half in pair)]
+    read = {
+        name: cross_validated(data, parts, seen, rng(0, "coverage folds", index))
+        for name, seen in SEEN.items()
+    }
+    predictions = {name: parts_read[0][0] for name, parts_read in read.items()}
+    joint = joint_confusion(data.target, *predictions.values(), data.group, n_groups=2)
+    estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
+    ratio = float(variance_ratio(estimates["A"], estimates["B"]))
+    hits = [(predictions[name] == data.target).astype(float) for name in SEEN]
+    return Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
+
+
+def _half_estimates(
+    data: Sample, parts: list[Rows], read: list[tuple[NDArray[np.int64], Rows]]
+) -> Array:
+    """Return accuracy and TPR of every group in every half, (J, 2, objectives, G)."""
+    counts = [
+        binary_confusion(data.target[part], predicted, data.group[part], n_groups=2)
+        for part, (predicted, _) in zip(parts, read, strict=True)
+    ]
+    rates = np.stack([[rate(each) for rate in (accuracy, true_positive_rate)] for each in counts])
+    return rates.reshape(HALVINGS, 2, 2, 2)
+
+
+def bayle_interval(values: Array, fold: Rows, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval of a K-fold mean from the variance within folds (theorem 4)."""
+    within = np.mean([values[fold == k].var(ddof=1) for k in range(FOLDS)])
+    half = norm.ppf((1 + level) / 2) * np.sqrt(within / len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def true_differences(rows: int, models: int = 400) -> Array:
+    """Return the mean difference in every objective of models of (K - 1) / K of the rows."""
+    population = Sample.draw(POPULATION, rng(0, "coverage population"))
+    differences = np.empty((models, len(OBJECTIVES)))
+    for i in range(models):
+        data = Sample.draw(rows * (FOLDS - 1) // FOLDS, rng(0, "coverage truth", i))
+        tables = {name: _expected_tables(data, population, seen) for name, seen in SEEN.items()}
+        for j, name in enumerate(OBJECTIVES):
+            differences[i, j] = objective(name)(tables["A"]) - objective(name)(tables["B"])
+    return differences.mean(axis=0)
+
+
+def _expected_tables(data: Sample, population: Sample, seen: slice) -> Array:
+    """Return the (G, 4) table that a model fitted on `data` has in the population."""
+    everything = np.ones((1, len(data.target)), bool)
+    beta = fit(data.X[:, seen], data.target, everything)[0]
+    chosen = population.X[:, seen] @ beta > 0
+    p = population.probability
+    cells = np.stack([(1 - p) * ~chosen, (1 - p) * chosen, p * ~chosen, p * chosen], axis=-1)
+    return np.stack([cells[population.group == g].sum(axis=0) for g in range(2)])
+
+
+Worth = Callable[[Array], tuple[Array | float, Array | float]]
+
+
+def variants() -> dict[str, tuple[str, Worth]]:
+    """Return name -> (kind of draws, function of the ratios r to the worth of A's and B's counts).
+
+    B is the reference learner: its own rho is rho_0.
+    """
+    at_most, averaged = shrinkage(1 / FOLDS, FOLDS), mean_shrinkage(FOLDS)
+    fixed: dict[str, Array | float] = {
+        "rho = 0": 1.0, "rho = 1/K": at_most, "rho in [0, 1/K]": averaged
+    }  # fmt: skip
+    found: dict[str, tuple[str, Worth]] = {}
+    for kind in ("paired", "independent"):
+        for name, worth in fixed.items():
+            found[f"{kind}, {name}"] = kind, lambda ratios, worth=worth: (worth, worth)
+    found["independent, rho_rel"] = (
+        "independent",
+        lambda ratios: (shrinkage(relative_rho(ratios, FOLDS), FOLDS), at_most),
+    )
+    found["independent, rho_rel up"] = (
+        "independent",
+        lambda ratios: (mean_relative_shrinkage(ratios, FOLDS), averaged),
+    )
+    found["predictive, rho = 1/K"] = "predictive", lambda ratios: (at_most, at_most)
+    return found
+
+
+def intervals(joint: Array, ratios: Array, kind: str, worth: Worth, batch: int) -> Array:
+    """Return the 95 % intervals of every replication and objective, (2, R, objectives)."""
+    generator = rng(0, "coverage draws", batch)
+    first, second = (np.broadcast_to(w, ratios.shape)[:, None, None] for w in worth(ratios))
+    if kind == "paired":
+        tables = paired_draws(joint * first, DRAWS, generator)
+    else:
+        one, other = margins(joint)
+        predictive = kind == "predictive"
+        tables = independent_draws(
+            one * first, other * second, DRAWS, generator, predictive=predictive
+        )
+    values = [objective(name)(tables[0]) - objective(name)(tables[1]) for name in OBJECTIVES]
+    # A predictive draw without positives has no rate, and is left out.
+    ends: Array = np.nanquantile(np.stack(values, axis=-1), (0.025, 0.975), axis=0)
+    return ends
+
+
+def coverage_rows(replications: list[Replication], truth: Array) -> Iterator[list[str]]:
+    """Yield the table's rows: coverage in percent and mean width for each objective."""
+    joint = np.stack([each.joint for each in replications])
+    ratios = np.array([each.ratio for each in replications])
+    batches = range(0, len(joint), BATCH)
+    for name, (kind, worth) in variants().items():
+        ends = np.concatenate(
+            [intervals(joint[i : i + BATCH], ratios[i : i + BATCH], kind, worth, i)
+             for i in batches], axis=1,
+        )  # fmt: skip
+        yield [name, *_cells(ends, truth)]
+    bayle = np.array([each.bayle for each in replications]).T[..., None]
+    yield ["Bayle et al. (2020)", *_cells(bayle, truth[:1]), "-", "-"]
+
+
+def _cells(ends: Array, truth: Array) -> list[str]:
+    covered = (ends[0] <= truth) & (truth <= ends[1])
+    width = (ends[1] - ends[0]).mean(axis=0)
+    return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
+
+
+def implied_rhos(replications: list[Replication]) -> dict[str, float]:
+    """Return the rho that each accuracy's variance over data sets amounts to."""
+    joint = np.stack([each.joint for each in replications]).sum(axis=1)
+    rows, implied = joint[0].sum(), {}
+    for name, tables in zip(SEEN, margins(joint), strict=True):
+        values = accuracy(tables)
+        inflation = values.var(ddof=1) / (values.mean() * (1 - values.mean()) / rows)
+        implied[name] = float((inflation - 1) / (FOLDS - 1))
+    return implied
+
+
+def show(rows: int, count: int) -> None:
+    """Print the coverage of every choice over `count` fresh data sets of `rows` rows."""
+    truth = true_differences(rows)
+    replications = [replicate(rows, index) for index in range(count)]
+    error = np.sqrt(0.95 * 0.05 / count)
+    table = Table(
+        title=f"95 % intervals of A - B, {count} data sets of {rows} rows: coverage (mean width)",
+        caption=f"the standard error of a coverage of 95 % is {error:.1%}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("interval", no_wrap=True)
+    for name, value in zip(OBJECTIVES, truth, strict=True):
+        table.add_column(f"{name.replace('_', ' ')}, true {value:.3f}", justify="right")
+    for row in coverage_rows(replications, truth):
+        table.add_row(*row)
+    Console(width=100).print(table)
+    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in implied_rhos(replications).items())
+    print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
+
+
+def main(count: int = 1000) -> None:
+    """Print one table a size of the data sets."""
+    for rows in SIZES:
+        show(rows, count)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -140,7 +140,8 @@ class Intervention(Protocol):
     """A frozen dataclass that changes how an estimator is fitted or read.
 
     One whose models predict labels without a probability says ``gives_score = False``, and is not
-    composed with methods that read one.
+    composed with methods that read one. One that cannot compare any number of groups says
+    ``groups_at_most = 2``, and is refused where more are protected.
     """
 
     @property

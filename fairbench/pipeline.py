@@ -103,7 +103,8 @@ def prepare(cfg: DictConfig) -> Run:
     """
     components = build.components(cfg)
     dataset, method = components.dataset, components.method
-    _refuse(components, build.choices(cfg))
+    protect = build.protected_attributes(cfg, dataset)
+    _refuse(components, build.choices(cfg), protect)
     study = Study(
         dataset,
         build.container(cfg.dataset),
@@ -111,7 +112,7 @@ def prepare(cfg: DictConfig) -> Run:
         components.intervention,
         method.fitter,
         int(cfg.seed),
-        build.protected_attributes(cfg, dataset),
+        protect,
     )
     folds = _folds(components.split, dataset, int(cfg.seed))
     cells, methods = cells_of(study, folds), {"": method}
@@ -136,7 +137,7 @@ def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
     return split.folds(dataset, seed)
 
 
-def _refuse(components: build.Components, chosen: dict[str, str]) -> None:
+def _refuse(components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]) -> None:
     """Raise the first reason why these components cannot work together."""
     dataset, learner, method = components.dataset, components.learner, components.method
     reason = (
@@ -150,7 +151,8 @@ def _refuse(components: build.Components, chosen: dict[str, str]) -> None:
             f"method={chosen['method']} minimises {loss}, and learner={chosen['learner']} only "
             f"{', '.join(sorted(learner.losses))}: use learner=xgboost"
         )
-    if reason := reason or _intervention_reason(components, chosen, loss):
+    reason = reason or _intervention_reason(components, chosen, loss)
+    if reason := reason or _groups_reason(components, chosen, protect):
         raise IncompatibleError(reason)
 
 
@@ -173,6 +175,21 @@ def _intervention_reason(
             "labels only: use method=baseline, ensemble, selective_ensemble or self_consistency"
         )
     return None
+
+
+def _groups_reason(
+    components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]
+) -> str | None:
+    """Say that the intervention cannot compare as many groups as are protected, or None."""
+    most = getattr(components.intervention, "groups_at_most", None)
+    groups = components.dataset.groups(protect).unique()
+    if most is None or len(groups) <= most:
+        return None
+    return (
+        f"intervention={chosen['intervention']} compares at most {most} groups, and "
+        f"{' x '.join(protect)} of dataset={chosen['dataset']} has {len(groups)}: protect an "
+        "attribute with fewer (protect=...)"
+    )
 
 
 def execute(

@@ -1,0 +1,47 @@
+"""Empirical risk minimisation under equal opportunity, for kernels (Donini et al. 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.interventions.trained_on_groups import TrainedOnGroups
+from algorithms.learners.svm import SVM
+from fairbench.checks import check_minimum
+from fairbench.contracts import Learner
+from fairbench.data import Dataset
+
+
+@dataclass(frozen=True)
+class FERM:
+    """The learner's support vector machine, with the constraint in its training problem.
+
+    The mean decisions for the rows of label 1 of the two groups differ by at most `epsilon`.
+    """
+
+    epsilon: float = 0.0
+
+    losses = frozenset({"binomial"})
+    packages = ()
+    reads_groups = True
+    groups_at_most = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a negative distance."""
+        check_minimum("intervention.epsilon", self.epsilon, 0)
+
+    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
+        """Refuse learners without a kernel."""
+        if isinstance(learner, SVM):
+            return None
+        return "intervention=ferm constrains a kernel machine's own training: use learner=svm"
+
+    def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
+        """Return the unfitted model: `estimator`, its classifier replaced by the constrained."""
+        from sklearn.base import clone
+
+        from algorithms.estimators.ferm import EqualOpportunitySVC, GroupColumn
+
+        constrained = EqualOpportunitySVC(estimator.estimator.classifier, self.epsilon)
+        estimator = clone(estimator).set_params(estimator__classifier=constrained)
+        return TrainedOnGroups("ferm", GroupColumn(estimator), labels=(1,))

@@ -1,0 +1,145 @@
+"""FERM solves its quadratic programme exactly, and linear FERM is the same of a linear kernel."""
+
+import cvxpy
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC
+
+from algorithms.estimators.ferm import EqualOpportunitySVC, mean_difference
+from algorithms.interventions.ferm import FERM
+from algorithms.interventions.linear_ferm import LinearFERM
+from algorithms.learners.linear_svm import LinearSVM
+from algorithms.learners.logistic_regression import LogisticRegression
+from algorithms.learners.svm import SVM
+from algorithms.learners.xgboost import XGBoost
+from algorithms.losses import Binomial
+from fairbench import pipeline
+from fairbench.errors import IncompatibleError, UserError
+from tests.harness import TINY, configuration
+from tests.interventions.encoded import rows
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Rows, labels, groups and weights of 60 people whose groups differ in the first feature."""
+    draw = np.random.default_rng(0)
+    groups = (draw.random(60) < 0.4).astype(float)
+    X = draw.normal(size=(60, 3))
+    X[:, 0] += groups
+    y = (X[:, 0] + 0.7 * draw.normal(size=60) > 0.4).astype(float)
+    return X, y, groups, draw.integers(1, 4, size=60).astype(float)
+
+
+def primal(kernel, y, weight, u, epsilon):
+    """Return the least objective of equation 12, and its decisions."""
+    root = np.linalg.cholesky(kernel + 1e-9 * np.eye(len(y)))
+    w, b = cvxpy.Variable(len(y)), cvxpy.Variable()
+    hinge = cvxpy.pos(1 - cvxpy.multiply(2 * y - 1, root @ w + b))
+    problem = cvxpy.Problem(
+        cvxpy.Minimize(cvxpy.sum_squares(w) / 2 + weight @ hinge),
+        [cvxpy.abs((u @ root) @ w) <= epsilon],
+    )
+    problem.solve(solver=cvxpy.CLARABEL)
+    return problem.value, root @ w.value + b.value
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("epsilon", [0, 0.1, 0.5, 5])
+def test_equals_the_quadratic_programme(people, kernel, epsilon):
+    X, y, groups, weight = people
+    seen = np.column_stack([X, groups])
+    ours = EqualOpportunitySVC(SVC(kernel=kernel, tol=1e-8), epsilon).fit(seen, y, weight)
+    decisions = ours.decision_function(seen)
+    u = mean_difference(groups, y, weight)
+    parameters = {"gamma": ours.gamma_, "degree": 3, "coef0": 0}
+    gram = pairwise_kernels(X, metric=kernel, filter_params=True, **parameters)
+    least, theirs = primal(gram, y, weight, u, epsilon)
+    if epsilon < 5:
+        assert abs(u @ decisions) == pytest.approx(epsilon, abs=1e-4 if epsilon else 1e-6)
+    else:
+        assert abs(u @ decisions) < 5
+    np.testing.assert_allclose(decisions, theirs, atol=1e-3)
+    a = ours.coefficients_
+    squared = a @ pairwise_kernels(ours.rows_, metric=kernel, filter_params=True, **parameters) @ a
+    objective = squared / 2 + weight @ np.maximum(0, 1 - (2 * y - 1) * decisions)
+    assert objective == pytest.approx(least, rel=1e-5)
+
+
+def test_a_loose_constraint_leaves_the_learner_as_it_is():
+    train, test = rows(n=400, n_groups=2)
+    learner = SVM(C=0.7)
+    plain = learner.estimator(Binomial(), 3).fit(train.X, train.y).predict_proba(test.X)[:, 1]
+    ours = train.fit(FERM(epsilon=100).wrap(learner.estimator(Binomial(), 3), 3))
+    np.testing.assert_allclose(test.outputs(ours)["score"], plain, atol=1e-5)
+
+
+def test_projection_equals_a_linear_kernel():
+    train, test = rows(n=300, n_groups=2)
+    kernel, linear = (
+        train.fit(intervention.wrap(SVM(kernel="linear").estimator(Binomial(), 0), 0))
+        for intervention in (FERM(), LinearFERM("projection"))
+    )
+    margins = kernel.estimator.estimator.fitted_.fitted_.calibrated_classifiers_[0].estimator
+    other = linear.estimator.estimator.fitted_.fitted_.calibrated_classifiers_[0].estimator
+    np.testing.assert_allclose(
+        margins.decision_function(np.column_stack([test.X, test.y])),
+        other.decision_function(linear.estimator.transform(test.X)),
+        atol=5e-3,
+    )
+
+
+@pytest.mark.parametrize("representation", ["substitution", "projection"])
+def test_linear_scores_have_equal_means_for_label_1(representation):
+    train, _ = rows(n=600, n_groups=2)
+    model = LinearFERM(representation).wrap(LogisticRegression().estimator(Binomial(), 0), 0)
+    seen = train.fit(model).estimator.transform(train.X)
+    groups = (train.groups == train.groups.cat.categories[0]).to_numpy()
+    u = mean_difference(groups, train.y, np.ones(len(train.y)))
+    assert np.abs(u @ train.X).max() > 0.1
+    np.testing.assert_allclose(u @ seen, 0, atol=1e-12)
+    dropped = (np.abs(seen).max(axis=0) < 1e-12).sum()
+    assert dropped == (representation == "substitution")
+
+
+@pytest.mark.parametrize(
+    ("intervention", "learner"),
+    [(FERM(), SVM()), (LinearFERM(), LinearSVM()), (LinearFERM(), LogisticRegression())],
+    ids=lambda each: type(each).__name__,
+)
+def test_whole_weights_leave_out_and_repeat_rows(intervention, learner):
+    train, test = rows(n=300, n_groups=2)
+    weight = (np.arange(len(train.y)) % 4 > 0).astype(float)
+    kept = np.flatnonzero(weight)
+    half = type(train)(train.X[kept], train.y[kept], train.groups.iloc[kept])
+    weighted, left = (
+        part.fit(intervention.wrap(learner.estimator(Binomial(), 0), 0), each)
+        for part, each in ((train, weight), (half, None))
+    )
+    scores = test.outputs(weighted)["score"]
+    np.testing.assert_array_equal(scores, test.outputs(left)["score"])
+    heavy = train.fit(intervention.wrap(learner.estimator(Binomial(), 0), 0), weight + train.y)
+    assert np.abs(test.outputs(heavy)["score"] - scores).max() > 1e-3
+
+
+def test_refuses_what_it_cannot_compare():
+    train, _ = rows(n=300, n_groups=2)
+    model = FERM().wrap(SVM().estimator(Binomial(), 0), 0)
+    minority = (train.groups == "minority").to_numpy()
+    with pytest.raises(UserError, match=r"label 1 .* group 'minority'"):
+        train.fit(model, 1 - minority * train.y)
+    with pytest.raises(UserError, match=r"two groups, .* have 1 \(majority\)"):
+        train.fit(model, 1.0 - minority)
+    three, _ = rows(n=300, n_groups=3)
+    with pytest.raises(UserError, match="have 3"):
+        three.fit(model)
+    assert "learner=svm" in FERM().incompatible(None, XGBoost())
+    assert "learner=linear_svm" in LinearFERM().incompatible(None, SVM())
+
+
+def test_more_groups_than_it_compares_are_refused_before_any_fit():
+    cfg = configuration(
+        "dataset.n_groups=3", "learner=svm", "intervention=ferm", "method=baseline", *TINY
+    )
+    with pytest.raises(IncompatibleError, match="intervention=ferm .* at most 2 groups, .* has 3"):
+        pipeline.prepare(cfg)

@@ -12,7 +12,10 @@ PACKAGES = ("fairbench", "datasets", "algorithms")
 SOURCES = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
 HEAVY = ("torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib")
 # Imported only where a figure is drawn.
-FIGURES = [f"fairbench.report.{name}" for name in ("figures", "across", "comparison_figure")]
+FIGURES = [
+    f"fairbench.report.{name}"
+    for name in ("figures", "across", "comparison_figure", "parity_figure", "tradeoff_figure")
+]
 # Each layer may import its own and the ones above it in this list.
 LAYERS = (
     ("errors", "version"),
@@ -27,7 +30,7 @@ LAYERS = (
     ("run_evaluation", "build"),
     ("report", "tracking", "sweep"),
     ("pipeline", "console"),
-    ("stored_runs", "compare_runs", "comparison_command"),
+    ("stored_runs", "compare_runs", "comparison_command", "tradeoff"),
 )
 
 

@@ -23,6 +23,7 @@ from fairbench.report.figures import (
     quantile_box,
     short,
 )
+from fairbench.report.parity_figure import parity
 
 Named: TypeAlias = tuple[str, Figure]
 _MARKERS = "os^DvPX*<"
@@ -189,4 +190,5 @@ DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
     "consistency": consistency,
     "spread": spread,
     "abstention": abstention,
+    "parity": parity,
 }

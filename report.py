@@ -1,8 +1,9 @@
-"""A paper's tables beside ours, or runs compared with one another.
+"""A paper's tables beside ours, its figures, or runs compared with one another.
 
-``python report.py fairlyuncertain --table 1``;
+``python report.py fairlyuncertain --table 1``; ``python report.py fairlyuncertain --figures``;
 ``python report.py compare=[A,B] objectives=[accuracy,equal_opportunity] rope=[0.01,0.01]``
-with ids or names of finished runs, or ``compare=all``.
+with ids or names of finished runs, or ``compare=all``;
+``python report.py tradeoff dataset=german`` for error against fairness of all its finished runs.
 """
 
 import argparse
@@ -18,7 +19,11 @@ ROOT = Path(__file__).resolve().parent
 def main(arguments: Sequence[str]) -> int:
     """Print and write what was asked for; return 2 for what is not there."""
     try:
-        if any("=" in word and not word.startswith("-") for word in arguments):
+        if arguments[:1] == ["tradeoff"]:
+            from fairbench.tradeoff.command import tradeoff_command
+
+            tradeoff_command(arguments[1:], ROOT / "conf")
+        elif arguments and "=" in arguments[0]:
             from fairbench.comparison_command import compare_command
 
             compare_command(arguments, ROOT / "conf")
@@ -31,21 +36,35 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def paper_tables(words: Sequence[str]) -> None:
-    """Print a paper's tables, as far as they were run, beside the published ones."""
-    from fairbench.report.papers import report_table
+    """Print a paper's tables beside the published ones, or draw its figures, as far as run."""
+    from fairbench.report.papers import report_figure, report_table
     from fairbench.report.published import Paper
 
+    arguments = _parser().parse_args(words)
+    paper = Paper.read(arguments.paper, ROOT / "results" / "published")
+    place = (ROOT / "conf", arguments.results, arguments.overrides)
+    if arguments.figures is None:
+        tables = [arguments.table] if arguments.table else list(paper.tables)
+        lines = [report_table(paper, table, *place) for table in tables]
+    else:
+        figures = arguments.figures or list(paper.figures)
+        lines = [report_figure(paper, figure, *place) for figure in figures]
+    print("\n".join(lines))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("paper", help="a paper of results/published, such as fairlyuncertain")
     parser.add_argument("--table", help="one table; without it all that the paper has here")
+    parser.add_argument("--figures", nargs="*", help="draw these figures, or all, and no table")
+    parser.add_argument(
+        "--with", dest="overrides", nargs="+", default=[], metavar="OVERRIDE",
+        help="what the sweeps were given besides, such as split.repeats=3 dataset=german",
+    )  # fmt: skip
     parser.add_argument("--results", default="results", type=Path, help="the results folder")
-    arguments = parser.parse_args(words)
-    paper = Paper.read(arguments.paper, ROOT / "results" / "published")
-    tables = [arguments.table] if arguments.table else list(paper.tables)
-    lines = [report_table(paper, table, ROOT / "conf", arguments.results) for table in tables]
-    print("\n".join(lines))
+    return parser
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from fairbench.card import Card
+from fairbench.checks import check_share
 from fairbench.data import Dataset, Source, Task
 from fairbench.delimited import read_codes, require_columns
 from fairbench.download import Archive
 from fairbench.errors import DataError
+from fairbench.seeds import rng
 from fairbench.tabular import one_of
 
 CARD = Card(
@@ -59,6 +61,7 @@ class Outcome:
     favourable: int | None = 1
 
 
+_WHITE_AND_BLACK = (1, 2)
 OUTCOMES = {
     "income": Outcome("PINCP", "income", "> 50K a year"),
     "public_coverage": Outcome("PUBCOV", "health insurance", "public coverage"),
@@ -87,9 +90,15 @@ _COLUMNS = {
 
 
 def national(
-    archive: Archive, *, task: str, codes: str = "categorical", keep_sensitive: bool = True
+    archive: Archive,
+    *,
+    task: str,
+    codes: str = "categorical",
+    keep_sensitive: bool = True,
+    races: str = "all",
+    share: float = 1.0,
 ) -> Dataset:
-    """Return a random fifth of a task over all states.
+    """Return a random fifth of a task over all states, or a share of its rows.
 
     Parameters
     ----------
@@ -97,13 +106,23 @@ def national(
     task : ``income``, ``public_coverage`` or ``mobility``.
     codes : ``categorical`` or ``numeric``.
     keep_sensitive : keep sex and race among the features.
+    races : ``all``, or ``white_and_black`` as FairlyUncertain.
+    share : of the rows, drawn once and for all.
     """
+    if share != 1:
+        check_share("dataset.share", share)
+    one_of("races", races, ("all", "white_and_black"))
     source = NATIONAL[one_of("task", task, tuple(NATIONAL))]
     column = OUTCOMES[task].column
     raw = _read(archive, source, _COLUMNS[task].split())
     del raw["row"]
-    target = raw.pop(column)
     raw["RAC1P"] += 1
+    kept = rng(0, "share", f"acs_{task}").random(len(raw)) < share
+    if races != "all":
+        kept &= raw["RAC1P"].isin(_WHITE_AND_BLACK).to_numpy()
+    if not kept.all():
+        raw = raw[kept].reset_index(drop=True)
+    target = raw.pop(column)
     return dataset_of(raw, target, task, f"acs_{task}", codes, keep_sensitive, (source,))
 
 

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.checks import check_minimum, check_share
 from fairbench.data import Task, combine, reference_first
 from fairbench.errors import UserError, unknown_name
-from fairbench.evaluation.abstention import AbstentionEvaluation, can_abstain
+from fairbench.evaluation.abstention import OBJECTIVES, AbstentionEvaluation, can_abstain
 from fairbench.evaluation.feature_shift import evaluate_feature_shift
+from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
@@ -52,6 +53,9 @@ class Evaluator:
         with everyone's.
     choose_on : the rows the abstention rate is chosen on: ``validation`` (none is chosen where
         the split keeps none) or, as the papers do, ``test``.
+    choose_by : that rate minimises the sum of these, each over its value without abstention.
+    relaxations : gaps up to which thresholds for each group, chosen on the validation rows, may
+        miss parity; 1 leaves the score unprocessed. What they make of the error is reported.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
     intersections : up to how many sensitive attributes are combined.
     """
@@ -68,6 +72,8 @@ class Evaluator:
     abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
     feature_shift_rates: Sequence[float] = ()
     choose_on: str = "validation"
+    choose_by: Sequence[str] = OBJECTIVES
+    relaxations: Sequence[float] = ()
     minimum_group_size: int = 10
     intersections: int = 2
 
@@ -79,11 +85,15 @@ class Evaluator:
             )
         if self.choose_on not in ("validation", "test"):
             raise UserError(f"evaluator.choose_on is '{self.choose_on}': valid: validation, test")
+        if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
+            raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
             if not all(0 <= rate < 1 for rate in getattr(self, name)):
                 raise UserError(f"evaluator.{name} must be at least 0 and under 1")
         if not all(0 < level < 1 for level in self.coverage_levels):
             raise UserError("evaluator.coverage_levels must be between 0 and 1")
+        if not all(0 <= relaxation <= 1 for relaxation in self.relaxations):
+            raise UserError("evaluator.relaxations must be between 0 and 1")
         check_minimum("evaluator.draws", self.draws, 100)
         check_share("evaluator.level", self.level)
         check_minimum("evaluator.bins", self.bins, 1)
@@ -103,8 +113,8 @@ class Evaluator:
         ----------
         data : predictions with what they are judged by.
         generator : of the posterior draws.
-        validation : the rows that an abstention rate is chosen on.
-        protect : the attribute whose groups abstention is judged by; the first by default.
+        validation : the rows that an abstention rate and thresholds are chosen on.
+        protect : the attribute whose groups these are judged by; the first by default.
         """
         table = MetricTable(level=self.level)
         if data.task is Task.BINARY:
@@ -114,11 +124,15 @@ class Evaluator:
             evaluate_regression(table, data, self.coverage_levels)
         if "uncertainty" in data.predictions:
             self._spread(table, data.target, data.predictions)
+        attribute = protect or next(iter(data.groups), "")
         if can_abstain(data) and data.groups:
-            attribute = protect or next(iter(data.groups))
             chooser = data if self.choose_on == "test" else validation
-            abstention = AbstentionEvaluation(table, self.abstention_rates, CANDIDATES, attribute)
+            abstention = AbstentionEvaluation(
+                table, self.abstention_rates, CANDIDATES, attribute, self.choose_by
+            )
             abstention.run(data, chooser)
+        if data.task is Task.BINARY:
+            evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
         evaluate_against_truth(table, data)
         return table.frame()

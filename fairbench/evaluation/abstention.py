@@ -14,7 +14,7 @@ from fairbench.data import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Where
 from fairbench.metrics.abstention import area_under_risk_coverage, keep_weights
-from fairbench.metrics.group import equalized_odds, statistical_parity
+from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate
 
 Array = NDArray[np.float64]
@@ -29,12 +29,14 @@ class AbstentionEvaluation:
     ----------
     rates : shares of rows abstained on, for the curves.
     candidates : shares among which the best is chosen (the papers: up to a quarter).
+    objectives : what the best minimises the normalised sum of, among `OBJECTIVES`.
     """
 
     table: MetricTable
     rates: Sequence[float]
     candidates: Sequence[float]
     attribute: str
+    objectives: Sequence[str] = OBJECTIVES
 
     def run(self, test: Labelled, chooser: Labelled | None) -> None:
         """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
@@ -50,13 +52,13 @@ class AbstentionEvaluation:
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            self._at(test, rate, "abstained", "rate=chosen")
+            self._at(test, rate, "abstained", "rate=chosen", ("error_rate", *GROUP_METRICS))
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
-        everything = self._objectives(self._counts(chooser, 0.0))
+        everything = _values(self._counts(chooser, 0.0), self.objectives)
         sums = [
-            _normalised_sum(self._objectives(self._counts(chooser, rate)), everything)
+            _normalised_sum(_values(self._counts(chooser, rate), self.objectives), everything)
             for rate in self.candidates
         ]
         return float(self.candidates[int(np.argmin(sums))])
@@ -70,16 +72,18 @@ class AbstentionEvaluation:
         counts = np.bincount(cell.astype(np.int64), weights=weights, minlength=4 * groups)
         return np.asarray(counts, np.float64).reshape(groups, 4)
 
-    @staticmethod
-    def _objectives(counts: Array) -> tuple[float, float, float]:
-        overall = float(error_rate(total(counts))[0])
-        return overall, float(statistical_parity(counts)), float(equalized_odds(counts))
-
-    def _at(self, data: Labelled, rate: float, prefix: str, setting: str) -> None:
+    def _at(
+        self,
+        data: Labelled,
+        rate: float,
+        prefix: str,
+        setting: str,
+        metrics: Sequence[str] = OBJECTIVES,
+    ) -> None:
         counts = self._counts(data, rate)
         kept, where = _rows(counts.sum()), Where(self.attribute)
-        missing = "undefined: a group of the rows kept lacks a class"
-        for name, value in zip(OBJECTIVES, self._objectives(counts), strict=True):
+        missing = "undefined: a group of the rows kept lacks what it is a share of"
+        for name, value in zip(metrics, _values(counts, metrics), strict=True):
             status = missing if np.isnan(value) else "ok"
             self.table.add(f"{prefix}_{name}", value, kept, where, setting=setting, status=status)
         labels = data.groups[self.attribute].cat
@@ -96,6 +100,14 @@ class AbstentionEvaluation:
             self.table.add(
                 f"{prefix}_rate", share, int(size), of_group, setting=setting, status=status
             )
+
+
+def _values(counts: Array, metrics: Sequence[str]) -> list[float]:
+    """Return the overall error rate, or group metrics, of (G, 4) counts."""
+    return [
+        float(error_rate(total(counts))[0] if name == "error_rate" else GROUP_METRICS[name](counts))
+        for name in metrics
+    ]
 
 
 def _rows(count: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
 from fairbench.store import atomic, write_text
 
+_FRONT = ("experiment", "dataset", "method", "intervention", "option")
+_OPTIONS = ("intervention.", "method.")
 _NUMBERS = ("published", "ours", "difference")
 
 
@@ -55,14 +57,21 @@ def finished_runs(
 def summaries(
     experiment: str, conf: Path, results: Path, overrides: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return the summaries of an experiment's finished runs, dataset and method in front."""
+    """Return the summaries of an experiment's finished runs, what each chose in front."""
     found = []
     for choice, folder in finished_runs(experiment, conf, results, overrides):
         summary = summarise(folder.metrics())
-        summary.insert(0, "method", choice["method"])
-        summary.insert(0, "dataset", choice["dataset"])
-        found.append(summary)
+        found.append(_chosen(choice, summary))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def _chosen(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary with what its run chose; ``option`` holds settings of single components."""
+    columns = {"intervention": "none", "method": "baseline", **choice}
+    options = [name for name in columns if name.startswith(_OPTIONS)]
+    columns["option"] = " ".join(columns[name] for name in options)
+    front = pd.DataFrame({name: columns[name] for name in _FRONT}, summary.index)
+    return pd.concat([front, summary], axis=1)
 
 
 def report_table(
@@ -73,13 +82,13 @@ def report_table(
     ours = pd.concat(parts, ignore_index=True)
     commands = [command(name, overrides) for name in paper.experiments(table)]
     if ours.empty:
-        return f"table {table}: nothing was run yet; {' and '.join(commands)}"
+        return f"table {table}: nothing was run yet of {', '.join(paper.experiments(table))}"
     rows = compare(paper, table, ours)
     for metric, of_metric in rows.groupby("metric", sort=False):
         title = f"{paper.name}, table {table}: {metric}, mean (sd)"
         Console(width=100).print(_printed(of_metric, title))
     _write(rows, results / "report" / paper.name / f"table{table}", commands)
-    return f"table {table}: {scoreboard(rows)}; made by {' and '.join(commands)}"
+    return f"table {table}: {scoreboard(rows)}; made by {', '.join(paper.experiments(table))}"
 
 
 def report_figure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ class Paper:
     Attributes
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
-    tables : table -> experiments, metrics and methods, from the YAML beside the CSV.
+    tables : table -> its experiments, and the rules by which its rows are found among our
+        metrics, from the YAML beside the CSV.
     figures : figure -> its experiment and what of it is drawn, likewise.
     runs : how many runs are behind a published mean.
     """
@@ -82,7 +83,8 @@ def compare(paper: Paper, table: str, ours: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    ours : summaries of finished runs with the columns ``dataset`` and ``method`` in front.
+    ours : summaries of finished runs with the columns ``experiment``, ``dataset``, ``method``,
+        ``intervention`` and ``option`` in front.
     """
     mapping = paper.tables[table]
     rows = paper.rows[paper.rows["table"] == table]
@@ -94,35 +96,70 @@ def _compared(
 ) -> Iterator[dict[str, Any]]:
     datasets = mapping.get("datasets", {})
     for row in rows.to_dict("records"):
-        wanted = mapping["metrics"].get(row["metric"])
-        if wanted is None:
-            continue
-        for method in mapping.get("methods", {}).get(row["method"], [row["method"]]):
-            found = _found(ours, datasets.get(row["dataset"], row["dataset"]), method, wanted)
+        dataset = datasets.get(row["dataset"], row["dataset"])
+        for choice, wanted in _answers(mapping["rules"], row):
+            found = _found(ours, {"dataset": dataset, **choice}, wanted)
             yield {
                 "dataset": row["dataset"],
                 "metric": row["metric"],
-                "published method": row["method"],
-                "our method": method,
+                "published method": " ".join(filter(None, [row["method"], row["setting"]])),
+                "our method": _label(choice),
                 **judge(row["value"], row["sd"], paper.runs, found),
             }
 
 
+def _answers(
+    rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]
+) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Yield which runs of ours answer a published row, and by which metric.
+
+    The first rule that names the row's method and setting, or none, holds; ``{method}`` in its
+    texts is the row's.
+    """
+    rule = next((rule for rule in rules if _holds(rule, row)), None)
+    wanted = rule["metrics"].get(row["metric"]) if rule else None
+    if rule is None or wanted is None:
+        return
+    for choice in rule.get("ours", [{}]):
+        chosen = {"method": row["method"], "intervention": "none", **choice}
+        yield _filled(chosen, row), {**wanted, **_filled(wanted, row)}
+
+
+def _holds(rule: Mapping[str, Any], row: Mapping[str, str]) -> bool:
+    return row["method"] in rule.get("methods", [row["method"]]) and row["setting"] in rule.get(
+        "settings", [row["setting"]]
+    )
+
+
+def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
+    return {name: text.format(**row) for name, text in texts.items() if isinstance(text, str)}
+
+
+def _label(choice: Mapping[str, str]) -> str:
+    """Name our answer: its method unless an intervention says it all, and a run that differs."""
+    intervention = "" if choice["intervention"] == "none" else choice["intervention"]
+    method = "" if intervention and choice["method"] == "baseline" else choice["method"]
+    held_out = "validation" if choice.get("experiment", "").endswith("_validation") else ""
+    return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
+
+
 def _found(
-    ours: pd.DataFrame, dataset: str, method: str, wanted: Mapping[str, str]
+    ours: pd.DataFrame, choice: Mapping[str, str], wanted: Mapping[str, Any]
 ) -> Mapping[str, float] | None:
-    rows = ours[
-        (ours["dataset"] == dataset)
-        & (ours["method"] == method)
-        & (ours["metric"] == wanted["metric"])
-        & (ours["variant"] == "")
-        & (ours["attribute"] == wanted.get("attribute", ""))
-        & (ours["group"] == "")
-    ]
+    """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
+    keys = {
+        **choice,
+        "metric": wanted["metric"],
+        "variant": "",
+        "attribute": wanted.get("attribute", ""),
+        "group": "",
+    }
+    rows = ours[np.logical_and.reduce([ours[name] == value for name, value in keys.items()])]
     if rows.empty:
         return None
-    first = rows.iloc[0]
-    return {"mean": first["mean"], "sd": first["sd"], "repeats": first["repeats"]}
+    first, scale = rows.iloc[0], wanted.get("scale", 1.0)
+    mean = wanted.get("shift", 0.0) + scale * first["mean"]
+    return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}
 
 
 def judge(

@@ -64,7 +64,7 @@ def test_tied_rows_count_with_the_share_kept():
     assert found["abstention_error_rate", "a", "rate=0.5"].n == 1
 
 
-LACKS = "undefined: a group of the rows kept lacks a class"
+LACKS = "undefined: a group of the rows kept lacks what it is a share of"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def test_what_was_not_run_is_said_not_to_be():
 
 def summary(**changes):
     row = {
-        "dataset": "adult", "method": "ensemble", "variant": "", "metric": "nll", "attribute": "",
+        "experiment": "any", "dataset": "adult", "method": "ensemble", "intervention": "none",
+        "option": "", "variant": "", "metric": "nll", "attribute": "",
         "group": "", "setting": "", "mean": 0.9, "sd": 0.02, "repeats": 10,
     }  # fmt: skip
     return {**row, **changes}
@@ -72,6 +73,33 @@ def test_published_methods_can_have_several_answers():
     assert set(methods) == {"normal_nll_reference", "normal_nll"}
 
 
+def test_interventions_and_abstention_are_found_by_what_was_chosen():
+    paper = Paper.read("fairlyuncertain", PUBLISHED)
+    german = {"dataset": "german", "attribute": "age"}
+    thresholds = {"method": "baseline", "intervention": "threshold_optimizer"}
+    first, second = "fairlyuncertain/table8_13", "fairlyuncertain/table8_13_validation"
+    rows = pd.DataFrame(
+        [
+            summary(
+                **german, **thresholds, metric="equalized_odds", option="equalized_odds", mean=1
+            ),
+            summary(**german, **thresholds, metric="equalized_odds", option="demographic_parity"),
+            summary(
+                **german, experiment=first, metric="abstention_chosen_rate", mean=0.146, sd=0.1
+            ),
+            summary(**german, experiment=second, metric="abstention_chosen_rate", mean=0.2),
+        ]
+    )
+    compared = compare(paper, "13", rows).query("verdict != 'not run'")
+    thresholded = compared.query("metric == 'equalized_odds'").set_index("our method")["ours"]
+    assert thresholded["threshold_optimizer equalized_odds"] == 1
+    assert thresholded["threshold_optimizer demographic_parity"] == 0.9
+    included = compared.query("metric == 'included_percent'").set_index("our method")
+    assert included.loc["ensemble", ["ours", "our sd"]].tolist() == pytest.approx([85.4, 10])
+    assert included.loc["ensemble validation", "ours"] == pytest.approx(80)
+    assert included.loc["ensemble", "published"] == 85.4
+
+
 def test_unknown_paper_and_table():
     with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
         Paper.read("fairly", PUBLISHED)
@@ -87,10 +115,14 @@ def test_mappings_name_what_exists(path):
     methods = set(options("method"))
     for table, mapping in paper.tables.items():
         published = paper.rows[paper.rows["table"] == table]
-        assert set(mapping["metrics"]) <= set(published["metric"])
-        renamed = mapping.get("methods", {})
-        assert set(renamed) <= set(published["method"])
-        assert {name for names in renamed.values() for name in names} <= methods
+        for rule in mapping["rules"]:
+            assert set(rule["metrics"]) <= set(published["metric"])
+            assert set(rule.get("methods", [])) <= set(published["method"])
+            assert set(rule.get("settings", [])) <= set(published["setting"])
+            for choice in rule.get("ours", [{}]):
+                named = choice.get("method", "{method}").format(method="ensemble")
+                assert named in methods or "{method}" in choice["method"]
+                assert choice.get("experiment") in (None, *mapping["experiments"])
         for experiment in mapping["experiments"]:
             assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
 
@@ -129,4 +161,4 @@ def test_experiments_sweep_over_what_exists(experiment):
     for overrides in jobs(experiment, CONF):
         for pair in overrides:
             group, _, name = pair.partition("=")
-            assert group == "experiment" or name in options(group), pair
+            assert group == "experiment" or "." in group or name in options(group), pair

@@ -1,0 +1,94 @@
+"""Rows for what thresholds per group would make of a score, at every distance from parity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairbench.confusion import binary_confusion, total
+from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.metrics.group import GROUP_METRICS, GroupMetric
+from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
+from fairbench.metrics.rates import error_rate
+
+# The gaps that thresholds can close by a linear programme.
+CONSTRAINTS = (
+    "statistical_parity",
+    "equal_opportunity",
+    "false_positive_rate_gap",
+    "equalized_odds",
+)
+_MEASURES = ("error_rate", "gap", "validation_error_rate")
+
+
+def evaluate_group_thresholds(
+    table: MetricTable,
+    data: Labelled,
+    validation: Labelled | None,
+    relaxations: Sequence[float],
+    attribute: str,
+) -> None:
+    """Add error and gap under every constraint at every relaxation of it.
+
+    Thresholds are chosen on the validation rows. At a relaxation of 1 the score is unprocessed:
+    its error alone counts. Values are expectations over the thresholds' draws.
+    """
+    missing = attribute not in data.groups or "score" not in data.predictions
+    if validation is None or missing or not relaxations:
+        return
+    for name in CONSTRAINTS:
+        metric = GROUP_METRICS[name]
+        status = _status(data, metric, attribute)
+        if status == "ok":
+            status = _status(validation, metric, attribute, of=" of the validation rows")
+        rows = [(NAN,) * len(_MEASURES)] * len(relaxations)
+        if status == "ok":
+            rows = _measured(data, validation, metric, relaxations, attribute)
+        for relaxation, values in zip(relaxations, rows, strict=True):
+            setting = f"constraint={name} relaxation={relaxation:g}"
+            for measure, value in zip(_MEASURES, values, strict=True):
+                table.add(
+                    f"postprocessed_{measure}",
+                    value,
+                    len(data),
+                    Where(attribute),
+                    setting=setting,
+                    status=status,
+                )
+
+
+def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -> str:
+    """Say whether every group has the labels that the metric's rates rest on."""
+    labels = data.groups[attribute].cat
+    groups = [str(label) for label in labels.categories]
+    zeros, codes = np.zeros(len(data)), labels.codes.to_numpy()
+    counts = binary_confusion(data.target, zeros, codes, n_groups=len(groups))
+    counted = Counted(attribute, groups, counts, np.empty(0))
+    status = counted.status(metric.rates, 1, range(len(groups)))
+    return status if status == "ok" else status + of
+
+
+def _measured(
+    data: Labelled,
+    validation: Labelled,
+    metric: GroupMetric,
+    relaxations: Sequence[float],
+    attribute: str,
+) -> list[tuple[float, ...]]:
+    """Return the measures at every relaxation."""
+    target, score = validation.target, validation.column("score")
+    group, test_group = (
+        part.groups[attribute].cat.codes.to_numpy(np.intp) for part in (validation, data)
+    )
+    n_groups = len(data.groups[attribute].cat.categories)
+    hulls = [RocHull.of(target[group == g], score[group == g]) for g in range(n_groups)]
+    measured: list[tuple[float, ...]] = []
+    for thresholds in least_error(hulls, metric.rates, relaxations):
+        chance = thresholds.chance(data.column("score"), test_group)
+        counts = expected_counts(data.target, chance, test_group, n_groups=n_groups)
+        errors = [float(error_rate(total(each))[0]) for each in (counts, thresholds.counts)]
+        measured.append((errors[0], float(metric(counts)), errors[1]))
+    return measured

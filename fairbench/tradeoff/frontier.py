@@ -1,0 +1,52 @@
+"""What thresholds per group make of the best score without intervention, for fair comparisons.
+
+"Unprocessing seven years of algorithmic fairness" (Cruz and Hardt, ICLR 2024) compares models at
+equal fairness: a run is set beside the best intervention-free score whose thresholds per group,
+chosen on validation rows, bring its gap down to the run's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+
+def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
+    """Return error and gap of the best score's thresholds per group, means over repeats.
+
+    Parameters
+    ----------
+    tables : metrics of the runs without intervention; of those that have been postprocessed, the
+        one of least unprocessed error on validation rows is taken.
+
+    Returns
+    -------
+    ``base`` (position in `tables`), ``constraint``, ``relaxation``, ``error``, ``gap``; empty where
+    no run was postprocessed.
+    """
+    columns = ["base", "constraint", "relaxation", "error", "gap"]
+    found = []
+    for i, metrics in enumerate(tables):
+        rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+        rows = rows[(rows["attribute"] == protect) & (rows["variant"] == "")]
+        if rows.empty:
+            continue
+        place = rows["setting"].str.extract(
+            r"constraint=(?P<constraint>\S+) relaxation=(?P<at>\S+)"
+        )
+        rows = rows.assign(constraint=place["constraint"], relaxation=place["at"].astype(float))
+        by = ["constraint", "relaxation", "metric"]
+        mean = rows.groupby(by)["value"].mean().unstack().reset_index().assign(base=i)
+        mean.columns = [str(name).removeprefix("postprocessed_") for name in mean.columns]
+        found.append(mean.rename(columns={"error_rate": "error"}))
+    if not found:
+        return pd.DataFrame(columns=columns)
+    best = min(found, key=lambda mean: float(mean["validation_error_rate"].min()))
+    return best[columns]
+
+
+def at_equal_fairness(curve: pd.DataFrame, metric: str, gap: float) -> float:
+    """Return the frontier's least error at a gap no larger than `gap`, NaN where it has none."""
+    reached = curve[(curve["constraint"] == metric) & (curve["gap"] <= gap)]
+    return float(reached["error"].min())

@@ -1,0 +1,89 @@
+"""Rows of thresholds per group: what they are chosen on and judged by, and when there are none."""
+
+import pytest
+
+from fairbench import Evaluator
+from fairbench.errors import UserError
+from fairbench.evaluation.group_thresholds import CONSTRAINTS, evaluate_group_thresholds
+from fairbench.evaluation.table import MetricTable
+from fairbench.seeds import rng
+from tests.evaluation.labelled import by_place, labelled
+
+PERFECT = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1], score=[0.1, 0.9, 0.6, 0.8])
+
+
+def rows_of(data, validation, relaxations=(0.0, 1.0), attribute="g"):
+    table = MetricTable()
+    evaluate_group_thresholds(table, data, validation, relaxations, attribute)
+    return by_place(table)
+
+
+def test_thresholds_of_the_validation_rows_are_judged_on_the_test_rows():
+    """Group a is parted at 0.5, b at 0.7: on the test rows that is wrong once in a."""
+    test = labelled([0, 1, 0, 1], "aabb", prediction=[0] * 4, score=[0.6, 0.9, 0.6, 0.75])
+    found = rows_of(test, PERFECT)
+    for constraint in CONSTRAINTS:
+        setting = f"constraint={constraint} relaxation=1"
+        values = {
+            name: found[f"postprocessed_{name}", "", setting].value
+            for name in ("error_rate", "gap", "validation_error_rate")
+        }
+        gap = (
+            0.5 if constraint == "statistical_parity" else float(constraint != "equal_opportunity")
+        )
+        assert values == {
+            "error_rate": pytest.approx(0.25),
+            "gap": pytest.approx(gap),
+            "validation_error_rate": pytest.approx(0),
+        }
+
+
+def test_a_group_without_positives_leaves_only_selection_to_be_equalised():
+    missing = labelled([0, 1, 0, 0], "aabb", prediction=[0] * 4, score=[0.1, 0.9, 0.6, 0.8])
+    for test, validation, of in (
+        (PERFECT, missing, " of the validation rows"),
+        (missing, PERFECT, ""),
+    ):
+        statuses = {
+            constraint: found.status
+            for constraint in CONSTRAINTS
+            for found in [
+                rows_of(test, validation)[
+                    "postprocessed_error_rate", "", f"constraint={constraint} relaxation=0"
+                ]
+            ]
+        }
+        reason = f"undefined: no positives in group 'b'{of}"
+        assert statuses == {
+            "statistical_parity": "ok",
+            "equal_opportunity": reason,
+            "false_positive_rate_gap": "ok",
+            "equalized_odds": reason,
+        }
+
+
+def test_without_scores_validation_rows_or_relaxations_there_are_no_rows():
+    labels = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1])
+    assert not rows_of(labels, labels)
+    assert not rows_of(PERFECT, None)
+    assert not rows_of(PERFECT, PERFECT, relaxations=())
+    assert not rows_of(PERFECT, PERFECT, attribute="other")
+
+
+def test_the_evaluator_adds_them_where_relaxations_are_given():
+    def metrics(**options):
+        evaluator = Evaluator(draws=100, **options)
+        return set(evaluator.evaluate(PERFECT, rng(0, "x"), validation=PERFECT)["metric"])
+
+    assert {
+        name.removeprefix("postprocessed_") for name in metrics(relaxations=[0]) - metrics()
+    } == {
+        "error_rate",
+        "gap",
+        "validation_error_rate",
+    }
+
+
+def test_a_relaxation_over_one_is_refused():
+    with pytest.raises(UserError, match=r"^evaluator\.relaxations must be between 0 and 1"):
+        Evaluator(relaxations=(0.5, 1.5))

@@ -8,11 +8,12 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks import bag, comparison, grid, harness, reductions  # noqa: E402
+from benchmarks import bag, comparison, few_labels, grid, harness, reductions  # noqa: E402
 
 BENCHMARKS = {
     "bag": bag.main,
     "comparison": comparison.main,
+    "few_labels": few_labels.main,
     "grid": grid.main,
     "harness": harness.main,
     "reductions": reductions.main,

@@ -8,25 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.calibration import BETA, Calibration, log_likelihood
-from fairbench.assessment.few_labels.elliptical_slice import (
-    chain_effective_size,
-    elliptical_slice,
-)
-from fairbench.assessment.few_labels.importance import (
-    Proposal,
-    propose,
-    resampled,
-)
-from fairbench.assessment.few_labels.pareto import effective_size, pareto_shape
+from fairbench.assessment.few_labels.calibration import BETA, Calibration
+from fairbench.assessment.few_labels.importance import Proposal
 from fairbench.assessment.few_labels.pool import Pool, draw_positives
+from fairbench.assessment.few_labels.sampler import Sample, sample
 from fairbench.assessment.few_labels.table import PartlyLabelled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-_LARGEST_SHAPE, _SMALLEST_SHARE = 0.5, 0.2
-_CHAINS, _WARMUP, _THIN = 128, 200, 20
 
 
 @dataclass(frozen=True)
@@ -37,18 +26,17 @@ class CalibrationPosterior:
     ----------
     counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
         be, without it what is expected of each calibration map.
-    theta : (T, G, D) calibration parameters behind them.
-    pareto_shape : tail of the importance weights.
-    effective_size : how many independent draws these are worth.
-    sampler : ``importance``, or, where the shape is above 0.5 or the effective size under a fifth
-        of the draws, ``elliptical_slice``.
+    parameters : the calibration parameters behind them, and how well they were drawn.
     """
 
     counts: Floats
-    theta: Floats
-    pareto_shape: float
-    effective_size: float
-    sampler: str
+    parameters: Sample
+    n_groups: int
+
+    @property
+    def theta(self) -> Floats:
+        """Return the parameters as (T, G, D)."""
+        return self.parameters.theta.reshape(len(self.counts), self.n_groups, -1)
 
 
 def bayesian_calibration(
@@ -110,51 +98,9 @@ class _Study:
 def _posterior(study: _Study, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
     table, model = study.table, study.proposal.model
     design = model.design(table.score[rows], table.group[rows], table.n_groups)
-    theta, log_weights = propose(study.proposal, design, table.label[rows])
-    weights = np.exp(log_weights - log_weights.max())
-    shape, size = pareto_shape(weights), effective_size(weights)
-    kept = resampled(weights, len(theta), generator)
-    if shape > _LARGEST_SHAPE or size < _SMALLEST_SHARE * len(theta):
-        sampler = "elliptical_slice"
-        theta, size = _slice_draws(study, theta, kept, design, table.label[rows], generator)
-    else:
-        sampler = "importance"
-        theta = theta[kept]
-    counts = _counts(study, rows, model.flat_coefficients(theta), design, generator)
-    grouped = theta.reshape(len(theta), table.n_groups, model.size)
-    return CalibrationPosterior(counts, grouped, shape, size, sampler)
-
-
-def _slice_draws(
-    study: _Study,
-    theta: Floats,
-    kept: Rows,
-    design: Floats,
-    label: Floats,
-    generator: np.random.Generator,
-) -> tuple[Floats, float]:
-    """Return (T, G D) draws of chains on the prior's normals, and their effective size.
-
-    The chains start from importance draws, the first of `kept`.
-    """
-    model, n_groups, draws = study.proposal.model, study.table.n_groups, len(theta)
-
-    def parameters(z: Floats) -> Floats:
-        return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
-
-    def target(z: Floats) -> Floats:
-        return log_likelihood(model.flat_coefficients(parameters(z)), design, label)
-
-    first = kept[:_CHAINS]
-    spread = study.proposal.nodes.spread
-    spread = spread[first // (draws // len(spread))]
-    grouped = theta[first].reshape(len(first), n_groups, model.size)
-    start = model.to_normals(grouped, spread, generator)
-    keep = draws // len(first)
-    chains = parameters(
-        elliptical_slice(target, start, generator, warmup=_WARMUP, keep=keep, thin=_THIN)
-    )
-    return chains.reshape(draws, -1), chain_effective_size(chains)
+    drawn = sample(study.proposal, design, table.label[rows], generator)
+    counts = _counts(study, rows, model.flat_coefficients(drawn.theta), design, generator)
+    return CalibrationPosterior(counts, drawn, table.n_groups)
 
 
 def _counts(

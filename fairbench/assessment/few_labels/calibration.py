@@ -64,7 +64,8 @@ class Calibration:
     def flat_coefficients(self, theta: Floats) -> Floats:
         """Return the coefficients of parameters kept in one axis, (..., G D) -> (..., G D)."""
         grouped = theta.reshape(*theta.shape[:-1], -1, self.size)
-        return self.coefficients(grouped).reshape(theta.shape)
+        flat: Floats = self.coefficients(grouped).reshape(theta.shape)
+        return flat
 
     def design(self, score: Floats, group: NDArray[np.int64], n_groups: int) -> Floats:
         """Return the (G D, n) matrix that maps all groups' coefficients to the rows' log odds."""
@@ -83,7 +84,8 @@ class Calibration:
         """
         shape = (*z.shape[:-1], n_groups, self.size)
         if self.spread_sd is None:
-            return z.reshape(shape) * np.array(self.mean_sd)
+            scaled: Floats = z.reshape(shape) * np.array(self.mean_sd)
+            return scaled
         means, spreads, groups = np.split(z, [self.size, 2 * self.size], axis=-1)
         centre = (means * np.array(self.mean_sd))[..., None, :]
         spread = (np.abs(spreads) * np.array(self.spread_sd))[..., None, :]
@@ -94,13 +96,15 @@ class Calibration:
         """Draw the normals behind parameters (C, G, D) and spreads (C, D): the means are drawn."""
         mean_sd = np.array(self.mean_sd)
         if self.spread_sd is None:
-            return (theta / mean_sd).reshape(len(theta), -1)
+            scaled: Floats = theta / mean_sd
+            return scaled.reshape(len(theta), -1)
         precision = theta.shape[1] / spread**2 + 1 / mean_sd**2
         mean = theta.sum(axis=1) / spread**2 / precision
         mean += generator.standard_normal(mean.shape) / np.sqrt(precision)
         groups = (theta - mean[:, None]) / spread[:, None]
         spreads = spread / np.array(self.spread_sd)
-        return np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
+        z: Floats = np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
+        return z
 
 
 def sigmoid(log_odds: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,16 @@ class Proposal:
         stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[..., -1:]))
         return cls(model, nodes, ndtri(uniform[..., :-1]), stretch)
 
+    def refined(self, weights: Floats, generator: np.random.Generator) -> Proposal:
+        """Return the proposal with its nodes moved to where weights (T,) are."""
+        evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
+        return replace(self, nodes=self.nodes.refined(self.model, evidence, generator))
+
+    def spread(self, positions: NDArray[np.int64]) -> Floats:
+        """Return the spreads (C, D) behind draws at `positions` of all T."""
+        behind: Floats = self.nodes.spread[positions // self.normal.shape[1]]
+        return behind
+
 
 def propose(proposal: Proposal, design: Floats, label: Floats) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
@@ -68,6 +78,7 @@ def propose(proposal: Proposal, design: Floats, label: Floats) -> tuple[Floats, 
     distance = ((proposal.normal * proposal.stretch) ** 2).sum(axis=-1)
     log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=-1)[:, None]
     log_density = log_density - (_DEGREES + size) / 2 * np.log1p(distance / _DEGREES)
+    log_density = log_density - proposal.nodes.log_weight[:, None]
     flat = theta.reshape(-1, size)
     coefficients = proposal.model.flat_coefficients(flat)
     return flat, log_likelihood(coefficients, design, label) + (log_prior - log_density).ravel()

@@ -13,25 +13,32 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def pareto_shape(weights: Floats) -> float:
-    """Return the shape k of the generalised Pareto tail of weights (T,) (Vehtari et al. 2024).
+def smoothed(weights: Floats) -> tuple[Floats, float]:
+    """Smooth the tail of importance weights (T,); return them and the tail's Pareto shape k.
 
-    The largest min(T / 5, 3 sqrt T) weights are fitted; above 0.7 an estimate is not to be
-    trusted, above 0.5 its error falls slower than that of a plain average. Equal weights: -inf.
+    The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
+    distribution fitted to them, none beyond the largest (Vehtari et al. 2024). Above k = 0.7 an
+    estimate is not to be trusted. A tail of equal weights has k = -inf.
     """
     size = len(weights)
     tail = int(min(size / 5, 3 * np.sqrt(size)))
-    largest = np.partition(weights, (size - tail - 1, size - tail))
-    excesses = np.sort(largest[size - tail :] - largest[size - tail - 1])
+    order = np.argsort(weights)
+    cutoff, largest = weights[order[-tail - 1]], order[-tail:]
+    excesses = np.maximum(weights[largest] - cutoff, 1e-300)
     if tail < 5 or excesses[-1] <= 1e-12 * weights.max():
-        return float("-inf")
-    shape = _fit(np.maximum(excesses, 1e-300))
+        return weights, float("-inf")
+    shape, scale = _fit(excesses)
     # A weak prior around 1/2 steadies the fit of a short tail.
-    return float((tail * shape + 10 * 0.5) / (tail + 10))
+    shape = (tail * shape + 10 * 0.5) / (tail + 10)
+    level = (np.arange(tail) + 0.5) / tail
+    quantiles = scale * np.expm1(-shape * np.log1p(-level)) / shape
+    result = weights.copy()
+    result[largest] = np.minimum(cutoff + quantiles, weights.max())
+    return result, float(shape)
 
 
-def _fit(excesses: Floats) -> float:
-    """Fit a generalised Pareto to sorted excesses (Zhang, Stephens 2009); return its shape."""
+def _fit(excesses: Floats) -> tuple[float, float]:
+    """Fit a generalised Pareto to sorted excesses (Zhang, Stephens 2009): shape and scale."""
     n = len(excesses)
     candidates = 30 + int(np.sqrt(n))
     quartile = excesses[int(n / 4 + 0.5) - 1]
@@ -41,4 +48,5 @@ def _fit(excesses: Floats) -> float:
     profile = n * (np.log(-theta / shapes) - shapes - 1)
     posterior = np.exp(profile - profile.max())
     best = (theta * posterior).sum() / posterior.sum()
-    return float(np.log1p(-best * excesses).mean())
+    shape = float(np.log1p(-best * excesses).mean())
+    return shape, float(-shape / best)

@@ -1,0 +1,137 @@
+"""The calibration posterior: quadrature, limits, coverage where the model is true."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbench.assessment.few_labels.bayesian_calibration import (
+    bayesian_calibration,
+    bayesian_calibrations,
+)
+from fairbench.assessment.few_labels.calibration import BETA, LLO, SEPARATE
+from fairbench.assessment.few_labels.importance import Proposal
+from fairbench.assessment.few_labels.sampler import sample
+from fairbench.assessment.few_labels.summary import summarise
+from fairbench.errors import UserError
+from fairbench.metrics.group import difference
+from fairbench.metrics.rates import accuracy
+from tests.assessment.few_labels.pools import labelled, pool, quadrature
+
+LONE = replace(LLO, spread_sd=None)
+
+
+@pytest.mark.parametrize("model", [LLO, LONE], ids=["hierarchical", "separate"])
+@pytest.mark.parametrize("labels", [0, 6, 60])
+@pytest.mark.parametrize("slope", [0.5, -3.0])
+def test_one_group_agrees_with_quadrature(model, labels, slope):
+    generator = np.random.default_rng(labels)
+    table = labelled(pool(generator, groups=1), np.array([[slope, -1.0]]), generator, model)
+    table = table.showing(np.arange(labels))
+    posterior = bayesian_calibration(table, generator, model=model)
+    exact = quadrature(model, table)
+    error = exact[:, 1] / np.sqrt(posterior.parameters.effective_size)
+    assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
+    np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
+
+
+def test_chains_agree_with_quadrature(monkeypatch):
+    monkeypatch.setattr("fairbench.assessment.few_labels.sampler._SMALLEST_SHARE", 2.0)
+    generator = np.random.default_rng(5)
+    table = labelled(pool(generator, groups=1), np.array([[0.5, -1.0]]), generator, LLO)
+    table = table.showing(np.arange(30))
+    posterior = bayesian_calibration(table, generator, model=LLO)
+    assert posterior.parameters.sampler == "elliptical_slice"
+    exact = quadrature(LLO, table)
+    error = exact[:, 1] / np.sqrt(posterior.parameters.effective_size)
+    assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
+    np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
+
+
+def covered(table, generator, *, shown, pool_noise):
+    """Return whether the interval from `shown` labels holds the pool's true difference."""
+    truth = difference(accuracy, table.counts())[0]
+    part = table.showing(generator.permutation(len(table.score))[:shown])
+    posterior = bayesian_calibration(part, generator, draws=512, pool_noise=pool_noise)
+    summary = summarise(difference(accuracy, posterior.counts)[:, 0])
+    return summary.lower <= truth <= summary.upper
+
+
+def coverage(replications, *, shown, pool_noise, seed):
+    generator = np.random.default_rng(seed)
+    table = pool(generator, rows=400)
+    thetas = BETA.from_normals(generator.standard_normal((replications, BETA.normals(2))), 2)
+    tables = (labelled(table, theta, generator, BETA) for theta in thetas)
+    return np.mean([covered(t, generator, shown=shown, pool_noise=pool_noise) for t in tables])
+
+
+def test_intervals_cover_where_the_model_is_true():
+    # The standard error of 400 replications is 1.1 %.
+    assert 0.91 < coverage(400, shown=10, pool_noise=True, seed=10) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", [10, 40, 200])
+def test_intervals_cover_at_their_nominal_level(shown):
+    # The standard error of 3000 replications is 0.4 %.
+    assert 0.935 < coverage(3000, shown=shown, pool_noise=True, seed=shown) < 0.965
+
+
+def test_without_pool_noise_intervals_are_too_short():
+    assert coverage(200, shown=200, pool_noise=False, seed=1) < 0.88
+
+
+def test_all_labels_known_leaves_nothing_open():
+    generator = np.random.default_rng(3)
+    table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
+    posterior = bayesian_calibration(table, generator, draws=128)
+    np.testing.assert_allclose(posterior.counts - table.counts(), 0, atol=1e-3)
+
+
+def test_counts_keep_the_sizes_of_every_group_and_prediction():
+    generator = np.random.default_rng(4)
+    table = labelled(pool(generator, groups=3), np.zeros((3, 3)), generator, BETA)
+    posterior = bayesian_calibration(table.showing(np.arange(12)), generator, draws=256)
+    assert posterior.counts.shape == (256, 3, 4)
+    sizes = posterior.counts[..., :2] + posterior.counts[..., 2:]
+    np.testing.assert_allclose(sizes, np.broadcast_to(table.sizes(), sizes.shape))
+
+
+def test_a_batch_gives_the_posterior_of_each_subset():
+    generator = np.random.default_rng(6)
+    table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
+    subsets = [np.arange(5), np.arange(100, 160)]
+    batch = list(bayesian_calibrations(table, subsets, np.random.default_rng(0)))
+    for rows, posterior in zip(subsets, batch, strict=True):
+        alone = bayesian_calibration(table.showing(rows), np.random.default_rng(1))
+        error = alone.counts.std(axis=0) / np.sqrt(500)
+        assert (np.abs(alone.counts.mean(0) - posterior.counts.mean(0)) < 5 * error).all()
+
+
+def test_groups_that_share_nothing_learn_nothing_from_each_other():
+    generator = np.random.default_rng(7)
+    table = labelled(pool(generator), np.full((2, 3), 1.0), generator, BETA)
+    table = table.showing(np.flatnonzero(table.group == 0))
+    apart, shared = (
+        bayesian_calibration(table, np.random.default_rng(0), model=model).theta[:, 1].std(axis=0)
+        for model in (SEPARATE, BETA)
+    )
+    np.testing.assert_allclose(apart, SEPARATE.mean_sd, rtol=0.1)
+    assert shared[-1] < 0.8 * np.hypot(BETA.mean_sd[-1], BETA.spread_sd[-1])
+
+
+def test_inverted_scores_are_drawn_without_chains():
+    generator = np.random.default_rng(8)
+    table = pool(generator, rows=400)
+    label = (generator.random(400) > table.score).astype(float)
+    design = BETA.design(table.score, table.group, 2)
+    drawn = sample(Proposal.of(BETA, 2, 2048, generator), design, label, generator)
+    assert drawn.sampler == "importance"
+    assert drawn.theta[:, 0].mean() < -1
+
+
+@pytest.mark.parametrize("draws", [64, 1000])
+def test_draws_fill_a_sobol_set(draws):
+    generator = np.random.default_rng(0)
+    with pytest.raises(UserError, match=f"draws is {draws}"):
+        bayesian_calibration(pool(generator), generator, draws=draws)

@@ -20,6 +20,7 @@ from fairbench.report.figures import COLOURS
 *_COLOURS, _BLACK = COLOURS
 _MARKERS = "os^DvPX*<"
 _MASS = 0.95
+_NEAR = 0.05  # of an axis: two letters would overlap
 
 
 def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: str) -> Figure:
@@ -37,9 +38,12 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
         figure = Figure((11, 12), dpi=90, layout="constrained")
         FigureCanvasAgg(figure)
         for axes, metric in zip(figure.subplots(2, 2).flat, metrics, strict=True):
-            _points(axes, table[table["metric"] == metric])
+            mine = table[table["metric"] == metric]
+            _points(axes, mine)
             _frontier(axes, curve[curve["constraint"] == metric].sort_values("relaxation"))
-            axes.set(xlabel="error rate", ylabel=f"{metric.replace('_', ' ')} gap", ylim=(0, None))
+            axes.set_ylim(0, None)
+            _letters(axes, mine[mine["best"]].sort_values("error"))
+            axes.set(xlabel="error rate", ylabel=f"{metric.replace('_', ' ')} gap")
             axes.locator_params(nbins=5)
             axes.grid(alpha=0.25)
         key = _key(table, base)
@@ -80,14 +84,22 @@ def _points(axes: Axes, rows: pd.DataFrame) -> None:
             row["error"], row["gap"], row["marker"], color=colour, zorder=3 + best, markersize=10,
             markerfacecolor=colour if best else "white", markeredgewidth=2,
         )  # fmt: skip
-    # Runs of equal predictions share a point, and its label.
-    for place, mine in rows[rows["best"]].groupby(["error", "gap"]):
+    axes.margins(0.07)
+
+
+def _letters(axes: Axes, best: pd.DataFrame) -> None:
+    """Write each point's letter beside it, those of points too near for two in one place."""
+    size = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
+    near: dict[tuple[float, float], list[str]] = {}
+    for place, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
+        known = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
+        near.setdefault(next(known, (place[0], place[1])), []).append(str(letter))
+    for at, letters in near.items():
         axes.annotate(
-            ",".join(sorted(mine["letter"].dropna())), place, (-9, -9),
-            textcoords="offset points", ha="right", va="top", fontsize=15, fontweight="bold",
-            color=mine["colour"].iloc[0], zorder=5,
+            ",".join(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
+            fontsize=15, fontweight="bold", zorder=5,
+            color=best.loc[best["letter"] == letters[0], "colour"].iloc[0],
         )  # fmt: skip
-    axes.autoscale_view()
 
 
 def _ellipse(row: Mapping[str, Any]) -> Ellipse:

@@ -47,6 +47,15 @@ def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
 
 
 def at_equal_fairness(curve: pd.DataFrame, metric: str, gap: float) -> float:
-    """Return the frontier's least error at a gap no larger than `gap`, NaN where it has none."""
-    reached = curve[(curve["constraint"] == metric) & (curve["gap"] <= gap)]
-    return float(reached["error"].min())
+    """Return the least error of the frontier at a gap no larger than `gap`, NaN where it has none.
+
+    Two of its points may be mixed: at random between them, the error is on the line between them,
+    and the gap no larger.
+    """
+    mine = curve.loc[curve["constraint"] == metric, ["error", "gap"]].to_numpy(float)
+    under, over = mine[mine[:, 1] <= gap], mine[mine[:, 1] > gap]
+    if not len(under):
+        return float("nan")
+    share = (gap - under[:, None, 1]) / (over[:, 1] - under[:, None, 1])
+    mixed = under[:, None, 0] + share * (over[:, 0] - under[:, None, 0])
+    return float(min(under[:, 0].min(), mixed.min(initial=float("inf"))))

@@ -1,0 +1,111 @@
+"""Trade-offs of finished runs, as ``report.py tradeoff dataset=simulated``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench import pipeline
+from fairbench.errors import UserError
+from fairbench.stored_runs import find_run, load_run
+from fairbench.tradeoff.command import tradeoff_command
+from fairbench.tradeoff.points import METRICS, dominated, points
+from fairbench.tradeoff.runs import candidates, part_names
+from tests.harness import CONF, configuration
+
+COMMON = (
+    "dataset.n_samples=300", "split.repeats=3", "split.validation=0.2", "tracking=none",
+    "learner=logistic_regression", "figures=false",
+)  # fmt: skip
+POSTPROCESSED = "evaluator.relaxations=[0,0.1,1]"
+RUNS = {
+    "baseline": ("method=baseline",),
+    "postprocessed": ("method=baseline", POSTPROCESSED),
+    "reweighing": ("method=baseline", "intervention=reweighing"),
+    "ensemble": ("method=ensemble",),
+    "other_split": ("method=baseline", "split.repeats=2"),
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder, ids = tmp_path_factory.mktemp("tradeoff") / "results", {}
+    for name, overrides in RUNS.items():
+        run = pipeline.prepare(configuration(*COMMON, *overrides, results=folder))
+        pipeline.execute(run)
+        ids[name] = run.id
+    return folder, ids
+
+
+def test_runs_of_one_split_are_found_once_each_and_named(results):
+    folder, ids = results
+    found = {each.folder.path.name: each.names for each in candidates("simulated", "", folder)}
+    assert set(found) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
+    assert found[ids["reweighing"]] == {
+        "learner": "logistic regression", "intervention": "reweighing", "method": "baseline",
+    }  # fmt: skip
+
+
+def test_fewer_than_two_runs_are_refused(results):
+    with pytest.raises(UserError, match=r"has 0 finished run of german by sex; a trade-off needs"):
+        candidates("german", "sex", results[0])
+
+
+def test_namesakes_are_told_apart_by_the_options_that_differ():
+    configs = [
+        {"_target_": "algorithms.interventions.grid_search.GridSearch", "grid": 5, "bound": bound}
+        for bound in (0.1, 0.2)
+    ]
+    configs.append({"_target_": "algorithms.interventions.none.NoIntervention"})
+    assert part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
+
+
+def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
+    folder, ids = results
+    stored = find_run(ids["postprocessed"], folder)
+    metrics, run = stored.metrics(), load_run(stored, CONF)
+    found = points(run, run.protect)
+    error = metrics.query("metric == 'error_rate' and attribute == ''")
+    for name in METRICS:
+        gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
+        assert found[name].error == pytest.approx(error["value"].mean())
+        assert found[name].gap == pytest.approx(gap.mean())
+    group = metrics.query(f"metric == 'error_rate' and attribute == '{run.protect[0]}'")
+    group = group[group["repeat"] == error.sort_values("value", kind="stable")["repeat"].iloc[1]]
+    # Beta variances of the groups' error rates: two of four cells are errors, each with a 1 prior.
+    size, wrong = group["n"].to_numpy(), (group["n"] * group["value"]).to_numpy()
+    mean = (wrong + 2) / (size + 4)
+    variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
+    assert found[METRICS[0]].covariance[0, 0] == pytest.approx(variance, rel=0.15)
+
+
+def test_dominance_is_of_no_larger_and_somewhere_smaller():
+    values = np.array([[1, 4], [2, 2], [2, 3], [4, 1], [1, 4], [5, np.nan]])
+    assert dominated(values).tolist() == [False, False, True, False, False, False]
+
+
+def test_the_command_prints_and_writes_everything(results, capsys):
+    folder, ids = results
+    tradeoff_command(["dataset=simulated", f"results={folder}"], CONF)
+    printed = capsys.readouterr().out
+    assert "error against the equalized odds gap" in printed
+    assert "error of logistic regression, baseline" in printed
+    (table_file,) = (folder / "report" / "tradeoff").glob("*.csv")
+    assert table_file.with_suffix(".png").stat().st_size > 10_000
+    table = pd.read_csv(table_file)
+    assert len(table) == 3 * len(METRICS)
+    for _, rows in table.groupby("metric"):
+        np.testing.assert_array_equal(
+            rows["dominated"], dominated(rows[["error", "gap"]].to_numpy())
+        )
+    assert table["certainty"].between(0, 1).all()
+    comparable = table[table["metric"] != "predictive_parity"]
+    assert comparable["postprocessed_error"].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [([], "no data set: say"), (["dataset=x", "metric=y"], "unknown option 'metric'")],
+)
+def test_a_wrong_command_is_refused(words, message):
+    with pytest.raises(UserError, match=message):
+        tradeoff_command(words, CONF)

@@ -87,7 +87,7 @@ def least_error(
 
     Notes
     -----
-    Hardt et al. (2016), section 4, relaxed as by Cruz and Hardt (2024), equation 4: a linear
+    Equalised odds of Hardt et al. (2016), relaxed as by Cruz and Hardt (2024): a linear
     programme in the mixtures' weights and the lowest value of each rate.
     """
     from scipy.optimize import linprog

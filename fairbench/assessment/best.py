@@ -1,0 +1,110 @@
+"""Which of several methods is best, from their values in the same overlapping splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Standings:
+    """How surely each of M methods is the best, or as good as the best for practical purposes.
+
+    Attributes
+    ----------
+    best : (M,) probability of having the largest expected value; equal methods share it.
+    near : (M,) probability that the expected value is within the rope of the largest.
+    """
+
+    best: Values
+    near: Values
+
+
+def standings(
+    values: Values,
+    test_share: float,
+    *,
+    rope: float,
+    generator: np.random.Generator,
+    draws: int = 10000,
+) -> Standings:
+    """Return the standings of methods that were measured in the same splits.
+
+    Parameters
+    ----------
+    values : (R, M) finite; in split r, the value of method m, the larger the better.
+    test_share : the share of the rows that a split tests, which sets how much splits overlap.
+    rope : the largest difference that does not matter in practice, in the unit of `values`.
+
+    Returns
+    -------
+    NaN of a single split, which says nothing of how values vary.
+    """
+    splits, methods = values.shape
+    if splits < 2:
+        return Standings(np.full(methods, np.nan), np.full(methods, np.nan))
+    # Rounding must not decide between methods that are equal in every split.
+    distinct, place, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
+    drawn = posterior_draws(distinct, test_share, draws=draws, generator=generator)
+    wins = np.bincount(drawn.argmax(axis=1), minlength=distinct.shape[1]) / draws
+    near = (drawn >= drawn.max(axis=1, keepdims=True) - rope).mean(axis=0)
+    place = place.reshape(-1)
+    return Standings((wins / copies)[place], near[place])
+
+
+def posterior_draws(
+    values: Values, test_share: float, *, draws: int, generator: np.random.Generator
+) -> Values:
+    """Draw the expected values of methods from their joint posterior.
+
+    A multivariate Student t with R - 1 degrees of freedom, the means as its location and
+    (1/R + rho / (1 - rho)) S as its scale: S is the methods' covariance over splits, and the second
+    summand is Nadeau and Bengio's (2003, Machine Learning 52, equation 9) for splits that share
+    training rows. Each difference of two has the Bayesian correlated t-test (Corani and Benavoli
+    2015; Benavoli et al. 2017, JMLR 18, equation 6) as its margin, which is
+    :func:`probability_better`. That the methods share one degree of freedom count is a choice: S
+    has rank R - 1 at most, and few splits say little of how many methods vary together.
+
+    Parameters
+    ----------
+    values : (R, M), R at least 2.
+    test_share : rho, between 0 (independent splits) and 1, both excluded at the top.
+
+    Returns
+    -------
+    (draws, M)
+    """
+    splits = len(values)
+    location = values.mean(axis=0)
+    normal = generator.standard_normal((draws, splits)) @ (values - location)
+    scale = inflation(splits, test_share) / generator.chisquare(splits - 1, size=(draws, 1))
+    drawn: Values = location + np.sqrt(scale) * normal
+    return drawn
+
+
+def probability_better(
+    first: Values, second: Values, test_share: float, *, rope: float = 0.0
+) -> float:
+    """Return P(expected value of the first - the second > rope), in closed form.
+
+    Parameters
+    ----------
+    first, second : (R,) values in the same splits, R at least 2.
+    """
+    from scipy import stats
+
+    difference = first - second
+    scale = np.sqrt(inflation(len(difference), test_share) * difference.var(ddof=1))
+    distance = difference.mean() - rope
+    if scale == 0:
+        return float(distance > 0)
+    return float(stats.t.cdf(distance / scale, len(difference) - 1))
+
+
+def inflation(splits: int, test_share: float) -> float:
+    """Return by what the variance over splits is multiplied to give that of their mean."""
+    return 1 / splits + test_share / (1 - test_share)

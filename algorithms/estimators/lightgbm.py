@@ -1,0 +1,78 @@
+"""LightGBM as the package fairgbm builds it, with the groups where its objective reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fairgbm
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from fairbench.encoding import Frame
+from fairbench.errors import UserError
+
+Array = NDArray[np.float64]
+
+CONSTRAINED = "constrained_cross_entropy"
+
+
+class LightGBMEstimator(BaseEstimator):
+    """Trees of an `objective`, called through the package's own training function.
+
+    Its scikit-learn classes pass an argument that scikit-learn has renamed. Whole-number weights
+    are copies of rows, in counts of rows per leaf too; others weigh the loss, and are refused by
+    the constrained objective, which knows no weights.
+    """
+
+    def __init__(self, objective: str, rounds: int, parameters: dict[str, Any], seed: int) -> None:
+        self.objective = objective
+        self.rounds = rounds
+        self.parameters = parameters
+        self.seed = seed
+
+    def fit(
+        self,
+        X: Frame,
+        y: Array,
+        groups: NDArray[Any] | None = None,
+        sample_weight: Array | None = None,
+    ) -> LightGBMEstimator:
+        """Fit to labels or values `y`; groups, (n,) whole numbers from 0, only if constrained."""
+        if sample_weight is not None and (sample_weight == sample_weight.astype(int)).all():
+            rows = np.repeat(np.arange(len(y)), sample_weight.astype(int))
+            X, y, sample_weight = X[rows], y[rows], None
+            groups = None if groups is None else groups[rows]
+        if sample_weight is not None and self.objective == CONSTRAINED:
+            raise UserError(
+                "intervention=fairgbm takes weights that count copies of rows, and got fractions: "
+                "use whole-number weights"
+            )
+        options = {
+            **self.parameters,
+            "objective": self.objective,
+            "seed": self.seed,
+            "num_threads": 1,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+        }
+        data = fairgbm.Dataset(X, y, constraint_group=groups, weight=sample_weight, params=options)
+        self.booster_ = fairgbm.train(options, data, self.rounds)
+        self.classes_ = np.array([0.0, 1.0])
+        return self
+
+    @available_if(lambda self: self.objective != "regression")
+    def predict_proba(self, X: Frame) -> Array:
+        """Return the (n, 2) probabilities of labels 0 and 1."""
+        p = self._output(X)
+        return np.column_stack([1 - p, p])
+
+    def predict(self, X: Frame) -> Array:
+        """Return labels (the greater probability, ties 0), or values."""
+        output = self._output(X)
+        return output if self.objective == "regression" else (output > 0.5).astype(np.float64)
+
+    def _output(self, X: Frame) -> Array:
+        return np.asarray(self.booster_.predict(X, num_threads=1), np.float64)

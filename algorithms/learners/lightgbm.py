@@ -1,0 +1,76 @@
+"""Gradient-boosted trees by LightGBM, in the build that fairgbm constrains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+
+_OBJECTIVES = {"binomial": "binary", "squared_error": "regression"}
+
+
+@dataclass(frozen=True)
+class LightGBM:
+    """Hyperparameters and their defaults, named as LightGBM names them; `rounds` trees."""
+
+    rounds: int = 100
+    num_leaves: int = 31
+    max_depth: int = -1
+    learning_rate: float = 0.1
+    min_child_samples: int = 20
+    reg_lambda: float = 0.0
+    reg_alpha: float = 0.0
+    subsample: float = 1.0
+    colsample_bytree: float = 1.0
+    max_bin: int = 255
+
+    losses = frozenset(_OBJECTIVES)
+    packages = ("fairgbm",)
+    reads_groups = False
+    encoding = Encoding.ONEHOT
+
+    def __post_init__(self) -> None:
+        """Refuse what LightGBM would refuse only once it fits."""
+        check_minimum("learner.rounds", self.rounds, 1)
+        check_minimum("learner.num_leaves", self.num_leaves, 2)
+        check_minimum("learner.min_child_samples", self.min_child_samples, 0)
+        check_minimum("learner.learning_rate", self.learning_rate, 1e-12)
+        check_minimum("learner.max_bin", self.max_bin, 2)
+
+    @property
+    def seeded(self) -> bool:
+        """Nothing is drawn unless rows or columns are."""
+        return self.subsample < 1 or self.colsample_bytree < 1
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Refuse to start without the package; trees take every data set."""
+        if find_spec("fairgbm"):
+            return None
+        return (
+            "learner=lightgbm needs the package fairgbm, which is not installed: "
+            "pip install 'fairbench-harness[benchmark]', or use learner=xgboost"
+        )
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        from algorithms.estimators.lightgbm import LightGBMEstimator
+
+        parameters = {
+            "num_leaves": self.num_leaves,
+            "max_depth": self.max_depth,
+            "learning_rate": self.learning_rate,
+            "min_child_samples": self.min_child_samples,
+            "reg_lambda": self.reg_lambda,
+            "reg_alpha": self.reg_alpha,
+            "subsample": self.subsample,
+            # Without this LightGBM ignores the share of rows.
+            "subsample_freq": int(self.subsample < 1),
+            "colsample_bytree": self.colsample_bytree,
+            "max_bin": self.max_bin,
+        }
+        return LightGBMEstimator(_OBJECTIVES[loss.name], self.rounds, parameters, seed)

@@ -1,0 +1,80 @@
+"""FairGBM: the package called directly, the learner itself without it, and narrower gaps."""
+
+import fairgbm
+import numpy as np
+import pandas as pd
+import pytest
+
+from algorithms.interventions.fairgbm import FairGBM
+from algorithms.learners.lightgbm import LightGBM
+from algorithms.learners.xgboost import XGBoost
+from algorithms.losses import Binomial
+from fairbench.encoding import Encoding
+from fairbench.errors import UserError
+from tests.interventions.encoded import Rows, rows
+
+
+def model(learner=None, **options):
+    learner = learner or LightGBM(rounds=30)
+    return FairGBM(**options).wrap(learner.estimator(Binomial(), 2), 2)
+
+
+@pytest.mark.parametrize("constraint_type", ["FPR,FNR", "FPR", "FNR"])
+def test_equals_the_package_called_directly(constraint_type):
+    train, test = rows(Encoding.ONEHOT, n=900)
+    ours = train.fit(model(constraint_type=constraint_type, multiplier_learning_rate=0.3))
+    parameters = {
+        "objective": "constrained_cross_entropy",
+        "constraint_type": constraint_type,
+        "multiplier_learning_rate": 0.3,
+        "seed": 2,
+        "num_threads": 1,
+        "verbosity": -1,
+    }
+    groups = pd.factorize(train.groups, sort=True)[0]
+    data = fairgbm.Dataset(train.X, train.y, constraint_group=groups)
+    theirs = fairgbm.train(parameters, data, 30).predict(test.X)
+    np.testing.assert_array_equal(test.outputs(ours)["score"], theirs)
+
+
+def test_without_multipliers_it_is_the_learner():
+    train, test = rows(Encoding.ONEHOT, n=900, n_groups=2)
+    weight = np.random.default_rng(0).integers(0, 3, size=len(train.y)).astype(float)
+    ours = train.fit(model(multiplier_learning_rate=0), weight)
+    learner = LightGBM(rounds=30).estimator(Binomial(), 2)
+    learner.fit(train.X, train.y, sample_weight=weight)
+    plain = learner.predict_proba(test.X)[:, 1]
+    np.testing.assert_array_equal(test.outputs(ours)["score"], plain)
+
+
+def test_training_gaps_are_narrower():
+    draw = np.random.default_rng(0)
+    group = draw.random(4000) < 0.4
+    X = np.column_stack([draw.normal(size=(4000, 3)), group])
+    y = (X[:, 0] + 0.5 * X[:, 1] + np.where(group, -0.8, 0.4) + draw.normal(size=4000) > 0) * 1.0
+    train = Rows(X, y, pd.Series(np.where(group, "b", "a"), dtype="category"))
+
+    def gap(fitted, label):
+        wrong = (train.outputs(fitted)["score"] > 0.5) != y
+        return abs(np.diff([wrong[(group == g) & (y == label)].mean() for g in (0, 1)])[0])
+
+    plain, fair = (
+        train.fit(model(LightGBM(rounds=60, num_leaves=7), multiplier_learning_rate=rate))
+        for rate in (0, 0.1)
+    )
+    for label in (0, 1):
+        assert gap(plain, label) > 0.15
+        assert gap(fair, label) < 0.05
+
+
+def test_refuses_what_it_cannot_do():
+    train, _ = rows(Encoding.ONEHOT, n=600, n_groups=2)
+    with pytest.raises(UserError, match="copies of rows.*fractions"):
+        train.fit(model(), np.full(len(train.y), 0.5))
+    lacking = Rows(train.X, train.y * (train.groups == "majority").to_numpy(), train.groups)
+    with pytest.raises(UserError, match="label 1 in every group.*group 'minority'"):
+        lacking.fit(model())
+    assert np.isfinite(lacking.outputs(lacking.fit(model(constraint_type="FPR")))["score"]).all()
+    assert "learner=lightgbm" in FairGBM().incompatible(None, XGBoost())
+    with pytest.raises(UserError, match="unknown intervention.constraint_type 'TPR'"):
+        FairGBM(constraint_type="TPR")

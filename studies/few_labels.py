@@ -94,29 +94,33 @@ def compare(rows: pd.DataFrame, runs: int) -> Iterator[dict[str, object]]:
     for key, numbers in rows.groupby(CONFIGURATION, sort=False):
         table = _scores(archive, *key)
         orders = label_orders(table, runs)
-        truth = {rate.name: difference(rate, table.counts())[0] for rate in RATES.values()}
-        for row in numbers.itertuples():
-            rate, generator = RATES[row.metric], rng(0, "few_labels", *key, row.n_labelled)
-            subsets = [order[: int(row.n_labelled)] for order in orders]
-            scale = float(row.setting.removeprefix("alpha=") or 1)
-            values = (
-                intervals(
-                    table, subsets, row.method, rate, generator, pool_noise=noise, scale=scale
-                )
-                for noise in (False, True)
-            )
-            papers, ours = (_score(v, truth[rate.name], row.metric) for v in values)
-            yield {
-                **dict(zip(CONFIGURATION, key, strict=True)),
-                "table": row.table,
-                "setting": row.setting,
-                "method": row.method,
-                "labels": int(row.n_labelled),
-                "published": float(row.value),
-                "ours": papers,
-                "difference": papers - float(row.value),
-                "pool noise": ours,
-            }
+        for row in numbers.to_dict("records"):
+            subsets = [order[: int(row["n_labelled"])] for order in orders]
+            generator = rng(0, "few_labels", *key, row["n_labelled"])
+            yield _compared(table, subsets, row, generator)
+
+
+def _compared(
+    table: PartlyLabelled, subsets: list[Rows], row: dict[str, str], generator: np.random.Generator
+) -> dict[str, object]:
+    method, rate, published = row["method"], RATES[row["metric"]], float(row["value"])
+    truth = difference(rate, table.counts())[0]
+    scale = float(row["setting"].removeprefix("alpha=") or 1)
+
+    def score(pool_noise: bool) -> float:
+        options = {"pool_noise": pool_noise, "scale": scale}
+        values = intervals(table, subsets, method, rate, generator, **options)
+        return _score(values, truth, row["metric"])
+
+    ours = score(pool_noise=False)
+    return {
+        **{name: row[name] for name in ("table", *CONFIGURATION, "setting", "method")},
+        "labels": int(row["n_labelled"]),
+        "published": published,
+        "ours": ours,
+        "difference": ours - published,
+        "pool noise": score(pool_noise=True) if method in MODELS else np.nan,
+    }
 
 
 def _scores(archive: Archive, dataset: str, attribute: str, learner: str) -> PartlyLabelled:

@@ -29,17 +29,17 @@ def model(log_s, log_not_s, group, label, known, *, n_groups):
 
 @cache
 def sampler(rows, n_groups, draws, chains):
-    """Return a compiled sampler of one shape: the arrays are padded to `rows`."""
-    kernel = NUTS(partial(model, n_groups=n_groups), target_accept_prob=0.9)
-    return MCMC(
-        kernel,
-        num_warmup=1000,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-        jit_model_args=True,
-    )
+    """Return a function of key and arrays, compiled once for arrays of `rows`."""
+    options = {"num_chains": chains, "chain_method": "vectorized", "progress_bar": False}
+
+    @jax.jit
+    def run(key, *arrays):
+        kernel = NUTS(partial(model, n_groups=n_groups), target_accept_prob=0.9)
+        mcmc = MCMC(kernel, num_warmup=1000, num_samples=draws, **options)
+        mcmc.run(key, *arrays)
+        return mcmc.get_samples(group_by_chain=True)["theta"]
+
+    return run
 
 
 def theta_draws(table, *, rows, n_groups, draws=1000, chains=2, seed=0):
@@ -50,9 +50,8 @@ def theta_draws(table, *, rows, n_groups, draws=1000, chains=2, seed=0):
     columns = (np.log(score), np.log1p(-score), table.group[shown], table.label[shown])
     arrays = [jnp.array(np.pad(column, padding)) for column in columns]
     known = jnp.arange(rows) < len(shown)
-    mcmc = sampler(rows, n_groups, draws, chains)
-    mcmc.run(jax.random.PRNGKey(seed), *arrays, known)
-    return np.asarray(mcmc.get_samples(group_by_chain=True)["theta"], np.float64)
+    run = sampler(rows, n_groups, draws, chains)
+    return np.asarray(run(jax.random.PRNGKey(seed), *arrays, known), np.float64)
 
 
 def expected_counts(table, theta):

@@ -60,8 +60,8 @@ paper-fairlyuncertain: $(STAMP) ## run that paper's tables and figures on the da
 report: $(STAMP) ## the paper's tables beside what was run so far
 	@$(BIN)/python report.py fairlyuncertain
 
-ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000
-	@$(BIN)/python -m fairbench.tracking ui
+ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=5001
+	@$(BIN)/python -m fairbench.tracking ui $(ARGS)
 
 sync: $(STAMP) ## log runs that MLflow does not have yet
 	@$(BIN)/python -m fairbench.tracking sync $(ARGS)

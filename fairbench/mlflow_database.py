@@ -18,6 +18,8 @@ from pathlib import Path
 from filelock import FileLock
 
 _SCHEME = "sqlite:///"
+# Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
+_REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 
 
 def quiet() -> None:
@@ -47,12 +49,49 @@ def exclusive(address: str) -> Iterator[None]:
         return
     path = Path(address.removeprefix(_SCHEME))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with FileLock(path.with_name(f"{path.name}.lock")), _journal(path):
         if not path.exists() and template().is_file():
             temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
             shutil.copyfile(template(), temporary)
             temporary.replace(path)
         yield
+
+
+@contextlib.contextmanager
+def _journal(path: Path) -> Iterator[None]:
+    """Have connections write ahead, where the disk is local: a sixth of a commit's cost.
+
+    What a power cut takes of the last commits is logged again by the next synchronisation.
+    """
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def write_ahead(connection: object, record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            with contextlib.suppress(sqlite3.OperationalError):  # someone is reading: next time
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+
+    if not local(path):
+        yield
+        return
+    event.listen(Engine, "connect", write_ahead)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", write_ahead)
+
+
+def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Say whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return True
+    above = {str(each) for each in [path.resolve(), *path.resolve().parents]}
+    kinds = {line[1]: line[2] for line in lines if line[1] in above}
+    kind = kinds[max(kinds, key=len)] if kinds else ""
+    return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
 
 
 def make_template() -> Path:

@@ -7,31 +7,35 @@ serves the UI.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from fairbench.fingerprint import digest
 from fairbench.mlflow_database import exclusive, quiet
-from fairbench.report.summary import summarise
+from fairbench.mlflow_entries import RUN, metric_values, parameters, tags
 from fairbench.runs import RunFolder
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_RUN, _FINGERPRINT = "fairbench.run_id", "fairbench.fingerprint"
-_BATCH = 1000
-_LONGEST = 250
+_FINGERPRINT = "fairbench.fingerprint"
+_FEW = 20
+_FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
 class TrackingError(Exception):
     """MLflow could not be reached or written; results are not affected."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as MLflow has it; `fingerprint` is empty for one whose logging was cut short."""
+
+    id: str
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Tracking:
     def sync(self, folders: Iterable[RunFolder]) -> dict[str, str]:
         """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
 
-        Logging a run twice logs it once; a run whose metrics were recomputed replaces its entry.
+        Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
+        cut short, has its entry replaced.
 
         Raises
         ------
@@ -66,15 +71,15 @@ class Tracking:
         quiet()
         from mlflow.tracking import MlflowClient
 
+        finished = [(folder, each) for folder in folders if (each := folder.environment())]
         try:
             with exclusive(self.address):
                 client = MlflowClient(tracking_uri=self.address)
-                experiment = _experiment_id(client, self.experiment)
-                logged = _logged(client, experiment)
+                experiment = experiment_id(client, self.experiment)
+                known = entries(client, experiment, [folder.path.name for folder, _ in finished])
                 return {
-                    folder.path.name: _log_once(client, experiment, folder, logged)
-                    for folder in folders
-                    if folder.environment()
+                    folder.path.name: _log_once(client, experiment, folder, environment, known)
+                    for folder, environment in finished
                 }
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
             raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
@@ -85,7 +90,8 @@ def _reason(error: Exception) -> str:
     return "no connection" if "Max retries" in text else text.splitlines()[0][:200]
 
 
-def _experiment_id(client: MlflowClient, name: str) -> str:
+def experiment_id(client: MlflowClient, name: str) -> str:
+    """Return the id of an experiment, created with an absolute place for artifacts if need be."""
     found = client.get_experiment_by_name(name)
     if found is not None:
         return str(found.experiment_id)
@@ -95,30 +101,46 @@ def _experiment_id(client: MlflowClient, name: str) -> str:
     return str(client.create_experiment(name, artifact_location=location))
 
 
-def _logged(client: MlflowClient, experiment: str) -> dict[str, tuple[str, str]]:
-    """Return fairbench run id -> (MLflow run id, fingerprint) of what is logged already."""
-    logged, token = {}, None
+def entries(
+    client: MlflowClient, experiment: str, run_ids: Sequence[str]
+) -> dict[str, list[Entry]]:
+    """Return fairbench run id -> its entries, for `run_ids` at least."""
+    # MLflow sends every metric of every run along: a few runs are asked for one by one.
+    few = len(run_ids) <= _FEW
+    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
+    found: dict[str, list[Entry]] = {}
+    for wanted in filters:
+        for run in _search(client, experiment, wanted):
+            named = run.data.tags
+            whole = run.info.status == "FINISHED"
+            entry = Entry(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
+            found.setdefault(named.get(RUN, ""), []).append(entry)
+    return found
+
+
+def _search(client: MlflowClient, experiment: str, wanted: str) -> Iterable[Any]:
+    token = None
     while True:
-        page = client.search_runs([experiment], max_results=1000, page_token=token)
-        for run in page:
-            if run.info.status == "FINISHED" and _RUN in run.data.tags:
-                mine = (str(run.info.run_id), run.data.tags.get(_FINGERPRINT, ""))
-                logged[run.data.tags[_RUN]] = mine
+        page = client.search_runs([experiment], wanted, max_results=1000, page_token=token)
+        yield from page
         token = page.token
         if not token:
-            return logged
+            return
 
 
 def _log_once(
-    client: MlflowClient, experiment: str, folder: RunFolder, logged: dict[str, tuple[str, str]]
+    client: MlflowClient,
+    experiment: str,
+    folder: RunFolder,
+    environment: dict[str, Any],
+    known: dict[str, list[Entry]],
 ) -> str:
-    run_id, environment = folder.path.name, folder.environment()
-    if run_id in logged:
-        known, fingerprint = logged[run_id]
-        if fingerprint == environment["fingerprint"]:
-            return known
-        client.delete_run(known)
-    return _log(client, experiment, folder, environment)
+    mine = known.get(folder.path.name, [])
+    current = [each.id for each in mine if each.fingerprint == environment["fingerprint"]]
+    for entry in mine:
+        if entry.id not in current[:1]:
+            client.delete_run(entry.id)
+    return current[0] if current else _log(client, experiment, folder, environment)
 
 
 def _log(
@@ -126,76 +148,29 @@ def _log(
 ) -> str:
     from mlflow.entities import Metric, Param
 
-    tags = {
-        _RUN: folder.path.name,
-        _FINGERPRINT: environment["fingerprint"],
-        "fairbench.data_sha256": " ".join(environment["data_sha256"].values()),
-        "mlflow.source.name": "run.py",
-        "mlflow.source.type": "LOCAL",
-        "mlflow.source.git.commit": environment.get("git_commit", ""),
-        "mlflow.note.content": environment["name"],
-    }
-    run = client.create_run(experiment, tags=tags, run_name=environment["name"])
+    name = environment["name"]
+    run = client.create_run(experiment, tags=tags(folder, environment), run_name=name)
+    run_id = str(run.info.run_id)
+    for file in _FILES:
+        client.log_artifact(run_id, str(folder.path / file))
+    if folder.figures.is_dir():
+        client.log_artifacts(run_id, str(folder.figures), "figures")
+    # While there is no metric yet: MLflow reads all there are to change the status.
+    client.set_terminated(run_id)
     now = int(time.time() * 1000)
     metrics = [Metric(name, value, now, 0) for name, value in metric_values(folder.metrics())]
-    params = [Param(name, value[:6000]) for name, value in parameters(folder)]
-    for start in range(0, max(len(metrics), 1), _BATCH):
-        batch = metrics[start : start + _BATCH]
-        client.log_batch(run.info.run_id, batch, params if start == 0 else [])
-    _log_artifacts(client, str(run.info.run_id), folder)
-    client.set_terminated(run.info.run_id)
-    return str(run.info.run_id)
-
-
-def _log_artifacts(client: MlflowClient, run_id: str, folder: RunFolder) -> None:
-    for name in ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt"):
-        client.log_artifact(run_id, str(folder.path / name))
-    for figure in sorted(folder.figures.glob("*.png")):
-        client.log_artifact(run_id, str(figure), "figures")
-
-
-def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, mean over repeats) of every defined metric worth comparing.
-
-    Points of diagrams are left to the figures and the metrics file.
-    """
-    summary = summarise(metrics)
-    diagrams = summary["metric"].str.match("reliability_|spread_predicted|spread_empirical")
-    for row in summary[~diagrams & summary["mean"].notna()].itertuples():
-        parts = [row.variant, row.attribute, row.group, row.metric, row.setting]
-        yield _metric_name([str(part) for part in parts if part]), float(row.mean)
-
-
-def _metric_name(parts: Sequence[str]) -> str:
-    """Spell a path with the characters MLflow allows, in at most the 250 it allows."""
-    name = "/".join(map(_spelled, parts))
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
-
-
-def _spelled(part: str) -> str:
-    for symbol, word in ((">=", "at least"), ("<=", "at most"), (">", "over"), ("<", "under")):
-        part = part.replace(symbol, word)
-    spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
-    return spelled if spelled.strip(".") else "-" * len(spelled)
-
-
-def parameters(folder: RunFolder) -> Iterator[tuple[str, str]]:
-    """Yield (dotted name, value) of every option of a run."""
-    from omegaconf import OmegaConf
-
-    yield from folder.environment()["choices"].items()
-    config: Any = OmegaConf.to_container(OmegaConf.load(folder.path / "config.yaml"))
-    for name, value in config.items():
-        if isinstance(value, dict):
-            options = {key: option for key, option in value.items() if key != "_target_"}
-            yield from ((f"{name}.{key}", str(option)) for key, option in options.items())
-        else:
-            yield name, str(value)
+    params = [Param(name, value) for name, value in parameters(folder, environment)]
+    client.log_batch(run_id, metrics, params)
+    # Last: an entry without it is a half one, and is logged again.
+    client.set_tag(run_id, _FINGERPRINT, environment["fingerprint"])
+    return run_id
 
 
 def sync(results: str = "results") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    folders = [RunFolder(path.parent) for path in Path(results).glob("runs/*/environment.json")]
+    folders = [
+        RunFolder(path.parent) for path in sorted(Path(results).glob("runs/*/environment.json"))
+    ]
     tracking = Tracking()
     try:
         logged = tracking.sync(folders)
@@ -206,33 +181,18 @@ def sync(results: str = "results") -> int:
     return 0
 
 
-def ui(port: str = "5000") -> int:
-    """Serve the UI on this machine alone, and say where the runs are."""
-    tracking = Tracking()
-    quiet()
-    from mlflow.tracking import MlflowClient
-
-    with exclusive(tracking.address):
-        experiment = _experiment_id(MlflowClient(tracking.address), tracking.experiment)
-    print(f"MLflow UI: http://127.0.0.1:{port}/#/experiments/{experiment}/runs (stop with Ctrl-C)")
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", port]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    try:
-        return subprocess.call(
-            [*command, "--workers", "1", "--backend-store-uri", tracking.address], env=environment
-        )
-    except KeyboardInterrupt:
-        return 0
-
-
 def main(arguments: list[str]) -> int:
-    """Run ``sync [RESULTS]`` or ``ui [PORT]``."""
-    commands = {"sync": sync, "ui": ui}
+    """Run ``sync [RESULTS]`` or ``ui [PORT [RESULTS]]``."""
     name, *rest = arguments or ["sync"]
-    if name not in commands or len(rest) > 1:
-        print("usage: python -m fairbench.tracking sync [RESULTS] | ui [PORT]", file=sys.stderr)
-        return 2
-    return commands[name](*rest)
+    if name == "sync" and len(rest) <= 1:
+        return sync(*rest)
+    if name == "ui" and len(rest) <= 2:
+        from fairbench.mlflow_ui import ui
+
+        return ui(*rest)
+    usage = "usage: python -m fairbench.tracking sync [RESULTS] | ui [PORT [RESULTS]]"
+    print(usage, file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -28,8 +28,10 @@ LAYERS = (
     ("assessment",),
     ("evaluator", "runs", "mlflow_database", "dataset_cache"),
     ("run_evaluation", "build"),
-    ("report", "tracking", "sweep"),
-    ("pipeline", "console"),
+    ("report", "mlflow_entries", "tracking", "mlflow_ui", "sweep"),
+    ("progress", "rerun"),
+    ("pipeline", "launching"),
+    ("console",),
     ("stored_runs", "compare_runs", "comparison_command", "tradeoff"),
 )
 

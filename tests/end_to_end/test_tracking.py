@@ -1,13 +1,17 @@
 """MLflow as a view of the files: logged once, whole, and later if it was down."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 
+from fairbench.mlflow_database import local
+from fairbench.mlflow_entries import metric_values
 from fairbench.runs import RunFolder
-from fairbench.tracking import Tracking, metric_values
+from fairbench.tracking import Tracking, entries
 from tests.harness import ROOT, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -69,6 +73,48 @@ def test_recomputed_metrics_replace_the_entry(cwd):
     synchronise(cwd)
     _, _, runs = client_and_runs(cwd)
     assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]
+
+
+def test_half_logged_and_doubled_entries_are_mended(cwd):
+    """A killed importer leaves an entry without a fingerprint, two at once leave two."""
+    folder = RunFolder(run_folder(cwd / "results"))
+    client, experiment, (logged,) = client_and_runs(cwd)
+    mine = {"fairbench.run_id": folder.path.name}
+    client.create_run(experiment.experiment_id, tags=mine)
+    killed = client.create_run(experiment.experiment_id, tags=mine)
+    client.set_terminated(killed.info.run_id)
+    double = client.create_run(experiment.experiment_id, tags=logged.data.tags)
+    client.set_terminated(double.info.run_id)
+    synchronise(cwd)
+    _, _, (left,) = client_and_runs(cwd)
+    assert left.data.tags["fairbench.fingerprint"] == folder.environment()["fingerprint"]
+    assert left.info.run_id in (logged.info.run_id, double.info.run_id)
+
+
+def test_many_runs_are_found_as_few_are(cwd):
+    client, experiment, (logged,) = client_and_runs(cwd)
+    run_id = logged.data.tags["fairbench.run_id"]
+    few = entries(client, experiment.experiment_id, [run_id])
+    assert few == entries(client, experiment.experiment_id, [run_id] * 100)
+    assert [entry.id for entry in few[run_id]] == [logged.info.run_id]
+    assert entries(client, experiment.experiment_id, ["another"]) == {}
+
+
+def test_a_local_database_is_written_ahead(cwd):
+    with contextlib.closing(sqlite3.connect(cwd / "mlflow.db")) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("ext4", True), ("overlay", True), ("nfs4", False), ("fuse.sshfs", False), ("cifs", False)],
+)
+def test_a_disk_is_local_or_shared_by_its_mount(tmp_path, kind, expected):
+    other = "ext4" if not expected else "nfs4"
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"a / {other} rw 0 0\nb {tmp_path} {kind} rw 0 0\nc {tmp_path}/x {other}\n")
+    assert local(tmp_path / "mlflow.db", mounts) is expected
+    assert local(tmp_path / "mlflow.db", tmp_path / "none")
 
 
 def test_unfinished_run_is_not_logged(cwd, tmp_path):

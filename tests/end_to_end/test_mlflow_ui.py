@@ -1,0 +1,122 @@
+"""The UI in a real browser, on a sweep that found no server and was synchronised afterwards."""
+
+import html
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from fairbench.mlflow_entries import metric_values
+from fairbench.runs import RunFolder
+from tests.harness import ROOT, run_py
+
+DOWN = "http://127.0.0.1:9"
+METHODS = ("ensemble", "binomial_nll")
+SWEEP = (f"method={','.join(METHODS)}", "split.repeats=2", "dataset.n_samples=300")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore:.*noload"),
+]
+
+
+def tracking_command(*words):
+    return [sys.executable, "-m", "fairbench.tracking", *words]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
+    cwd = tmp_path_factory.mktemp("ui")
+    done = run_py("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN)
+    assert done.returncode == 0, done.stderr
+    assert "MLflow: not logged" in done.stdout
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    for _ in range(2):
+        subprocess.run(tracking_command("sync"), cwd=cwd, env=environment, check=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        tracking_command("ui", str(port)), cwd=cwd, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        printed = [server.stdout.readline().strip() for _ in range(3)]
+        wait_for(f"http://127.0.0.1:{port}/health")
+        yield cwd, printed
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+        server.stdout.close()
+
+
+def wait_for(address, seconds=90):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            assert time.monotonic() < end, f"no answer from {address}"
+            time.sleep(0.2)
+
+
+def page(address, expected, profile):
+    """Return the document a browser makes of a page, as soon as it contains what is expected."""
+    for _ in range(3):
+        document = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--window-size=1600,4000", f"--user-data-dir={profile}", "--virtual-time-budget=30000", "--dump-dom", address],
+            capture_output=True, text=True, timeout=120, check=True,
+        ).stdout  # fmt: skip
+        if expected in document:
+            return document
+    raise AssertionError(f"'{expected}' is not on {address}")
+
+
+def text(document):
+    without_style = re.sub(r"<(style|script).*?</\1>", "", document, flags=re.DOTALL)
+    return html.unescape(re.sub(r"(<[^>]*>\s*)+", "|", without_style))
+
+
+def test_experiment_shows_each_run_once(site, tmp_path):
+    _, printed = site
+    address = printed[0].removeprefix("runs: ")
+    shown = text(page(address, "simulated, xgboost, ensemble", tmp_path))
+    for method in METHODS:
+        assert shown.count(f"simulated, xgboost, {method}") == 1
+
+
+def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
+    cwd, printed = site
+    assert printed[1].startswith("the latest sweep, 2 of 2 runs compared: http://127.0.0.1:")
+    shown = text(page(printed[1].split(" compared: ")[1], "Comparing 2 Runs", tmp_path))
+    for method in METHODS:
+        assert f"|simulated, xgboost, {method}|" in shown
+    assert "|dataset.n_samples|300|300|" in shown
+    names_and_values = shown.partition("|Metrics|")[2].split("|")
+    assert "accuracy" in names_and_values
+    for folder in (cwd / "results" / "runs").iterdir():
+        accuracy = dict(metric_values(RunFolder(folder).metrics()))["accuracy"]
+        assert f"{accuracy:.3g}" in names_and_values
+
+
+def test_a_run_shows_its_metrics_and_a_figure(site, tmp_path):
+    cwd, printed = site
+    run = sorted(path.name for path in (cwd / "mlartifacts").iterdir())[0]
+    address = printed[0].removeprefix("runs: ") + f"/{run}"
+    assert re.search(r"\|error_rate\|0\.\d+\|", text(page(address, "error_rate", tmp_path)))
+    figure = "figures/abstention.png"
+    shown = page(f"{address}/artifacts/{figure}", f'alt="{figure}" src="blob:', tmp_path)
+    for name in ("config.yaml", "metrics.parquet", Path(figure).name):
+        assert f"|{name}|" in text(shown)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 # Set before numpy is imported, and inherited by every worker: one thread each, the checkout first
-# on the path, errors as exceptions rather than as Hydra's traceback.
+# on the path (before the folder it is started in), errors as exceptions rather than as Hydra's
+# traceback.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+os.environ["PYTHONSAFEPATH"] = "1"
 os.environ["HYDRA_FULL_ERROR"] = "1"
 # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
 gc.set_threshold(1_000_000, 20, 100)

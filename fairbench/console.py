@@ -6,13 +6,18 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from rich.console import Console
+from rich.markup import escape
 
 from fairbench.errors import IncompatibleError, UserError, unknown_name
+from fairbench.launching import guard_launchers, processes
+from fairbench.progress import JobProgress, bar
+from fairbench.rerun import commands
 from fairbench.sweep import Outcome, compose_once
 
 USER_ERROR, FAILURE = 2, 1
@@ -54,41 +59,17 @@ def _single(cfg: DictConfig) -> None:
         show_plan([_plan(cfg)])
         return
     run = pipeline.prepare(cfg)
-    result = _execute(run, cfg)
+    with bar(run.name, len(run.cells)) as done:
+        result = _execute(run, cfg, n_jobs=cfg.n_jobs, done=done)
     _console.print(metrics_table(result.summary, run.name, run.protect))
     where = _track([run.folder.path], cfg.tracking)
     say(f"{_did(result)}; files: {run.folder.path}; {where}")
 
 
-def _execute(run: Any, cfg: DictConfig) -> Any:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
+def _execute(run: Any, cfg: DictConfig, *, n_jobs: int, done: Callable[[bool], None]) -> Any:
     from fairbench import pipeline
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    screen = Console(stderr=True)
-    with Progress(
-        *columns, console=screen, transient=True, disable=not screen.is_terminal
-    ) as progress:
-        task = progress.add_task(run.name, total=len(run.cells))
-        return pipeline.execute(
-            run,
-            n_jobs=cfg.n_jobs,
-            resume=cfg.resume,
-            draw=cfg.figures,
-            done=lambda fresh: progress.advance(task),
-        )
+    return pipeline.execute(run, n_jobs=n_jobs, resume=cfg.resume, draw=cfg.figures, done=done)
 
 
 def _did(result: Any) -> str:
@@ -100,11 +81,13 @@ def _did(result: Any) -> str:
 
 def _sweep_job(cfg: DictConfig, folder: Path) -> None:
     """Run one job; whatever happens becomes an outcome, so the others go on."""
+    from hydra.core.hydra_config import HydraConfig
+
     from fairbench import build
 
     name = build.run_name(build.choices(cfg))
     try:
-        outcome = _plan(cfg) if cfg.plan else _finish(cfg)
+        outcome = _plan(cfg) if cfg.plan else _finish(cfg, folder)
     except IncompatibleError as error:
         outcome = Outcome("skipped", name, message=str(error))
     except UserError as error:
@@ -112,16 +95,22 @@ def _sweep_job(cfg: DictConfig, folder: Path) -> None:
     except Exception:  # a sweep outlives any one of its jobs
         say(traceback.format_exc())
         outcome = Outcome("failed", name, message=traceback.format_exc().splitlines()[-1])
+    outcome = replace(outcome, overrides=tuple(HydraConfig.get().overrides.task))
     outcome.write(folder)
-    if not cfg.plan:
-        say(f"  {outcome.status}: {name}{': ' if outcome.message else ''}{outcome.message}")
+    if not (cfg.plan or sys.stderr.isatty()):  # on a terminal, who watches the sweep says it
+        say(f"  {outcome.line}")
 
 
-def _finish(cfg: DictConfig) -> Outcome:
+def _finish(cfg: DictConfig, folder: Path) -> Outcome:
+    from hydra.core.hydra_config import HydraConfig
+
     from fairbench import pipeline
 
+    progress = JobProgress(folder)
     run = pipeline.prepare(cfg)
-    result = _execute(run, cfg)
+    progress.prepared(len(run.cells))
+    n_jobs = processes(cfg.n_jobs, HydraConfig.get().launcher)
+    result = _execute(run, cfg, n_jobs=n_jobs, done=progress.cell)
     return Outcome(
         "finished",
         run.name,
@@ -172,7 +161,7 @@ def show_plan(outcomes: Sequence[Outcome]) -> None:
     say("; ".join(filter(None, [f"{len(seen)} cells to compute", cost, more, "nothing was run"])))
 
 
-def sum_up(outcomes: Sequence[Outcome], results: Path, tracking: DictConfig) -> int:
+def sum_up(outcomes: Sequence[Outcome], config: DictConfig) -> int:
     """Print what became of a sweep's jobs, log its runs to MLflow, and return the exit status."""
     planned = [o for o in outcomes if o.status == "planned"]
     failed = [o for o in outcomes if o.status == "failed"]
@@ -180,17 +169,41 @@ def sum_up(outcomes: Sequence[Outcome], results: Path, tracking: DictConfig) -> 
     finished = [o for o in outcomes if o.status == "finished"]
     if planned:
         show_plan([*planned, *skipped])
-    for outcome in (*skipped, *failed):
-        say(f"{outcome.status}: {outcome.name}: {outcome.message}")
-    if finished:
-        where = _track([results / "runs" / o.run_id for o in finished], tracking)
+    for outcome in skipped:
+        say(outcome.line)
+    if not planned:
+        runs = Path(config.results) / "runs"
+        where = _track([runs / o.run_id for o in finished], config.tracking) if finished else ""
         fitted = sum(o.computed for o in finished)
         cells = len({cell for o in finished for cell in o.cells})
-        say(
-            f"{len(finished)} runs finished, {len(skipped)} skipped, {len(failed)} failed; fitted "
-            f"{fitted} of {cells} cells; files: {results / 'runs'}; {where}"
-        )
+        counts = f"{len(finished)} runs finished, {len(skipped)} skipped, {len(failed)} failed"
+        files = f"files: {runs}" if finished else ""
+        say("; ".join(filter(None, [counts, f"fitted {fitted} of {cells} cells", files, where])))
+    if failed:
+        _show_failures(failed, outcomes, config)
     return FAILURE if failed or not outcomes else 0
+
+
+def _show_failures(
+    failed: Sequence[Outcome], outcomes: Sequence[Outcome], config: DictConfig
+) -> None:
+    """Print which jobs failed, by what sets them apart, why, and how to run them again."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title="failed", title_justify="left", box=box.SIMPLE)
+    table.add_column("job")
+    table.add_column("reason", overflow="fold")
+    shared = set.intersection(*(set(outcome.overrides) for outcome in outcomes))
+    for outcome in failed:
+        own = [word for word in outcome.overrides if word not in shared]
+        table.add_row(escape(" ".join(own) or outcome.name), escape(outcome.message))
+    # Not wrapped where nobody reads it on a screen.
+    Console(width=None if sys.stdout.isatty() else 10_000).print(table, highlight=False)
+    hydra = [word for word in config.hydra.overrides.hydra if not word.startswith("hydra.mode=")]
+    say("what failed is run again, and nothing else, by:")
+    for command in commands([o.overrides for o in failed], script=sys.argv[0], hydra=hydra):
+        say(f"  {command}")
 
 
 def _track(folders: Sequence[Path], config: DictConfig) -> str:
@@ -218,6 +231,7 @@ def main(entry: Callable[[], None], conf: Path) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     compose_once()
+    guard_launchers(conf)
     try:
         entry()
     except UserError as error:

@@ -25,12 +25,27 @@ class Outcome:
     seconds: float = 0.0
     estimate: float | None = None
     cells: dict[str, bool] = field(default_factory=dict)  # id -> was it in the store before
+    overrides: tuple[str, ...] = ()  # what the sweep asked of this job
 
     def write(self, folder: Path) -> None:
         """Leave the outcome where the sweep's summary finds it."""
         from fairbench.store import write_text
 
         write_text(folder / OUTCOME, json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path) -> Outcome | None:
+        """Return the outcome of the job of a folder, None while it has none."""
+        try:
+            fields = json.loads((folder / OUTCOME).read_text())
+        except FileNotFoundError:
+            return None
+        return cls(**fields | {"overrides": tuple(fields["overrides"])})
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line."""
+        return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
 
 
 def compose_once(kept: int = 500) -> None:
@@ -66,10 +81,8 @@ class SweepSummary(Callback):
         from fairbench import console
 
         folder = Path(config.hydra.sweep.dir)
-        outcomes = [
-            Outcome(**json.loads(path.read_text()))
-            for path in sorted(folder.glob(f"*/{OUTCOME}"), key=lambda p: int(p.parent.name))
-        ]
-        status = console.sum_up(outcomes, Path(config.results), config.tracking)
+        jobs = sorted((p.parent for p in folder.glob(f"*/{OUTCOME}")), key=lambda p: int(p.name))
+        outcomes = [outcome for job in jobs if (outcome := Outcome.read(job))]
+        status = console.sum_up(outcomes, config)
         if status:
             raise SystemExit(status)

@@ -1,0 +1,75 @@
+"""Launching: an outcome for every job, whatever its process came to; cores are not shared."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import joblib
+import pytest
+from hydra.core.utils import JobReturn, JobStatus
+from omegaconf import OmegaConf
+
+from fairbench.launching import KILLED, GuardedLauncher, processes
+from fairbench.progress import JobProgress
+from fairbench.sweep import Outcome
+
+JOBLIB = {"_target_": "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"}
+LOCAL = {"_target_": "submitit.LocalLauncher", "cpus_per_task": 2}
+
+
+def config(tmp_path, launcher):
+    return OmegaConf.create(
+        {"n_jobs": 1, "hydra": {"sweep": {"dir": str(tmp_path)}, "launcher": launcher}}
+    )
+
+
+class JoblibLauncher:
+    """Runs each job, named by its deed, in a worker process, as Hydra's launcher does."""
+
+    def __init__(self, folder):
+        self.folder, self.joblib, self.launched = folder, {"n_jobs": 2}, []
+
+    def launch(self, job_overrides, initial_job_idx):
+        def work(folder, deed):
+            JobProgress(folder)
+            if deed == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            Outcome("finished", deed).write(folder)
+
+        numbered = list(enumerate(job_overrides, start=initial_job_idx))
+        self.launched += [number for number, _ in numbered]
+        joblib.Parallel(**self.joblib, batch_size=1)(
+            joblib.delayed(work)(self.folder / str(number), deed) for number, (deed,) in numbered
+        )
+        return [JobReturn(status=JobStatus.COMPLETED) for _ in numbered]
+
+
+def test_killed_worker_loses_its_own_job_only(tmp_path):
+    deeds = ["finish"] * 8
+    deeds[2] = deeds[5] = "die"
+    launcher = JoblibLauncher(tmp_path)
+    GuardedLauncher(launcher, config(tmp_path, JOBLIB)).launch([[deed] for deed in deeds], 3)
+    outcomes = [Outcome.read(tmp_path / str(number)) for number in range(3, 11)]
+    expected = ["failed" if deed == "die" else "finished" for deed in deeds]
+    assert [outcome.status for outcome in outcomes] == expected
+    assert (outcomes[2].message, outcomes[2].overrides) == (KILLED, ("die",))
+
+
+def test_error_outside_a_job_is_its_outcome(tmp_path):
+    failed = JobReturn(status=JobStatus.FAILED, _return_value=ValueError("no such\ninterpolation"))
+    launcher = SimpleNamespace(launch=lambda overrides, first: [failed])
+    GuardedLauncher(launcher, config(tmp_path, LOCAL)).launch([["a=1"]], 0)
+    assert Outcome.read(tmp_path / "0").message == "interpolation"
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "launcher", "expected"),
+    [
+        (4, JOBLIB, 1),
+        (4, LOCAL, 2),
+        (1, LOCAL, 1),
+        (4, {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}, 4),
+    ],
+)
+def test_processes_of_a_job(n_jobs, launcher, expected):
+    assert processes(n_jobs, OmegaConf.create(launcher)) == expected

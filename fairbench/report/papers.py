@@ -135,7 +135,7 @@ def _printed(rows: pd.DataFrame, title: str) -> Table:
             f"{_text(row['published'])} ({_text(row['published sd'])})",
             "-" if np.isnan(row["ours"]) else ours,
             _text(row["difference"]),
-            row["verdict"],
+            row["verdict"] if row["reproduces"] else f"({row['verdict']})",
         )
         previous = row["dataset"]
     return table

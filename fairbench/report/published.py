@@ -97,13 +97,15 @@ def _compared(
     datasets = mapping.get("datasets", {})
     for row in rows.to_dict("records"):
         dataset = datasets.get(row["dataset"], row["dataset"])
-        for choice, wanted in _answers(mapping["rules"], row):
+        for i, (choice, wanted) in enumerate(_answers(mapping["rules"], row)):
+            label = choice.pop("label", "") or _label(choice)
             found = _found(ours, {"dataset": dataset, **choice}, wanted)
             yield {
                 "dataset": row["dataset"],
                 "metric": row["metric"],
                 "published method": " ".join(filter(None, [row["method"], row["setting"]])),
-                "our method": _label(choice),
+                "our method": label,
+                "reproduces": i == 0,
                 **judge(row["value"], row["sd"], paper.runs, found),
             }
 
@@ -114,7 +116,7 @@ def _answers(
     """Yield which runs of ours answer a published row, and by which metric.
 
     The first rule that names the row's method and setting, or none, holds; ``{method}`` in its
-    texts is the row's.
+    texts is the row's. The first answer reproduces the published number, others correct it.
     """
     rule = next((rule for rule in rules if _holds(rule, row)), None)
     wanted = rule["metrics"].get(row["metric"]) if rule else None
@@ -204,7 +206,8 @@ def half_unit(printed: str) -> float:
 
 
 def scoreboard(rows: pd.DataFrame) -> str:
-    """Return how many cells agree, lie within the paper's sd, differ, or were not run."""
+    """Return how many reproductions agree, lie within the paper's sd, differ, or were not run."""
+    rows = rows[rows["reproduces"]]
     counts = rows["verdict"].value_counts()
     parts = [f"{counts.get(name, 0)} {name}" for name in (AGREES, WITHIN, DIFFERS, MISSING)]
     return f"{', '.join(parts)} of {len(rows)} numbers"

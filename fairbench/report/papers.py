@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench import build
-from fairbench.report.published import Paper, compare, scoreboard
+from fairbench.report.published import Paper, compare, quick_note, scoreboard
 from fairbench.report.summary import summarise
 from fairbench.runs import RunFolder
 from fairbench.store import atomic, write_text
@@ -61,15 +61,19 @@ def summaries(
     found = []
     for choice, folder in finished_runs(experiment, conf, results, overrides):
         summary = summarise(folder.metrics())
-        found.append(_chosen(choice, summary))
+        found.append(with_choice({**folder.environment()["choices"], **choice}, summary))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def _chosen(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFrame:
-    """Return a summary with what its run chose; ``option`` holds settings of single components."""
-    columns = {"intervention": "none", "method": "baseline", **choice}
-    options = [name for name in columns if name.startswith(_OPTIONS)]
-    columns["option"] = " ".join(columns[name] for name in options)
+def with_choice(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary with what its run chose; ``option`` holds settings of single components.
+
+    Parameters
+    ----------
+    choice : the run's choices, ``experiment`` and what else the sweep chose.
+    """
+    option = " ".join(text for name, text in choice.items() if name.startswith(_OPTIONS))
+    columns = {**choice, "option": option}
     front = pd.DataFrame({name: columns[name] for name in _FRONT}, summary.index)
     return pd.concat([front, summary], axis=1)
 
@@ -88,7 +92,9 @@ def report_table(
         title = f"{paper.name}, table {table}: {metric}, mean (sd)"
         Console(width=100).print(_printed(of_metric, title))
     _write(rows, results / "report" / paper.name / f"table{table}", commands)
-    return f"table {table}: {scoreboard(rows)}; made by {', '.join(paper.experiments(table))}"
+    note = quick_note(rows, paper.runs)
+    found = f"{scoreboard(rows)}{f' ({note})' if note else ''}"
+    return f"table {table}: {found}; made by {', '.join(paper.experiments(table))}"
 
 
 def report_figure(

@@ -13,7 +13,7 @@ import yaml
 
 from fairbench.errors import UserError, unknown_name
 
-AGREES, WITHIN, DIFFERS, MISSING = "agrees", "within sd", "differs", "not run"
+VERDICTS = AGREES, WITHIN, DIFFERS, MISSING = "agrees", "within sd", "differs", "not run"
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def judge(
     published, spread = float(value), float(sd) if sd else 0.0
     row: dict[str, float | str] = {"published": published, "published sd": spread}
     if ours is None or np.isnan(ours["mean"]):
-        return {**row, "ours": np.nan, "our sd": np.nan, "difference": np.nan, "verdict": MISSING}
+        nothing = dict.fromkeys(("ours", "our sd", "repeats", "difference"), np.nan)
+        return {**row, **nothing, "verdict": MISSING}
     own_sd = 0.0 if np.isnan(ours["sd"]) else ours["sd"]
     difference = ours["mean"] - published
     error = np.sqrt(own_sd**2 / ours["repeats"] + spread**2 / runs)
@@ -188,6 +189,7 @@ def judge(
         **row,
         "ours": ours["mean"],
         "our sd": own_sd,
+        "repeats": ours["repeats"],
         "difference": difference,
         "verdict": verdict,
     }
@@ -211,3 +213,9 @@ def scoreboard(rows: pd.DataFrame) -> str:
     counts = rows["verdict"].value_counts()
     parts = [f"{counts.get(name, 0)} {name}" for name in (AGREES, WITHIN, DIFFERS, MISSING)]
     return f"{', '.join(parts)} of {len(rows)} numbers"
+
+
+def quick_note(rows: pd.DataFrame, runs: int) -> str:
+    """Say of how few repeats our means are, if of fewer than the paper's `runs`; else nothing."""
+    most = rows["repeats"].max()
+    return f"quick: {most:.0f} repeats" if most < runs else ""

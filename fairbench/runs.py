@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from fairbench.store import atomic, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class RunFolder:
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
+        import pandas as pd  # half a second, which listing runs does without
+
         return pd.read_parquet(self.path / "metrics.parquet")
 
     def cells(self) -> list[str]:

@@ -1,4 +1,7 @@
-"""The store of cells: one checksummed Parquet file each, written atomically, locked while made."""
+"""The store of cells: one checksummed Parquet file each, written atomically, locked while made.
+
+``python -m fairbench.store ls | show | gc | verify`` looks after a results folder.
+"""
 
 from __future__ import annotations
 
@@ -137,3 +140,10 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    import runpy
+
+    # By name: the commands are built on this module, and what a run depends on is what it imports.
+    runpy.run_module("fairbench.housekeeping.command", run_name="__main__")

@@ -94,7 +94,7 @@ def load_run(folder: RunFolder, conf: Path) -> StoredRun:
     ------
     UserError : a task that is not binary, or cells that are missing, corrupt or undefined.
     """
-    run = pipeline.prepare(_configuration(folder, conf))
+    run = pipeline.prepare(configuration(folder, conf))
     if run.dataset.task is not Task.BINARY:
         raise UserError(f"run {folder.path.name} is of a regression; classifiers are compared")
     evaluation = RunEvaluation(
@@ -106,7 +106,7 @@ def load_run(folder: RunFolder, conf: Path) -> StoredRun:
     return StoredRun(folder.path.name, run.name, run.dataset, run.study.protect, repeats)
 
 
-def _configuration(folder: RunFolder, conf: Path) -> DictConfig:
+def configuration(folder: RunFolder, conf: Path) -> DictConfig:
     """Return the run's own configuration; where data and results are is taken from `conf`."""
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         cfg = compose("config")

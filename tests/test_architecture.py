@@ -32,7 +32,7 @@ LAYERS = (
     ("progress", "rerun"),
     ("pipeline", "launching"),
     ("console",),
-    ("stored_runs", "compare_runs", "comparison_command", "tradeoff"),
+    ("stored_runs", "compare_runs", "comparison_command", "tradeoff", "housekeeping"),
 )
 
 

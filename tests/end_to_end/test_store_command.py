@@ -1,0 +1,98 @@
+"""``python -m fairbench.store`` on real runs, and results that are copied to another machine."""
+
+import shutil
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from fairbench.runs import RunFolder
+from fairbench.store import Store
+from tests.harness import ROOT, run_folder, run_py
+
+RUN = ("split.repeats=4", "dataset.n_samples=300", "method=ensemble", "tracking=none")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    cwd = tmp_path_factory.mktemp("original")
+    done = run_py(*RUN, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return cwd
+
+
+@pytest.fixture
+def copied(original, tmp_path):
+    """Return the folder of another machine, to which the results were copied."""
+    shutil.copytree(original / "results", tmp_path / "results")
+    return tmp_path
+
+
+def store(*words, cwd, status=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "fairbench.store", *words],
+        cwd=cwd, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_run_is_listed_and_shown(original):
+    run = run_folder(original / "results").name
+    assert run in store("ls", "method=ensemble", cwd=original)
+    assert "0 finished runs" in store("ls", "method=baseline", cwd=original)
+    shown = store("show", run[:6], cwd=original)
+    for expected in ("n_samples: 300", "versions", "xgboost", "error rate"):
+        assert expected in shown
+    assert "0 finished runs" in store("show", "zz", cwd=original, status=2)
+
+
+def test_copied_results_resume(copied):
+    shutil.rmtree(run_folder(copied / "results"))  # a copy that was cut short
+    cells = sorted((copied / "results" / "cells").rglob("*.parquet"))
+    cells[0].rename(cells[0].with_name(f".{cells[0].name}.Ab3xYz"))  # rsync's half file
+    assert "fitted 1 of 4 cells" in run_py(*RUN, cwd=copied).stdout
+    assert "nothing to fit: all 4 cells were in the store" in run_py(*RUN, cwd=copied).stdout
+
+
+def test_a_run_is_verified_bit_for_bit(copied):
+    run = run_folder(copied / "results")
+    said = store("verify", run.name, "--cells", "2", cwd=copied)
+    assert "4 of 4 cells are as they were written" in said
+    assert "2 of 2 computed again are the same, bit for bit" in said
+
+
+def test_another_value_in_a_cell_that_is_whole_is_found(copied):
+    run = run_folder(copied / "results")
+    kept = Store(copied / "results")
+    cell = RunFolder(run).cells()[0]
+    columns = dict(kept.read(cell).columns)
+    name = next(name for name in columns if name not in ("part", "row"))
+    columns[name] = columns[name] * 1.5
+    kept.write(cell, columns, {})
+    said = store("verify", run.name, "--cells", "4", cwd=copied, status=1)
+    assert "3 of 4 computed again are the same" in said
+    assert f"differs: cell {cell}: 1 of " in said
+
+
+def test_a_corrupt_cell_is_found(copied):
+    run = run_folder(copied / "results")
+    path = Store(copied / "results").cell_path(RunFolder(run).cells()[0])
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1).replace_schema_metadata(table.schema.metadata), path)
+    said = store("verify", run.name, cwd=copied, status=1)
+    assert "the content is not what was written" in said
+
+
+def test_garbage_goes_and_the_run_stays(copied):
+    run = run_folder(copied / "results")
+    assert "freed 0.00 MB" in store("gc", "--hours", "0", cwd=copied)
+    shutil.rmtree(run)
+    said = store("gc", "--hours", "0", "--dry-run", cwd=copied)
+    assert "cell of no run" in said
+    assert "would free" in said
+    assert "freed 0.00 MB" in store("gc", cwd=copied)  # younger than a day
+    store("gc", "--hours", "0", cwd=copied)
+    assert not list((copied / "results" / "cells").rglob("*.parquet"))

@@ -1,0 +1,101 @@
+"""What no run refers to goes; what a run, a sweep under way or another process needs stays."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from fairbench.housekeeping.garbage import computing, garbage, remove
+from fairbench.store import Store
+
+NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")
+CELL = {"row": np.arange(3, dtype=np.int32)}
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return a store of four cells, of which a run needs one and an unfinished run another."""
+    store = Store(tmp_path / "results")
+    for cell in (NEEDED, BEGUN, OLD, NEW):
+        store.write(cell, CELL, {})
+    for run, cell in (("finished", NEEDED), ("begun", BEGUN)):
+        store.run_path(run).mkdir(parents=True)
+        (store.run_path(run) / "cells.txt").write_text(f"{cell}\n")
+    (store.run_path("finished") / "environment.json").write_text("{}")
+    for path in store.root.rglob("*"):
+        age(path)
+    os.utime(store.cell_path(NEW))
+    return store
+
+
+def age(path):
+    days_ago = time.time() - 3 * 86400
+    os.utime(path, (days_ago, days_ago))
+
+
+def leftovers(store):
+    """Leave what killed processes leave, and return it."""
+    (store.root / "locks").mkdir()
+    temporary = store.run_path("begun") / ".figures.abc"
+    temporary.mkdir()
+    (temporary / "half.png").write_bytes(b"1234")
+    files = [
+        store.cell_path(OLD).with_name(f".{OLD}.parquet.12.tmp"),
+        store.cell_path(OLD).with_suffix(".corrupt"),
+        store.run_path("begun") / ".metrics.parquet.12.tmp",
+        store.root / "locks" / f"{BEGUN}.lock",
+    ]
+    for file in files:
+        file.write_bytes(b"half")
+    for each in [*files, temporary]:
+        age(each)
+    return {*files, temporary}
+
+
+def test_an_old_cell_of_no_run_goes_alone(store):
+    (found,) = garbage(store)
+    assert (found.path, found.kind) == (store.cell_path(OLD), "cell of no run")
+    assert found.bytes == store.cell_path(OLD).stat().st_size
+    remove([found])
+    assert [store.has(cell) for cell in (NEEDED, BEGUN, OLD, NEW)] == [True, True, False, True]
+    assert garbage(store) == []
+
+
+def test_a_new_cell_of_no_run_goes_when_asked_to(store):
+    assert {each.path for each in garbage(store, 0)} == {
+        store.cell_path(cell) for cell in (OLD, NEW)
+    }
+
+
+def test_leftovers_of_kills_go_when_old(store):
+    expected = leftovers(store)
+    found = garbage(store)
+    assert {each.path for each in found} == {*expected, store.cell_path(OLD)}
+    assert next(each.bytes for each in found if each.kind == "half-drawn figures") == 4
+    remove(found)
+    assert not any(path.exists() for path in expected)
+    assert (store.run_path("begun") / "cells.txt").exists()
+
+
+def test_cells_and_their_locks_stay_while_one_is_being_computed(store):
+    with store.lock(OLD):
+        age(store.root / "locks" / f"{OLD}.lock")
+        assert computing(store)
+        assert garbage(store, 0) == []
+    assert not computing(store)
+    assert len(garbage(store)) == 1
+
+
+def test_a_lock_taken_after_it_was_found_stays(store):
+    leftovers(store)
+    found = [each for each in garbage(store) if each.kind == "stale lock"]
+    with store.lock(BEGUN):
+        remove(found)
+        assert found[0].path.exists()
+
+
+def test_an_empty_folder_has_no_garbage(tmp_path):
+    store = Store(tmp_path / "none")
+    assert garbage(store) == []
+    assert not computing(store)

@@ -1,0 +1,36 @@
+"use strict";
+document.documentElement.classList.add("js");
+const sections = [...document.querySelectorAll("section")];
+const links = [...document.querySelectorAll("nav a")];
+function show() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const section = target ? target.closest("section") : sections[0];
+  if (!section) return;
+  sections.forEach(each => each.classList.toggle("away", each !== section));
+  links.forEach(each => each.classList.toggle("here", each.hash.slice(1) === encodeURIComponent(section.id)));
+  for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+  if (target) target.scrollIntoView(); else scrollTo(0, 0);
+}
+addEventListener("hashchange", show);
+addEventListener("beforeprint", () => document.querySelectorAll("details.metric").forEach(each => { each.open = true; }));
+show();
+const collator = new Intl.Collator(undefined, { numeric: true });
+document.querySelectorAll("th[data-sort]").forEach(head => {
+  head.tabIndex = 0;
+  const sort = () => {
+    const column = head.cellIndex, body = head.closest("table").tBodies[0];
+    const up = head.getAttribute("aria-sort") !== "ascending";
+    const value = row => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
+    const compare = (a, b) => {
+      const x = value(a), y = value(b);
+      if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
+      const order = isNaN(x) || isNaN(y) ? collator.compare(x, y) : x - y;
+      return up ? order : -order;
+    };
+    head.parentElement.querySelectorAll("th").forEach(each => each.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    body.append(...[...body.rows].sort(compare));
+  };
+  head.addEventListener("click", sort);
+  head.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });
+});

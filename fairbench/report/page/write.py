@@ -1,0 +1,125 @@
+"""Writing the report of a results folder: one page without external requests, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairbench.errors import UserError, unknown_name
+from fairbench.report.page import text
+from fairbench.report.page.beside import PaperTable, paper_tables
+from fairbench.report.page.blocks import blocks
+from fairbench.report.page.collection import Collection, read_collection
+from fairbench.report.page.drawn import drawn_of
+from fairbench.report.page.files import write_table
+from fairbench.report.page.metric_table import CERTAIN, metric_tables
+from fairbench.report.page.page import Page, make_page
+from fairbench.report.page.presets import Presets
+from fairbench.report.page.provenance import Provenance, provenance
+from fairbench.report.published import VERDICTS
+from fairbench.store import write_text
+from fairbench.version import VERSION
+
+_FILTERS = {
+    "number": text.number,
+    "exact": text.exact,
+    "interval": text.interval,
+    "words": text.words,
+    "sha": text.sha,
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a report reads and writes."""
+
+    results: Path
+    conf: Path
+    published: Path
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """A published table, its provenance, and the pages on which its numbers are."""
+
+    of: PaperTable
+    source: Provenance
+    pages: list[str]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.of, name)
+
+
+def write_report(places: Places, experiment: str = "", figures: bool = True) -> Path:
+    """Write ``report/index.html`` of all finished runs, or of an experiment's; return its path.
+
+    Raises
+    ------
+    UserError : an unknown experiment, or nothing finished.
+    """
+    presets = Presets(places.conf)
+    collection = _chosen(read_collection(places.results), experiment, presets)
+    if not collection.runs:
+        what = f"of experiment={experiment} " if experiment else ""
+        raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
+    folder = places.results / "report" / experiment.replace("/", "-")
+    papers = list(paper_tables(collection, places.published, presets))
+    pages, with_papers = [], set()
+    for block in blocks(collection):
+        shown = [] if block.dataset in with_papers else papers
+        with_papers.add(block.dataset)
+        drawn = list(drawn_of(block)) if figures else []
+        pages.append(make_page(block, list(metric_tables(block)), shown, drawn, presets))
+    for page in pages:
+        for table in page.tables:
+            write_table(table.table, table.source, folder / page.block.name)
+    write_text(folder / "index.html", render(pages, papers, presets, experiment))
+    return folder / "index.html"
+
+
+def _chosen(collection: Collection, experiment: str, presets: Presets) -> Collection:
+    if not experiment:
+        return collection
+    known = presets.experiments()
+    if experiment not in known:
+        raise unknown_name("experiment", experiment, known)
+    return collection.only(set(presets.runs_of(experiment, collection.runs)))
+
+
+def render(
+    pages: Sequence[Page], papers: Sequence[PaperTable], presets: Presets, experiment: str
+) -> str:
+    """Return the page as HTML; every text of a run or a data set is escaped."""
+    environment = Environment(
+        loader=PackageLoader("fairbench.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= _FILTERS
+    source = environment.loader.get_source  # type: ignore[union-attr]
+    notes = list(dict.fromkeys(page.note for page in pages if page.note))
+    return environment.get_template("page.html.jinja").render(
+        title=experiment or "All finished runs",
+        runs=sum(len(page.block.runs) for page in pages),
+        command=f"python report.py html{f' experiment={experiment}' if experiment else ''}",
+        version=VERSION,
+        note="; ".join(notes),
+        pages=pages,
+        papers=[_answered(table, pages, presets) for table in papers],
+        verdicts=VERDICTS,
+        certain=CERTAIN,
+        css=Markup(source(environment, "page.css")[0]),
+        js=Markup(source(environment, "page.js")[0]),
+    )
+
+
+def _answered(table: PaperTable, pages: Sequence[Page], presets: Presets) -> _Answered:
+    names = {run.choices["dataset"] for run in table.runs}
+    mine = [page.block.name for page in pages if page.beside and page.block.dataset in names]
+    return _Answered(table, provenance(table.runs, presets), mine)

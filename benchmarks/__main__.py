@@ -8,7 +8,16 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks import bag, comparison, few_labels, grid, harness, reductions  # noqa: E402
+from benchmarks import (  # noqa: E402
+    bag,
+    comparison,
+    few_labels,
+    grid,
+    harness,
+    reductions,
+    scale,
+    workers,
+)
 
 BENCHMARKS = {
     "bag": bag.main,
@@ -17,6 +26,8 @@ BENCHMARKS = {
     "grid": grid.main,
     "harness": harness.main,
     "reductions": reductions.main,
+    "scale": scale.main,
+    "workers": workers.main,
 }
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
+from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
@@ -50,12 +52,25 @@ def cpu_of(call: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
+def wall_of(call: Callable[[], object]) -> float:
+    """Return the seconds a call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def configuration(*overrides: str) -> DictConfig:
+    """Compose a configuration as run.py would, of data at hand."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", [*overrides, "data.download=false"])
+
+
 def cpu_of_process(command: Sequence[str]) -> float:
     """Return the CPU seconds of a command, run in an empty folder, children included."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, env=_environment()
+            command, cwd=folder, capture_output=True, text=True, env=environment()
         )
         after = os.times()
     if done.returncode:
@@ -64,7 +79,8 @@ def cpu_of_process(command: Sequence[str]) -> float:
     return user + after.children_system - before.children_system
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return the environment of a run in an empty folder."""
     # Data folders are looked up from the checkout, which the empty folder is not.
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -23,6 +23,9 @@ def ui(port: str = "5000", results: str = "results") -> int:
     tracking = Tracking()
     served = tracking.address.startswith("http")
     site = tracking.address if served else f"http://{_HOST}:{port}"
+    if not (port.isdecimal() and int(port) < 2**16):
+        print(f"error: '{port}' is no port", file=sys.stderr)
+        return 2
     if not served and _taken(port):
         print(f"error: port {port} is in use; another one: make ui ARGS=5001", file=sys.stderr)
         return 2

@@ -1,0 +1,64 @@
+"""What starting a sweep's job, importing runs into MLflow and listing runs cost."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measure import adult, configuration, cpu_of, cpu_of_process, wall_of
+from fairbench import pipeline
+from fairbench.runs import RunFolder
+from fairbench.tracking import Tracking
+
+METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
+LISTED, IMPORTED = 10_000, 100
+SMALL = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2")
+Row = tuple[str, float, str]
+
+
+def costs() -> Iterator[Row]:
+    """Yield the rows of a table."""
+    yield "CPU s, start of a job after the first", _start(), "< 0.15"
+    with tempfile.TemporaryDirectory() as folder:
+        run = pipeline.prepare(configuration(*SMALL, f"results={folder}"))
+        pipeline.execute(run)
+        yield from _import(run.folder, Path(folder))
+        yield from _list(run.folder, Path(folder))
+
+
+def _start() -> float:
+    """Return the most that composing and preparing a job takes, on a data set that is loaded."""
+    words = adult()[1].split()
+    _prepare(*words, "method=baseline")
+    return max(cpu_of(partial(_prepare, *words, f"method={name}")) for name in METHODS)
+
+
+def _prepare(*words: str) -> None:
+    pipeline.prepare(configuration(*words))
+
+
+def _import(folder: RunFolder, results: Path) -> Iterator[Row]:
+    paths = [folder.path.with_name(f"copy{i}") for i in range(IMPORTED)]
+    copies = [RunFolder(shutil.copytree(folder.path, path)) for path in paths]
+    tracking = Tracking(uri=f"sqlite:///{results}/mlflow.db")
+    tracking.sync([folder])  # imports MLflow
+    started, cpu = time.perf_counter(), cpu_of(lambda: tracking.sync(copies))
+    yield "runs imported a second", IMPORTED / (time.perf_counter() - started), "> 10"
+    yield "CPU ms a run imported", 1000 * cpu / IMPORTED, ""
+    yield f"s for {IMPORTED} runs imported already", wall_of(lambda: tracking.sync(copies)), ""
+
+
+def _list(folder: RunFolder, results: Path) -> Iterator[Row]:
+    for number in range(LISTED):
+        copy = results / "runs" / f"{number:012d}"
+        copy.mkdir()
+        shutil.copyfile(folder.path / "environment.json", copy / "environment.json")
+    command = [sys.executable, "-m", "fairbench.store", "ls", "--results", str(results)]
+    started, cpu = time.perf_counter(), cpu_of_process(command)
+    yield f"s to list {LISTED:,} runs", time.perf_counter() - started, "< 2"
+    yield f"CPU s to list {LISTED:,} runs", cpu, ""

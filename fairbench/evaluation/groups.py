@@ -84,7 +84,10 @@ class GroupEvaluation:
         generator: np.random.Generator,
     ) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
-        counted = self._count(name, target, hard, labels, generator)
+        self.counted(self._count(name, target, hard, labels, generator), generator)
+
+    def counted(self, counted: Counted, generator: np.random.Generator) -> None:
+        """Add the same rows of counts whose posterior is drawn already."""
         self._rates(counted)
         if len(counted.groups) > 1:
             self._pairs(counted)

@@ -78,33 +78,49 @@ def bayesian_calibrations(
     ----------
     subsets : positions of the rows whose labels are shown; all others count as unlabelled.
     """
-    pool = Pool.of(table, model)
-    proposal = Proposal.of(model, table.n_groups, draws, generator)
-    study = _Study(table, pool, proposal, pool_noise)
+    study = Study.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
     for rows in subsets:
-        yield _posterior(study, rows, generator)
+        yield study.posterior(rows, generator)
 
 
 @dataclass(frozen=True)
-class _Study:
-    """What the posteriors of one table share."""
+class Study:
+    """What the posteriors of one table share; only labels of rows that are shown are read."""
 
     table: PartlyLabelled
     pool: Pool
     proposal: Proposal
     pool_noise: bool
 
+    @classmethod
+    def of(
+        cls,
+        table: PartlyLabelled,
+        generator: np.random.Generator,
+        *,
+        model: Calibration = BETA,
+        draws: int = 2048,
+        pool_noise: bool = True,
+    ) -> Study:
+        """Compute what no label changes; parameters are those of `bayesian_calibration`."""
+        pool = Pool.of(table, model)
+        return cls(table, pool, Proposal.of(model, table.n_groups, draws, generator), pool_noise)
 
-def _posterior(study: _Study, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
-    table, model = study.table, study.proposal.model
-    design = model.design(table.score[rows], table.group[rows], table.n_groups)
-    drawn = sample(study.proposal, design, table.label[rows], generator)
-    counts = _counts(study, rows, model.flat_coefficients(drawn.theta), design, generator)
-    return CalibrationPosterior(counts, drawn, table.n_groups)
+    def design(self, rows: Rows) -> Floats:
+        """Return the (G D, L) matrix that maps all groups' coefficients to log odds of rows."""
+        table = self.table
+        return self.proposal.model.design(table.score[rows], table.group[rows], table.n_groups)
+
+    def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows`."""
+        design, model = self.design(rows), self.proposal.model
+        drawn = sample(self.proposal, design, self.table.label[rows], generator)
+        counts = _counts(self, rows, model.flat_coefficients(drawn.theta), design, generator)
+        return CalibrationPosterior(counts, drawn, self.table.n_groups)
 
 
 def _counts(
-    study: _Study,
+    study: Study,
     rows: Rows,
     coefficients: Floats,
     design: Floats,

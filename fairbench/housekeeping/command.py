@@ -51,10 +51,17 @@ def _parser() -> argparse.ArgumentParser:
     gc.set_defaults(command=_gc)
     verify = commands.add_parser("verify", parents=[shared], help="compute cells again, compare")
     verify.add_argument("run", help="the beginning of its id")
-    verify.add_argument("--cells", type=int, default=3, help="how many to compute again (3)")
+    verify.add_argument("--cells", type=_count, default=3, help="how many to compute again (3)")
     verify.add_argument("--seed", type=int, default=0, help="which are drawn")
     verify.set_defaults(command=_verify)
     return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _ls(options: argparse.Namespace) -> int:

@@ -128,8 +128,8 @@ def one_run(word: str, results: Path) -> RunFolder:
     ------
     UserError : there is none, or several.
     """
-    paths = (results / "runs").glob(f"{word}*/environment.json")
-    found = sorted(path.parent for path in paths)
+    folders = (path.parent for path in (results / "runs").glob("*/environment.json"))
+    found = sorted(folder for folder in folders if folder.name.startswith(word))
     if len(found) != 1:
         several = f": {', '.join(path.name for path in found[:5])}" if found else ""
         raise UserError(

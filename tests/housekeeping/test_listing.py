@@ -79,3 +79,5 @@ def test_one_run_is_found_by_the_beginning_of_its_id(results):
         one_run("aa", results)
     with pytest.raises(UserError, match="0 finished runs"):
         one_run("zz", results)
+    with pytest.raises(UserError, match="0 finished runs"):
+        one_run("/aa", results)

@@ -9,10 +9,10 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run data test lint format bench report ui sync clean paper-fairlyuncertain
+.PHONY: help setup system-packages run data test lint format bench report ui sync clean paper-fairlyuncertain
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(STAMP) ## create or update the environment
 
@@ -28,6 +28,9 @@ $(STAMP): requirements.lock
 	@$(BIN)/python -m fairbench.mlflow_database
 	@touch $@
 	@echo "Set up."
+
+system-packages: ## Slurm and Chromium, for the tests that drive them (apt-get, as root)
+	@.ci/system_packages
 
 run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adult"
 	@$(BIN)/python run.py $(ARGS)

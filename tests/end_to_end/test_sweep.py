@@ -106,10 +106,13 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
         pd.testing.assert_frame_equal(metrics, found[run])
 
 
-def test_joblib_launcher_from_another_directory(undisturbed, tmp_path):
-    launcher = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    done = run_py(*SWEEP, *launcher, cwd=tmp_path)
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
+    # A package of this name where the sweep is started does not hide the checkout's.
+    (tmp_path / "datasets.py").write_text("raise RuntimeError('not this one')")
+    done = run_py(*SWEEP, f"hydra/launcher={launcher}", "figures=false", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Warning") == 0
     found = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
         pd.testing.assert_frame_equal(metrics, found[run])
@@ -135,6 +138,9 @@ def test_one_failed_job_does_not_lose_the_others(tmp_path):
     assert done.returncode == 1
     assert "failed: simulated, xgboost, binomial_nll: split.train is 2.0; it must be" in done.stdout
     assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
+    assert "  split.train=2.0   split.train is 2.0; it must be" in done.stdout
+    again = done.stdout.splitlines()[-1]
+    assert again.endswith("-m split.train=2.0 dataset.n_samples=200 split.repeats=1 tracking=none")
 
 
 def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):

@@ -2,7 +2,7 @@
 # A real Slurm of one node, for tests: `one_node.sh up BASE NCPU`, then `. BASE/env.sh`;
 # `one_node.sh down BASE`. Needs munged, slurmctld and slurmd, and root; no systemd, no cgroups,
 # no accounting database, and nothing outside BASE. More CPUs may be declared than there are.
-set -euo pipefail
+set -Eeuo pipefail
 export PATH="$PATH:/usr/sbin"
 HERE=$(cd "$(dirname "$0")" && pwd)
 
@@ -51,7 +51,8 @@ up() {  # BASE NCPU
   chmod 755 "$base" "$base/munge"
   head -c 128 /dev/urandom >"$base/munge/munge.key"
   chmod 400 "$base/munge/munge.key"
-  munged --key-file="$base/munge/munge.key" --socket="$base/munge/munge.sock" \
+  # By force: the folders above BASE may be closed to others, and nobody else is to come in.
+  munged --force --key-file="$base/munge/munge.key" --socket="$base/munge/munge.sock" \
     --pid-file="$base/munge/munged.pid" --log-file="$base/munge/munged.log" \
     --seed-file="$base/munge/munge.seed"
   port=$((20000 + RANDOM % 10000 * 2))  # so that two of these can run side by side
@@ -67,7 +68,7 @@ up() {  # BASE NCPU
     [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] && return 0
     sleep 0.25
   done
-  tail -20 "$base"/log/*.log >&2
+  tail -n 20 "$base/log/slurmctld.log" "$base/log/slurmd.log" >&2
   return 1
 }
 
@@ -85,6 +86,9 @@ down() {  # BASE
 
 base=$(realpath -m "${2:?usage: one_node.sh up BASE NCPU | down BASE}")
 case $1 in
-  up) up "$base" "${3:-$(nproc)}" || { down "$base"; exit 1; } ;;
+  up)
+    trap 'down "$base"' ERR
+    up "$base" "${3:-$(nproc)}"
+    ;;
   down) down "$base" ;;
 esac

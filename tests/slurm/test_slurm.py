@@ -1,0 +1,94 @@
+"""A sweep through a real Slurm: as the local one to the last bit, a killed job included."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.harness import command, comparable, run_py
+
+HERE = Path(__file__).parent
+SWEEP = (
+    "-m", "method=ensemble,binomial_nll", "dataset.n_samples=1000", "split.repeats=10",
+    "learner.rounds=40", "figures=false", "tracking=none",
+)  # fmt: skip
+SLURM = ("hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null")
+SYSTEM = os.pathsep.join([os.environ["PATH"], "/usr/sbin"])
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    """Return the environment in which sweeps find a Slurm of one node."""
+    programs = ("munged", "slurmctld", "slurmd", "srun")
+    missing = [name for name in programs if not shutil.which(name, path=SYSTEM)]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}: make system-packages")
+    if os.geteuid() != 0:
+        pytest.skip("bringing up Slurm needs root")
+    base = tmp_path / "slurm"
+    subprocess.run([HERE / "one_node.sh", "up", base, "2"], check=True)
+    path = os.pathsep.join([str(HERE / "shim"), os.environ["PATH"]])
+    yield os.environ | {"SLURM_CONF": str(base / "slurm.conf"), "PATH": path}
+    subprocess.run([HERE / "one_node.sh", "down", base], check=True)
+
+
+def metrics_of(cwd):
+    """Return run id -> comparable metrics."""
+    runs = (cwd / "results" / "runs").iterdir()
+    return {run.name: comparable(pd.read_parquet(run / "metrics.parquet")) for run in runs}
+
+
+def cells_of(cwd):
+    """Return name -> inode and time of writing of every stored cell."""
+    stats = {path.name: path.stat() for path in cwd.glob("results/cells/*/*.parquet")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
+
+
+def kill_first_job(cwd, environment):
+    """Kill the sweep's first job, the ensemble, once a cell of its run is finished."""
+    log = Path("results/sweeps/*/.submitit/*_0/*_submitted.pkl")
+    while len(cells_of(cwd)) < 2:
+        time.sleep(0.01)
+    (submitted,) = cwd.glob(str(log))
+    job = submitted.parent.name
+    subprocess.run(["scancel", "--signal=KILL", "--full", job], env=environment, check=True)
+
+
+def test_killed_job_is_run_again_and_all_equals_the_local_sweep(slurm, tmp_path):
+    local, cluster = tmp_path / "local", tmp_path / "cluster"
+    local.mkdir()
+    cluster.mkdir()
+    # A package of this name where the sweep is started does not hide the checkout's.
+    (cluster / "datasets.py").write_text("raise RuntimeError('not this one')")
+    process = subprocess.Popen(
+        command(*SWEEP, *SLURM), cwd=cluster, env=slurm, text=True, stdout=subprocess.PIPE
+    )
+    kill_first_job(cluster, slurm)
+    done = run_py(*SWEEP, cwd=local)
+    assert done.returncode == 0, done.stderr
+
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "1 runs finished, 0 skipped, 1 failed" in printed
+    assert "method=ensemble   its process was killed" in printed
+    kept = cells_of(cluster)
+    assert 10 < len(kept) < 20
+
+    rerun = shlex.split(printed.splitlines()[-1])
+    assert "method=ensemble" in rerun and SLURM[0] in rerun
+    again = subprocess.run(
+        [sys.executable, *rerun[1:]], cwd=cluster, env=slurm, capture_output=True, text=True
+    )
+    assert again.returncode == 0, again.stderr
+    assert "1 runs finished, 0 skipped, 0 failed" in again.stdout
+    assert kept.items() <= cells_of(cluster).items()
+    expected, found = metrics_of(local), metrics_of(cluster)
+    assert expected.keys() == found.keys()
+    for run, metrics in expected.items():
+        pd.testing.assert_frame_equal(metrics, found[run], check_exact=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,31 +48,50 @@ def paper_tables(collection: Collection, published: Path, presets: Presets) -> I
     known = set(presets.experiments())
     for path in sorted(published.glob("*.yaml")):
         paper = Paper.read(path.stem, published)
-        for table in paper.tables:
-            names = [name for name in paper.experiments(table) if name in known]
-            yield _table(paper, table, names, collection, presets)
+        names = {each: [e for e in paper.experiments(each) if e in known] for each in paper.tables}
+        answers = {
+            experiment: _answers(experiment, paper, collection, presets)
+            for experiment in dict.fromkeys(
+                name for of_table in names.values() for name in of_table
+            )
+        }
+        for table, experiments in names.items():
+            yield _table(paper, table, {name: answers[name] for name in experiments})
 
 
-def _table(
-    paper: Paper, table: str, experiments: list[str], collection: Collection, presets: Presets
-) -> PaperTable:
-    found, runs = [], {}
-    for name in experiments:
-        answers = presets.runs_of(name, collection.runs)
-        metrics = collection.metrics[collection.metrics["run"].isin(answers)]
-        wanted = metrics["metric"].isin(_wanted(paper, table))
-        for id_, of_run in summarise(metrics[wanted], per=["run"]).groupby("run", observed=True):
-            chosen, run = answers[str(id_)]
-            found.append(with_choice({"experiment": name, **run.choices, **chosen}, of_run))
-            runs[run.id] = run
-    ours = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=_COLUMNS)
-    rows = compare(paper, table, ours)
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The runs that answer an experiment, and their summaries with what each chose in front."""
+
+    runs: dict[str, FinishedRun]
+    summaries: pd.DataFrame
+
+
+def _answers(name: str, paper: Paper, collection: Collection, presets: Presets) -> _Answers:
+    runs = presets.runs_of(name, collection.runs)
+    metrics = collection.metrics
+    chosen = metrics["run"].isin(runs) & metrics["metric"].isin(_wanted(paper))
+    found = [
+        with_choice({"experiment": name, **runs[str(id_)][1].choices, **runs[str(id_)][0]}, summary)
+        for id_, summary in summarise(
+            metrics[chosen & (metrics["group"] == "")], per=["run"]
+        ).groupby("run", observed=True)
+    ]
+    summaries = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=_COLUMNS)
+    return _Answers({id_: run for id_, (_, run) in runs.items()}, summaries)
+
+
+def _table(paper: Paper, table: str, answers: Mapping[str, _Answers]) -> PaperTable:
+    ours = pd.concat([each.summaries for each in answers.values()], ignore_index=True)
+    rows = compare(paper, table, ours[ours["metric"].isin(_wanted(paper, table))])
     own = paper.tables[table].get("datasets", {})
     rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
+    runs = {id_: run for each in answers.values() for id_, run in each.runs.items()}
     note = quick_note(rows, paper.runs)
-    return PaperTable(paper.name, table, tuple(experiments), rows, tuple(runs.values()), note)
+    return PaperTable(paper.name, table, tuple(answers), rows, tuple(runs.values()), note)
 
 
-def _wanted(paper: Paper, table: str) -> set[str]:
-    rules = paper.tables[table]["rules"]
+def _wanted(paper: Paper, *tables: str) -> set[str]:
+    """Return the metrics of ours that some tables, or all, need."""
+    rules = [rule for table in tables or paper.tables for rule in paper.tables[table]["rules"]]
     return {str(each["metric"]) for rule in rules for each in rule["metrics"].values()}

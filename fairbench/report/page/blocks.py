@@ -74,9 +74,15 @@ def blocks(collection: Collection) -> list[Block]:
 
 
 def named(runs: Sequence[FinishedRun]) -> list[str]:
-    """Name each run by its choices, and by the options of them in which namesakes differ."""
+    """Name each run by its choices, and by the options of them in which namesakes differ.
+
+    The learner is left out where all have the same.
+    """
+    learners = {run.choices["learner"] for run in runs}
+    parts = ARM if len(learners) > 1 else ARM[1:]
     names = [
-        ", ".join(run.choices[part] for part in ARM if run.choices[part] != "none") for run in runs
+        ", ".join(run.choices[part] for part in parts if run.choices[part] != "none")
+        for run in runs
     ]
     return told_apart(names, runs, ARM)
 
@@ -91,9 +97,15 @@ def told_apart(
         namesakes.setdefault(name, []).append(options)
     differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
     return [
-        ", ".join([name, *(f"{key}={options[key]}" for key in differing[name] if key in options)])
+        ", ".join(
+            [name, *(f"{_last(key)}={options[key]}" for key in differing[name] if key in options)]
+        )
         for name, options in zip(names, flat, strict=True)
     ]
+
+
+def _last(option: str) -> str:
+    return option.rpartition(".")[2]
 
 
 def _options(run: FinishedRun, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-_TEXTS = ["run", "metric", "attribute", "group", "setting", "status"]
+_TEXTS = ["run", "variant", "metric", "attribute", "group", "setting", "status"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,26 +48,33 @@ class Collection:
 
 def read_collection(results: Path) -> Collection:
     """Read configuration, environment and metrics of every finished run."""
-    runs, tables = {}, []
+    runs, files = {}, {}
     for path in sorted((results / "runs").glob("*/environment.json")):
         environment = json.loads(path.read_text(encoding="utf-8"))
-        if "choices" not in environment:
-            continue
-        run = FinishedRun(path.parent.name, _yaml(path.with_name("config.yaml")), environment)
-        runs[run.id] = run
-        tables.append(_metrics(path.with_name("metrics.parquet"), run.id))
-    metrics = pd.concat(tables, ignore_index=True) if tables else _no_metrics()
-    # As categories, a thousand runs take tens of megabytes.
-    return Collection(runs, metrics.astype(dict.fromkeys(_TEXTS, "category")))
+        if "choices" in environment:
+            id_ = path.parent.name
+            runs[id_] = FinishedRun(id_, _yaml(path.with_name("config.yaml")), environment)
+            files[id_] = path.with_name("metrics.parquet")
+    return Collection(runs, _metrics(files))
 
 
-def _no_metrics() -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(dtype=str) for name in [*_TEXTS, "variant"]})
+def _metrics(files: Mapping[str, Path]) -> pd.DataFrame:
+    """Return the runs' metrics, texts as categories: a thousand runs take tens of megabytes."""
+    import pyarrow as pa
+    from pyarrow import compute, parquet
 
-
-def _metrics(path: Path, run: str) -> pd.DataFrame:
-    metrics = pd.read_parquet(path)
-    return metrics[metrics["variant"] == ""].assign(run=run)
+    tables = []
+    for id_, path in files.items():
+        table = parquet.read_table(path)
+        table = table.filter(compute.equal(table["variant"], ""))
+        tables.append(table.append_column("run", pa.array([id_] * len(table), pa.large_string())))
+    if not tables:
+        return pd.DataFrame({name: pd.Series(dtype="category") for name in _TEXTS})
+    metrics = pa.concat_tables(tables, promote_options="permissive")
+    for i, name in enumerate(metrics.column_names):
+        if name in _TEXTS:
+            metrics = metrics.set_column(i, name, metrics[name].dictionary_encode())
+    return metrics.to_pandas()
 
 
 def _yaml(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbench.report.page.metric_table import MetricTable
 from fairbench.report.page.provenance import Provenance
-from fairbench.report.page.text import interval, latex, markdown, number, words
+from fairbench.report.page.text import interval, latex, markdown, number, probability, words
 
 _CSV = [
     "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
@@ -52,7 +52,7 @@ def _rows(table: MetricTable, escape: Callable[[str], str]) -> Iterator[list[str
     for row in table.rows.to_dict("records"):
         cells = [number(row["mean"]), number(row["sd"]), interval(row), f"{row['n']:.0f}"]
         if table.is_ranked:
-            cells += [number(row["best"]), number(row["near"]), row["standing"]]
+            cells += [probability(row["best"]), probability(row["near"]), row["standing"]]
         yield [escape(row["label"]), *cells]
 
 

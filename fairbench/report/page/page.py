@@ -122,7 +122,7 @@ class Page:
         return self._chosen("method")
 
     def _chosen(self, group: str) -> str:
-        return ", ".join(dict.fromkeys(run.choices[group] for run in self.block.runs.values()))
+        return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
 
 
 def make_page(

@@ -22,6 +22,11 @@ def number(value: float) -> str:
     return f"{value:.4f}" if abs(value) < _LARGE else f"{value:.1f}"
 
 
+def probability(value: float) -> str:
+    """Return a probability that was drawn, to the digits that the draws give."""
+    return "-" if np.isnan(value) else f"{value:.2f}"
+
+
 def exact(value: float) -> str:
     """Return a number for sorting; nothing of one that is undefined."""
     return "" if np.isnan(value) else f"{value:.8g}"

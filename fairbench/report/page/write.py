@@ -27,6 +27,7 @@ from fairbench.version import VERSION
 _FILTERS = {
     "number": text.number,
     "exact": text.exact,
+    "probability": text.probability,
     "interval": text.interval,
     "words": text.words,
     "sha": text.sha,

@@ -9,7 +9,7 @@ function show() {
   sections.forEach(each => each.classList.toggle("away", each !== section));
   links.forEach(each => each.classList.toggle("here", each.hash.slice(1) === encodeURIComponent(section.id)));
   for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
-  if (target) target.scrollIntoView(); else scrollTo(0, 0);
+  if (target && target !== section) target.scrollIntoView(); else scrollTo(0, 0);
 }
 addEventListener("hashchange", show);
 addEventListener("beforeprint", () => document.querySelectorAll("details.metric").forEach(each => { each.open = true; }));

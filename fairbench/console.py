@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fairbench.errors import IncompatibleError, UserError, unknown_name
-from fairbench.launching import guard_launchers, processes
+from fairbench.launching import end_with_launcher, guard_launchers, processes
 from fairbench.progress import JobProgress, bar
 from fairbench.rerun import commands
 from fairbench.sweep import Outcome, compose_once
@@ -85,6 +85,7 @@ def _sweep_job(cfg: DictConfig, folder: Path) -> None:
 
     from fairbench import build
 
+    end_with_launcher()
     name = build.run_name(build.choices(cfg))
     try:
         outcome = _plan(cfg) if cfg.plan else _finish(cfg, folder)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,6 +21,7 @@ from omegaconf import DictConfig
 from fairbench.progress import PROGRESS, watched
 from fairbench.sweep import OUTCOME, Outcome
 
+LAUNCHER = "FAIRBENCH_LAUNCHER"
 KILLED = "its process was killed (by hand, or out of memory or time): finished cells are kept"
 
 
@@ -40,6 +45,24 @@ def processes(n_jobs: int, launcher: DictConfig) -> int:
     if launcher._target_.endswith(".JoblibLauncher"):
         return 1
     return min(n_jobs, launcher.get("cpus_per_task") or n_jobs)
+
+
+@lru_cache(maxsize=1)
+def end_with_launcher() -> None:
+    """Have this process, if it is a joblib worker, end with the one that launched it.
+
+    A parent that is killed leaves its workers behind: they go through the jobs they were handed
+    beside the workers of the next command, and may then wait for ever.
+    """
+    launcher = int(os.environ.get(LAUNCHER, os.getpid()))
+    if launcher != os.getpid():
+        threading.Thread(target=_end_after, args=(launcher,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)  # at once: what is not finished is not kept, and locks free themselves
 
 
 @dataclass(frozen=True)
@@ -122,6 +145,7 @@ def _joblib(launcher: Any, jobs: Sequence[Job]) -> Errors:
 
     wanted = launcher.joblib["n_jobs"]
     launcher.joblib["n_jobs"] = min(wanted, cpu_count()) if wanted > 0 else cpu_count()
+    os.environ[LAUNCHER] = str(os.getpid())  # inherited by the workers
     errors: Errors = {}
     while jobs:
         try:

@@ -2,6 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import joblib
@@ -12,6 +16,7 @@ from omegaconf import OmegaConf
 from fairbench.launching import KILLED, GuardedLauncher, processes
 from fairbench.progress import JobProgress
 from fairbench.sweep import Outcome
+from tests.harness import ROOT
 
 JOBLIB = {"_target_": "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"}
 LOCAL = {"_target_": "submitit.LocalLauncher", "cpus_per_task": 2}
@@ -53,6 +58,36 @@ def test_killed_worker_loses_its_own_job_only(tmp_path):
     expected = ["failed" if deed == "die" else "finished" for deed in deeds]
     assert [outcome.status for outcome in outcomes] == expected
     assert (outcomes[2].message, outcomes[2].overrides) == (KILLED, ("die",))
+
+
+def test_worker_ends_with_the_process_that_launched_it(tmp_path):
+    worker = "from fairbench import launching as l; import time; l.end_with_launcher(); "
+    worker += f"open({str(tmp_path / 'worker')!r}, 'w').close(); time.sleep(60)"
+    parent = (
+        "import os, subprocess, sys; os.environ['FAIRBENCH_LAUNCHER'] = str(os.getpid()); "
+        f"print(subprocess.Popen([sys.executable, '-c', {worker!r}]).pid, flush=True); "
+        "sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with process:
+        pid = int(process.stdout.readline())
+        while not (tmp_path / "worker").exists():
+            time.sleep(0.05)
+        process.kill()
+    deadline = time.monotonic() + 30
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def alive(pid):
+    """Say whether a process runs; one that ended and that nobody waited for does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
 
 
 def test_error_outside_a_job_is_its_outcome(tmp_path):

@@ -16,6 +16,6 @@ def main() -> None:
     show(f"{scale_cells.CELLS:,} cells of {scale_cells.ROWS} rows in one store", HEADER, cells)
     factor = scale_cells.MANY / scale_cells.CELLS
     hours = [(name, value * factor / 3600) for name, value in seconds.items()]
-    show(f"the same for {scale_cells.MANY:,} cells, by one process", ("", "hours"), hours)
-    show("a cell of a bag on Adult, stored and read back", HEADER, list(scale_cells.of_adult()))
+    show(f"the same for {scale_cells.MANY:,} cells, by one process", ("", "CPU hours"), hours)
+    show("a bag's cell of Adult, stored, read", HEADER, list(scale_cells.of_adult()))
     show("runs", HEADER, list(scale_runs.costs()))

@@ -47,7 +47,7 @@ def read_table(
     content = content.removeprefix(b"\xef\xbb\xbf")
     for _ in range(skip):
         content = content.partition(b"\n")[2]
-    columns = _unique(_header(content, file, separator) if names is None else names)
+    columns = _unique(header(content, file, separator) if names is None else names)
     kept = columns if only is None else list(only)
     for name in kept:
         if name not in columns:
@@ -103,7 +103,7 @@ def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.Data
     """
     from pyarrow import ArrowInvalid
 
-    columns = _header(content, file, ",")
+    columns = header(content, file, ",")
     convert = {name: "int32" if name in wide else "int16" for name in columns}
     wrong: list[tuple[int, int]] = []
     try:
@@ -119,7 +119,8 @@ def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.Data
     raise DataError(f"{file}: a number that is not whole, or too large, among {', '.join(columns)}")
 
 
-def _header(content: bytes, file: str, separator: str) -> list[str]:
+def header(content: bytes, file: str, separator: str = ",") -> list[str]:
+    """Return the names in the first line of a delimited text file, blanks around them removed."""
     first, _, _ = content.partition(b"\n")
     try:
         line = first.decode("utf-8").rstrip("\r")

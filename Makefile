@@ -54,14 +54,16 @@ format: $(STAMP) ## rewrite the code in the house style
 bench: $(STAMP) ## speed, side by side with the bare libraries
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-paper-fairlyuncertain: $(STAMP) ## run that paper's tables and figures on the data at hand
-	@for name in table1 table1_held table2 figure2_gamma figure3 figure3_regression figure5; do \
-		$(BIN)/python run.py -m experiment=fairlyuncertain/$$name $(ARGS) || exit 1; done
-	@$(BIN)/python report.py fairlyuncertain
-	@$(BIN)/python report.py fairlyuncertain --figures
+paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=1 for a look
+	@sweeps=$$($(BIN)/python report.py fairlyuncertain --experiments $(if $(quick),--quick)) \
+		|| exit 2; echo "$$sweeps" | while read -r sweep; do \
+		$(BIN)/python run.py -m $$sweep hydra/launcher=joblib $(ARGS) || exit 1; done
+	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain)
+	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain --figures)
+	@$(BIN)/python report.py html $(filter results=%,$(ARGS))
 
-report: $(STAMP) ## the paper's tables beside what was run so far
-	@$(BIN)/python report.py fairlyuncertain
+report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
+	@$(BIN)/python report.py html $(ARGS)
 
 ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=5001
 	@$(BIN)/python -m fairbench.tracking ui $(ARGS)

@@ -1,5 +1,6 @@
-"""A paper's tables beside ours, its figures, or runs compared with one another.
+"""A paper's tables beside ours, its figures, runs compared with one another, or a page of all.
 
+``python report.py html`` for one page of all finished runs, ``html experiment=NAME`` of a sweep's;
 ``python report.py fairlyuncertain --table 1``; ``python report.py fairlyuncertain --figures``;
 ``python report.py compare=[A,B] objectives=[accuracy,equal_opportunity] rope=[0.01,0.01]``
 with ids or names of finished runs, or ``compare=all``;
@@ -19,7 +20,13 @@ ROOT = Path(__file__).resolve().parent
 def main(arguments: Sequence[str]) -> int:
     """Print and write what was asked for; return 2 for what is not there."""
     try:
-        if arguments[:1] == ["tradeoff"]:
+        if arguments[:1] == ["html"] or arguments[:1] and arguments[0].startswith("experiment="):
+            from fairbench.report.page.command import html_command
+            from fairbench.report.page.write import Places
+
+            places = Places(ROOT / "results", ROOT / "conf", ROOT / "results" / "published")
+            html_command([word for word in arguments if word != "html"], places)
+        elif arguments[:1] == ["tradeoff"]:
             from fairbench.tradeoff.command import tradeoff_command
 
             tradeoff_command(arguments[1:], ROOT / "conf")
@@ -43,7 +50,11 @@ def paper_tables(words: Sequence[str]) -> None:
     arguments = _parser().parse_args(words)
     paper = Paper.read(arguments.paper, ROOT / "results" / "published")
     place = (ROOT / "conf", arguments.results, arguments.overrides)
-    if arguments.figures is None:
+    if arguments.experiments:
+        from fairbench.report.sweeps import sweeps
+
+        lines = [" ".join(words) for words in sweeps(paper, place[0], quick=arguments.quick)]
+    elif arguments.figures is None:
         tables = [arguments.table] if arguments.table else list(paper.tables)
         lines = [report_table(paper, table, *place) for table in tables]
     else:
@@ -59,6 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("paper", help="a paper of results/published, such as fairlyuncertain")
     parser.add_argument("--table", help="one table; without it all that the paper has here")
     parser.add_argument("--figures", nargs="*", help="draw these figures, or all, and no table")
+    parser.add_argument(
+        "--experiments", action="store_true", help="print what run.py -m needs for all of these"
+    )
+    parser.add_argument("--quick", action="store_true", help="with --experiments: for a quick look")
     parser.add_argument(
         "--with", dest="overrides", nargs="+", default=[], metavar="OVERRIDE",
         help="what the sweeps were given besides, such as split.repeats=3 dataset=german",

@@ -27,6 +27,7 @@ class Paper:
         metrics, from the YAML beside the CSV.
     figures : figure -> its experiment and what of it is drawn, likewise.
     runs : how many runs are behind a published mean.
+    quick : the ``repeats`` and ``datasets`` of a quick look, if the YAML says.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Paper:
     tables: Mapping[str, Mapping[str, Any]]
     runs: int
     figures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Paper:
@@ -48,8 +50,8 @@ class Paper:
             raise unknown_name("paper", name, known)
         mapping = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
         rows = pd.read_csv(folder / f"{name}.csv", dtype=str, keep_default_na=False)
-        figures = mapping.get("figures", {})
-        return cls(name, rows, mapping["tables"], int(mapping["runs"]), figures)
+        extra = {key: mapping.get(key, {}) for key in ("figures", "quick")}
+        return cls(name, rows, mapping["tables"], int(mapping["runs"]), **extra)
 
     def experiments(self, table: str) -> list[str]:
         """Return the experiments that compute a table.

@@ -43,20 +43,25 @@ class PaperTable:
         return {name: int(found.get(name, 0)) for name in VERDICTS}
 
 
-def paper_tables(collection: Collection, published: Path, presets: Presets) -> Iterator[PaperTable]:
-    """Yield every table of the papers that have a mapping, with those runs that answer it."""
+def paper_tables(
+    collection: Collection, published: Path, presets: Presets, paper: str = ""
+) -> Iterator[PaperTable]:
+    """Yield every table of the papers that have a mapping, or of one, with what answers it.
+
+    Raises
+    ------
+    UserError : a `paper` without a mapping.
+    """
     known = set(presets.experiments())
-    for path in sorted(published.glob("*.yaml")):
-        paper = Paper.read(path.stem, published)
-        names = {each: [e for e in paper.experiments(each) if e in known] for each in paper.tables}
-        answers = {
-            experiment: _answers(experiment, paper, collection, presets)
-            for experiment in dict.fromkeys(
-                name for of_table in names.values() for name in of_table
-            )
-        }
-        for table, experiments in names.items():
-            yield _table(paper, table, {name: answers[name] for name in experiments})
+    for name in [paper] if paper else sorted(path.stem for path in published.glob("*.yaml")):
+        read = Paper.read(name, published)
+        answers: dict[str, _Answers] = {}
+        for table in read.tables:
+            experiments = [each for each in read.experiments(table) if each in known]
+            for each in experiments:
+                if each not in answers:
+                    answers[each] = _answers(each, read, collection, presets)
+            yield _table(read, table, {each: answers[each] for each in experiments})
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,21 @@ class _Answered:
         return getattr(self.of, name)
 
 
-def write_report(places: Places, experiment: str = "", figures: bool = True) -> Path:
-    """Write ``report/index.html`` of all finished runs, or of an experiment's; return its path.
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A written report: where it is, of how many runs, and the papers' tables in it."""
+
+    path: Path
+    runs: int
+    papers: Sequence[PaperTable]
+
+
+def write_report(places: Places, *, experiment: str = "", paper: str = "") -> Report:
+    """Write ``report/index.html`` of all finished runs, or of an experiment's.
+
+    Parameters
+    ----------
+    paper : the one whose numbers are shown; empty for all that have a mapping.
 
     Raises
     ------
@@ -68,18 +81,19 @@ def write_report(places: Places, experiment: str = "", figures: bool = True) -> 
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
     folder = places.results / "report" / experiment.replace("/", "-")
-    papers = list(paper_tables(collection, places.published, presets))
+    papers = list(paper_tables(collection, places.published, presets, paper))
     pages, with_papers = [], set()
     for block in blocks(collection):
         shown = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
-        drawn = list(drawn_of(block)) if figures else []
-        pages.append(make_page(block, list(metric_tables(block)), shown, drawn, presets))
+        tables, drawn = list(metric_tables(block)), list(drawn_of(block))
+        pages.append(make_page(block, tables, shown, drawn, presets))
     for page in pages:
         for table in page.tables:
             write_table(table.table, table.source, folder / page.block.name)
-    write_text(folder / "index.html", render(pages, papers, presets, experiment))
-    return folder / "index.html"
+    path = folder / "index.html"
+    write_text(path, render(pages, papers, presets, experiment))
+    return Report(path, len(collection.runs), papers)
 
 
 def _chosen(collection: Collection, experiment: str, presets: Presets) -> Collection:

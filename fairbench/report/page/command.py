@@ -1,0 +1,41 @@
+"""``report.py html``: writing the page, and saying how the papers' numbers compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fairbench.errors import unknown_name
+from fairbench.report.page.write import Places, write_report
+from fairbench.report.published import scoreboard
+
+_DEFAULTS = {"results": "", "experiment": "", "paper": ""}
+
+
+def html_command(words: Sequence[str], places: Places) -> None:
+    """Write the page of all finished runs, and print the scoreboard of the papers' tables.
+
+    Parameters
+    ----------
+    words : ``results=FOLDER``, ``experiment=NAME`` for the runs of one sweep, and ``paper=NAME``
+        for the numbers of one paper beside them.
+
+    Raises
+    ------
+    UserError : another word, an unknown name, or nothing finished.
+    """
+    options = dict(_DEFAULTS)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in options:
+            raise unknown_name("option", name, options)
+        options[name] = value
+    if options["results"]:
+        places = replace(places, results=Path(options["results"]))
+    report = write_report(places, experiment=options["experiment"], paper=options["paper"])
+    for table in report.papers:
+        if table.runs:
+            note = f" ({table.note})" if table.note else ""
+            print(f"{table.paper}, table {table.table}: {scoreboard(table.rows)}{note}")
+    print(f"{report.runs} runs on {report.path}")

@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from fairbench.errors import IncompatibleError, UserError, unknown_name
 from fairbench.launching import end_with_launcher, guard_launchers, processes
-from fairbench.progress import JobProgress, bar
+from fairbench.progress import JobProgress, counter
 from fairbench.rerun import commands
 from fairbench.sweep import Outcome, compose_once
 
@@ -59,7 +59,7 @@ def _single(cfg: DictConfig) -> None:
         show_plan([_plan(cfg)])
         return
     run = pipeline.prepare(cfg)
-    with bar(run.name, len(run.cells)) as done:
+    with counter(run.name, len(run.cells)) as done:
         result = _execute(run, cfg, n_jobs=cfg.n_jobs, done=done)
     _console.print(metrics_table(result.summary, run.name, run.protect))
     where = _track([run.folder.path], cfg.tracking)

@@ -1,4 +1,4 @@
-"""How far a run or a sweep has come: a bar on a terminal, fed by files that the jobs leave."""
+"""How far a run or a sweep has come: a line on a terminal, fed by files that the jobs leave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbench.sweep import Outcome
 
@@ -82,7 +82,8 @@ class SweepWatch:
         """Return how many cells are done, and how many there are, jobs not begun taken as alike."""
         states = list(self.states.values())
         totals = [state.total for state in states if state.total is not None]
-        unknown = sum(state.total is None for state in states if state.status != "skipped")
+        ahead = [state for state in states if state.status in ("waiting", "running")]
+        unknown = sum(state.total is None for state in ahead)
         mean = sum(totals) / len(totals) if totals else 0.0
         done = sum(state.fitted + state.cached for state in states)
         return done, sum(totals) + round(unknown * mean)
@@ -94,8 +95,8 @@ class SweepWatch:
         lost = sum((state.total or 0) - state.fitted - state.cached for state in failed)
         jobs = {name: sum(s.status == name for s in states) for name in ("finished", "skipped")}
         return (
-            f"cells: {sum(s.fitted for s in states)} fitted, {sum(s.cached for s in states)} "
-            f"cached, {lost} failed; jobs: {jobs['finished']} of {len(self.folders)} finished, "
+            f"{sum(s.fitted for s in states)} fitted, {sum(s.cached for s in states)} cached, "
+            f"{lost} failed; jobs: {jobs['finished']} of {len(self.folders)}, "
             f"{jobs['skipped']} skipped, {len(failed)} failed"
         )
 
@@ -118,7 +119,7 @@ def _running(folder: Path, before: JobState) -> JobState:
 
 
 @contextlib.contextmanager
-def bar(name: str, total: int) -> Iterator[Callable[[bool], None]]:
+def counter(name: str, total: int) -> Iterator[Callable[[bool], None]]:
     """Show the cells of one run, where there is a terminal; yield what to call after each."""
     with _display(shown=sys.stderr.isatty()) as progress:
         task = progress.add_task(name, total=total)
@@ -159,21 +160,15 @@ def _show(watch: SweepWatch, progress: Progress, task: TaskID) -> None:
     progress.update(task, completed=done, total=total or None, description=watch.line())
 
 
-def _display(*, shown: bool) -> Any:
+def _display(*, shown: bool) -> Progress:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(20),
         MofNCompleteColumn(),
+        TextColumn("cells"),
         TimeRemainingColumn(),
+        TextColumn("left; {task.description}"),
         console=Console(stderr=True),
         transient=True,
         disable=not shown,

@@ -31,9 +31,7 @@ def test_counts_of_a_sweep_under_way(sweep):
     Outcome("failed", "bad", message="boom").write(sweep[3])
     assert [outcome.line for outcome in watch.look()] == ["failed: bad: boom"]
     # Fitted: 10 + 4 + 2 + 2; in the store: 6 + 1 + 1; the failed job did 3 of its 20.
-    assert watch.line() == (
-        "cells: 18 fitted, 8 cached, 17 failed; jobs: 2 of 6 finished, 1 skipped, 1 failed"
-    )
+    assert watch.line() == "18 fitted, 8 cached, 17 failed; jobs: 2 of 6, 1 skipped, 1 failed"
     # The waiting job is taken to have as many cells as the mean of those that said.
     assert watch.cells() == (26, 10 + 10 + 20 + 20 + 15)
 

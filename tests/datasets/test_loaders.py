@@ -247,6 +247,20 @@ def test_acs_codes_are_categories_or_numbers(load):
     assert "row" not in data.features
 
 
+def test_acs_can_be_a_share_of_its_rows_and_two_of_its_races(load):
+    whole = load("acs_income", acs.national, task="income")
+    half = load("acs_income", acs.national, task="income", share=0.5)
+    again = load("acs_income", acs.national, task="income", share=0.5)
+    assert 0.2 < len(half.target) / len(whole.target) < 0.8
+    assert half.features.equals(again.features)
+    pair = load("acs_income", acs.national, task="income", races="white_and_black")
+    assert set(pair.sensitive["race"]) == {"White", "Black"}
+    with pytest.raises(UserError, match="dataset.share is 0"):
+        load("acs_income", acs.national, task="income", share=0.0)
+    with pytest.raises(UserError, match="races"):
+        load("acs_income", acs.national, task="income", races="white")
+
+
 def test_acs_refuses_a_race_that_is_no_code(archive, save):
     save(RAW["acs_income"]().with_cell(4, "RAC1P", "9"))
     with pytest.raises(DataError, match="column 'RAC1P', row 4: 10 is not one of 1, 2, 3"):

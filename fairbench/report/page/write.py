@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -75,7 +76,7 @@ def write_report(places: Places, *, experiment: str = "", paper: str = "") -> Re
     ------
     UserError : an unknown experiment, or nothing finished.
     """
-    presets = Presets(places.conf)
+    presets = _presets(places.conf)
     collection = _chosen(read_collection(places.results), experiment, presets)
     if not collection.runs:
         what = f"of experiment={experiment} " if experiment else ""
@@ -94,6 +95,12 @@ def write_report(places: Places, *, experiment: str = "", paper: str = "") -> Re
     path = folder / "index.html"
     write_text(path, render(pages, papers, presets, experiment))
     return Report(path, len(collection.runs), papers)
+
+
+@lru_cache(maxsize=1)
+def _presets(conf: Path) -> Presets:
+    """Return what a process has composed of a folder of configurations so far."""
+    return Presets(conf)
 
 
 def _chosen(collection: Collection, experiment: str, presets: Presets) -> Collection:

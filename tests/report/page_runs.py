@@ -1,0 +1,51 @@
+"""Small result folders for the tests of the page: real runs, and copies made from them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from fairbench import pipeline
+from fairbench.report.page.write import Places
+from tests.harness import CONF, ROOT, configuration
+
+_GROUPS = ("dataset", "intervention", "method", "learner")
+PUBLISHED = ROOT / "results" / "published"
+
+
+def places(results: Path) -> Places:
+    """Return a results folder with this checkout's configurations and published numbers."""
+    return Places(results, CONF, PUBLISHED)
+
+
+def finish(results: Path, *overrides: str) -> Path:
+    """Finish a small run and return its folder, with choices as the command line records them."""
+    cfg = configuration("dataset.n_samples=300", *overrides, results=results)
+    run = pipeline.execute(pipeline.prepare(cfg), draw=False).run
+    given = dict(each.split("=", 1) for each in overrides)
+    path = run.folder.path / "environment.json"
+    environment = json.loads(path.read_text())
+    environment["choices"] |= {"split": "holdout", "evaluator": "default"}
+    environment["choices"] |= {group: given[group] for group in _GROUPS if group in given}
+    path.write_text(json.dumps(environment))
+    return run.folder.path
+
+
+def copy(folder: Path, name: str, *, config: dict[str, object], rows=None, **choices: str) -> Path:
+    """Copy a run under another id, with some of its configuration, choices and rows changed."""
+    target = folder.with_name(name)
+    shutil.copytree(folder, target)
+    stored = yaml.safe_load((target / "config.yaml").read_text())
+    for key, value in config.items():
+        group, _, option = key.partition(".")
+        stored[group] = {**stored[group], option: value} if option else value
+    (target / "config.yaml").write_text(yaml.safe_dump(stored))
+    environment = json.loads((target / "environment.json").read_text())
+    environment["choices"] |= choices
+    (target / "environment.json").write_text(json.dumps(environment))
+    if rows is not None:
+        metrics = pd.read_parquet(target / "metrics.parquet")
+        rows(metrics).to_parquet(target / "metrics.parquet", index=False)
+    return target

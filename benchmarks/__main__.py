@@ -15,6 +15,7 @@ from benchmarks import (  # noqa: E402
     grid,
     harness,
     reductions,
+    report,
     scale,
     workers,
 )
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "grid": grid.main,
     "harness": harness.main,
     "reductions": reductions.main,
+    "report": report.main,
     "scale": scale.main,
     "workers": workers.main,
 }

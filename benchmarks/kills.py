@@ -173,7 +173,7 @@ class Attack:
                 )
             except OSError:  # it has ended
                 continue
-            if WORKERS[self.kind] in words and ours:
+            if words.startswith(sys.executable) and WORKERS[self.kind] in words and ours:
                 found.append(int(path.name))
         return sorted(found)
 

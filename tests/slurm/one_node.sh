@@ -40,6 +40,7 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MinJobAge=300
 KillWait=5
+UnkillableStepTimeout=600
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$2 RealMemory=$memory State=UNKNOWN
 PartitionName=debug Nodes=$host Default=YES MaxTime=INFINITE State=UP
 END
@@ -55,7 +56,7 @@ up() {  # BASE NCPU
   munged --force --key-file="$base/munge/munge.key" --socket="$base/munge/munge.sock" \
     --pid-file="$base/munge/munged.pid" --log-file="$base/munge/munged.log" \
     --seed-file="$base/munge/munge.seed"
-  port=$((20000 + RANDOM % 10000 * 2))  # so that two of these can run side by side
+  port=$((20000 + RANDOM % 5000 * 2))  # so that two of these can run side by side
   configuration "$base" "$2" "$port" >"$base/slurm.conf"
   {
     echo "export SLURM_CONF='$base/slurm.conf'"

@@ -28,7 +28,7 @@ LAYERS = (
     ("assessment",),
     ("evaluator", "runs", "mlflow_database", "dataset_cache"),
     ("run_evaluation", "build"),
-    ("report", "mlflow_entries", "tracking", "mlflow_ui", "sweep"),
+    ("report", "audit", "mlflow_entries", "tracking", "mlflow_ui", "sweep"),
     ("progress", "rerun"),
     ("pipeline", "launching"),
     ("console",),

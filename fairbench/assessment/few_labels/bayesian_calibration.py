@@ -111,10 +111,13 @@ class Study:
         table = self.table
         return self.proposal.model.design(table.score[rows], table.group[rows], table.n_groups)
 
-    def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
-        """Return the posterior given the labels of `rows`."""
+    def posterior(
+        self, rows: Rows, generator: np.random.Generator, *, chains: bool = True
+    ) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows`; `chains` as in `sample`."""
         design, model = self.design(rows), self.proposal.model
-        drawn = sample(self.proposal, design, self.table.label[rows], generator)
+        label = self.table.label[rows]
+        drawn = sample(self.proposal, design, label, generator, chains=chains)
         counts = _counts(self, rows, model.flat_coefficients(drawn.theta), design, generator)
         return CalibrationPosterior(counts, drawn, self.table.n_groups)
 

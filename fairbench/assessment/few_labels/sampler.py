@@ -41,19 +41,29 @@ class Sample:
 
 
 def sample(
-    proposal: Proposal, design: Floats, label: Floats, generator: np.random.Generator
+    proposal: Proposal,
+    design: Floats,
+    label: Floats,
+    generator: np.random.Generator,
+    *,
+    chains: bool = True,
 ) -> Sample:
     """Draw the parameters given labels (L,) of rows with a (G D, L) design matrix.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
     the draws; else the nodes of the spreads are moved, twice, before chains take over.
+
+    Parameters
+    ----------
+    chains : without them the first importance draws count, whatever they are worth.
     """
     for _ in range(_ROUNDS):
         theta, log_weights = propose(proposal, design, label)
         weights, shape = smoothed(np.exp(log_weights - log_weights.max()))
         size = effective_size(weights)
         kept = resampled(weights, len(theta), generator)
-        if shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta):
+        trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
+        if trusted or not chains:
             return Sample(theta[kept], shape, size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refined(weights, generator)

@@ -1,0 +1,154 @@
+"""Everything an audit computes from a table of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.audit.calibration import GroupCalibration, calibrations
+from fairbench.audit.checks import Check, checks
+from fairbench.audit.completion import Completion, complete
+from fairbench.audit.gaps import Gap, gaps_of
+from fairbench.audit.labels_needed import Needed, labels_needed
+from fairbench.audit.options import Options
+from fairbench.audit.population import population_draws, union
+from fairbench.audit.reading import AuditTable
+from fairbench.errors import UserError
+from fairbench.evaluation.groups import Counted, GroupEvaluation
+from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.table import MetricTable
+from fairbench.evaluator import Evaluator
+from fairbench.seeds import rng
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """How many rows and labels a group of an attribute has."""
+
+    attribute: str
+    group: str
+    rows: int
+    labels: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The attribute and the group."""
+        return self.attribute, self.group
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What is known of a classifier from its predictions and the labels there are.
+
+    Attributes
+    ----------
+    completion : how labels that are missing were filled in.
+    metrics : all metrics, in the columns that `fairbench.evaluate` returns.
+    """
+
+    options: Options
+    table: AuditTable
+    completion: Completion
+    sizes: Sequence[Size]
+    metrics: pd.DataFrame
+    gaps: Sequence[Gap]
+    needed: Sequence[Needed]
+    calibrations: Sequence[GroupCalibration]
+    checks: Sequence[Check]
+
+    @property
+    def labels(self) -> int:
+        """The number of rows with a label."""
+        return len(self.table.known)
+
+
+def assess(table: AuditTable, options: Options) -> Assessment:
+    """Assess a table of predictions.
+
+    Raises
+    ------
+    UserError : neither labels nor scores.
+    """
+    if table.score is None and not len(table.known):
+        raise UserError(f"{options.path.name} has neither labels nor scores: nothing can be said")
+    partly, generator = table.partly_labelled(table.cells), rng(options.seed, "completion")
+    completion = complete(partly, generator, has_score=table.score is not None)
+    unions = {name: union(table.cells, labels) for name, labels in table.groups.items()}
+    evaluator = Evaluator(epsilon=options.epsilon)
+    metrics, counted = _metrics(table, completion, unions, evaluator, options.seed)
+    assumed = not len(table.known)
+    gaps = gaps_of(counted, options.epsilon, evaluator.minimum_group_size, assumed=assumed)
+    return Assessment(
+        options,
+        table,
+        completion,
+        list(_sizes(table)),
+        metrics,
+        gaps,
+        labels_needed(completion, gaps, unions, options),
+        list(calibrations(table)),
+        list(checks(table, gaps)),
+    )
+
+
+def _metrics(
+    table: AuditTable,
+    completion: Completion,
+    unions: Mapping[str, Floats],
+    evaluator: Evaluator,
+    seed: int,
+) -> tuple[pd.DataFrame, list[Counted]]:
+    """Return the rows of fairbench.evaluate, and the counts behind them."""
+    rows, generator, counts = MetricTable(), rng(seed, "posterior"), completion.counts
+    evaluation = GroupEvaluation(
+        rows,
+        evaluator.draws,
+        evaluator.alpha,
+        evaluator.level,
+        evaluator.epsilon,
+        evaluator.ratio_band,
+        evaluator.minimum_group_size,
+    )
+    everyone = np.ones((1, counts.shape[1]))
+    names = {name: list(map(str, each.cat.categories)) for name, each in table.groups.items()}
+    counted = []
+    for name, members in {"": everyone, **unions}.items():
+        merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
+        draws = population_draws(counts, members, evaluator.draws, generator)
+        counted.append(Counted(name, names.get(name, [""]), merged, draws))
+        evaluation.counted(counted[-1], generator)
+    _score_rows(rows, table, evaluator.bins)
+    frame = rows.frame()
+    if len(counts) > 1:
+        # What a bootstrap of the completed counts would correct for is not what is unknown here.
+        frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
+    return frame, counted[1:]
+
+
+def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
+    known = table.known
+    if table.score is None or not len(known):
+        return
+    predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
+    groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}
+    ScoreEvaluation(rows, table.label[known], predictions, bins).run(groups)
+
+
+def _sizes(table: AuditTable) -> list[Size]:
+    known = ~np.isnan(table.label)
+    sizes = []
+    for attribute, groups in table.groups.items():
+        codes, names = groups.cat.codes.to_numpy(), groups.cat.categories
+        rows = np.bincount(codes, minlength=len(names))
+        labels = np.bincount(codes[known], minlength=len(names))
+        sizes += [
+            Size(attribute, str(name), int(n), int(m))
+            for name, n, m in zip(names, rows, labels, strict=True)
+        ]
+    return sizes

@@ -1,0 +1,197 @@
+"""What can and what cannot be concluded at this number of labels, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairbench.audit.assessment import Assessment
+from fairbench.audit.checks import FEW
+from fairbench.audit.columns import spelled
+from fairbench.audit.completion import Calibrated, Complete, PlugIn
+from fairbench.audit.gaps import LARGE, OPEN, SMALL, UNKNOWN, Gap
+from fairbench.audit.labels_needed import Needed
+from fairbench.audit.words import RATES, chance, count, interval, number
+
+
+@dataclass(frozen=True, eq=False)
+class Conclusions:
+    """Sentences: a warning if there are no labels, what they rest on, what follows and what not."""
+
+    warning: str
+    basis: Sequence[str]
+    can: Sequence[str]
+    cannot: Sequence[str]
+    notes: Sequence[str]
+
+
+def conclude(assessment: Assessment) -> Conclusions:
+    """Return the conclusions of an assessment."""
+    epsilon = assessment.options.epsilon
+    needed = {(each.gap.attribute, each.gap.metric): each for each in assessment.needed}
+    can: list[str] = []
+    cannot: list[str] = []
+    for attribute in assessment.table.groups:
+        mine = [gap for gap in assessment.gaps if gap.attribute == attribute]
+        settled = [gap for gap in mine if _is_settled(gap)]
+        others = [gap for gap in mine if not _is_settled(gap)]
+        can += [_large(gap, epsilon) for gap in settled if gap.verdict == LARGE]
+        can += _small(attribute, [gap for gap in settled if gap.verdict == SMALL], epsilon)
+        cannot += _not_settled(attribute, others, needed, epsilon)
+    return Conclusions(
+        _warning(assessment), list(_basis(assessment)), can, cannot, list(_notes(assessment))
+    )
+
+
+def _is_settled(gap: Gap) -> bool:
+    return gap.verdict in (SMALL, LARGE) and not gap.assumed
+
+
+def _warning(assessment: Assessment) -> str:
+    if assessment.labels:
+        return ""
+    return (
+        "There are no labels. Whatever needs them takes the scores at their word: if the scores "
+        "are wrong, so are these figures, and nothing here would show it."
+    )
+
+
+def _basis(assessment: Assessment) -> Iterator[str]:
+    rows, labels = len(assessment.table), assessment.labels
+    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
+    completion = assessment.completion
+    if isinstance(completion, Complete):
+        yield "Intervals say how far off the population may be that these rows are a sample of."
+    elif isinstance(completion, Calibrated):
+        yield (
+            "Labels of the other rows are drawn from the scores, calibrated group by group on the "
+            "labelled rows. This assumes that rows were chosen for labelling at random, or by "
+            "group and score alone."
+        )
+    elif not isinstance(completion, PlugIn):
+        yield (
+            "Labels of the other rows are drawn as those of labelled rows of the same group and "
+            "decision. This assumes that rows were chosen for labelling at random among these."
+        )
+    if 0 < labels < FEW and assessment.checks:
+        yield (
+            f"With fewer than {FEW} labels, scores as they are serve about as well as calibrated "
+            "ones: both are shown, and where they disagree neither should be relied on."
+        )
+
+
+def _large(gap: Gap, epsilon: float) -> str:
+    return (
+        f"{gap.attribute}: the {RATES[gap.metric]} of {gap.high} is higher than that of {gap.low} "
+        f"by more than {epsilon:g} (probability {chance(gap.beyond)}; {_size(gap)})."
+    )
+
+
+def _small(attribute: str, gaps: Sequence[Gap], epsilon: float) -> Iterator[str]:
+    if gaps:
+        chances = (f"{RATES[gap.metric]} (probability {chance(gap.small)})" for gap in gaps)
+        listed = ", ".join(chances)
+        yield f"{attribute}: no two groups differ by {epsilon:g} or more in {listed}."
+
+
+def _size(gap: Gap) -> str:
+    if not gap.signed:
+        return f"largest gap {number(gap.value)}, 95 % interval {interval(gap.lower, gap.upper)}"
+    ends = sorted((abs(gap.lower), abs(gap.upper)))
+    same = gap.lower * gap.upper > 0
+    return f"difference {number(abs(gap.value))}, 95 % interval {interval(*ends)}" if same else (
+        f"difference {number(abs(gap.value))}"
+    )  # fmt: skip
+
+
+def _not_settled(
+    attribute: str,
+    gaps: Sequence[Gap],
+    needed: Mapping[tuple[str, str], Needed],
+    epsilon: float,
+) -> Iterator[str]:
+    bare = [RATES[gap.metric] for gap in gaps if gap.verdict == UNKNOWN]
+    if bare:
+        yield f"{attribute}: groups have too few rows to be compared in {', '.join(bare)}."
+    for assumed, condition in ((False, ""), (True, ", if the scores are right")):
+        mine = [gap for gap in gaps if gap.verdict != UNKNOWN and gap.assumed is assumed]
+        each = [_further(gap, needed.get((gap.attribute, gap.metric))) for gap in mine]
+        if each:
+            question = f"do groups differ by {epsilon:g} or more{condition}?"
+            yield f"{attribute}: {question} In {'; in '.join(each)}."
+
+
+def _further(gap: Gap, needed: Needed | None) -> str:
+    """Return the rate, how probably its gap is small, and how many labels would settle that."""
+    rate = f"{RATES[gap.metric]} no with probability {chance(gap.small)}"
+    if needed is None or not needed.labels:
+        return rate
+    kind = "more labels" if needed.remaining is not None else "more rows with labels"
+    labels = needed.labels[-1] if needed.enough is None else needed.enough
+    likely = chance(needed.settled[needed.labels.index(labels)])
+    all_of_them = labels == needed.remaining
+    more = f"all {count(labels)} other labels" if all_of_them else f"{count(labels)} {kind}"
+    only = "" if needed.enough is not None else "only "
+    return f"{rate}, settled by {more} with probability {only}{likely}"
+
+
+def _notes(assessment: Assessment) -> Iterator[str]:
+    yield from _favourable(assessment)
+    yield from _calibration(assessment)
+    for check in assessment.checks:
+        if not check.agrees:
+            shown = interval(check.lower, check.upper) or number(check.value)
+            yield (
+                f"{check.gap.attribute}: in {RATES[check.gap.metric]} the {check.method} estimate "
+                f"({shown}) disagrees with the one above: rely on neither."
+            )
+    left: dict[str, list[str]] = {}
+    for gap in assessment.gaps:
+        left.setdefault(gap.attribute, []).extend(gap.left_out)
+    for attribute, names in left.items():
+        if names:
+            listed = ", ".join(dict.fromkeys(names))
+            yield f"{attribute}: left out of one gap or more for too few rows: {listed}."
+    tested = sum(gap.verdict != UNKNOWN for gap in assessment.gaps)
+    wrong = tested * 0.05
+    yield (
+        f"{tested} gaps were examined at 95 %: {wrong:.1f} of that many would be misjudged on "
+        "average if every verdict were as uncertain as is allowed."
+    )
+
+
+def _favourable(assessment: Assessment) -> Iterator[str]:
+    options, names = assessment.options, assessment.table.labels
+    if not options.favourable:
+        return
+    positive = spelled(options.favourable) == names[1]
+    kind, rate = ("false negatives", "true positive rate") if positive else (
+        "false positives", "false positive rate"
+    )  # fmt: skip
+    yield (
+        f"'{spelled(options.favourable)}' is favourable: errors against a person are {kind}, and "
+        f"the gap in {rate} is the one to look at."
+    )
+
+
+def _calibration(assessment: Assessment) -> Iterator[str]:
+    for each in assessment.calibrations:
+        if each.attribute in assessment.options.group and each.lower * each.upper > 0:
+            side, size = ("high", each.excess) if each.excess > 0 else ("low", -each.excess)
+            ends = sorted((abs(each.lower), abs(each.upper)))
+            if not np.isnan(size) and size >= 0.01:
+                yield (
+                    f"{each.attribute}: scores of {each.group} are too {side} by {number(size)} "
+                    f"on average ({interval(*ends)})."
+                )
+
+
+def verdict_words(gap: Gap) -> str:
+    """Return a verdict for a table."""
+    if gap.verdict == UNKNOWN:
+        return gap.verdict
+    if gap.assumed:
+        return f"{gap.verdict} if scores are right" if gap.verdict != OPEN else OPEN
+    return gap.verdict

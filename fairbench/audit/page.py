@@ -1,0 +1,94 @@
+"""The audit as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairbench.audit import words
+from fairbench.audit.assessment import Assessment
+from fairbench.audit.calibration import GroupCalibration
+from fairbench.audit.conclusions import Conclusions, verdict_words
+from fairbench.audit.labels_needed import WORLDS
+from fairbench.audit.view import MAIN_RATES, group_rows, needed_words
+from fairbench.version import VERSION
+
+_FILTERS = {
+    "number": words.number,
+    "signed": words.signed,
+    "chance": words.chance,
+    "count": words.count,
+    "verdict": verdict_words,
+    "needed": needed_words,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A gap on the scale of the figure, in percent of its width."""
+
+    lower: float
+    value: float
+    upper: float
+
+
+def render(assessment: Assessment, conclusions: Conclusions) -> str:
+    """Return the page; every text of the user's file is escaped."""
+    environment = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader("fairbench.audit"), PackageLoader("fairbench.report.page")]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= _FILTERS
+    environment.globals |= {"interval": words.interval}
+    source = environment.loader.get_source  # type: ignore[union-attr]
+    sheets = (source(environment, name)[0] for name in ("page.css", "audit.css"))
+    metrics = assessment.metrics[assessment.metrics["attribute"] != ""].to_dict("records")
+    everyone = assessment.metrics[assessment.metrics["attribute"] == ""].to_dict("records")
+    return environment.get_template("audit.html.jinja").render(
+        options=assessment.options,
+        labels=assessment.table.labels,
+        conclusions=conclusions,
+        groups=group_rows(assessment),
+        main_rates=MAIN_RATES,
+        names=words.RATES,
+        gaps=list(_placed(assessment)),
+        needed={id(each.gap): each for each in assessment.needed},
+        checks=assessment.checks,
+        diagrams=_diagrams(assessment),
+        worlds=WORLDS,
+        metrics=[*everyone, *metrics],
+        version=VERSION,
+        css=Markup("\n".join(sheets)),
+    )
+
+
+def _placed(assessment: Assessment) -> Iterator[dict[str, object]]:
+    """Yield the gaps with their places on a scale that all share."""
+    shown = [v for gap in assessment.gaps for v in (gap.lower, gap.upper) if not np.isnan(v)]
+    epsilon = assessment.options.epsilon
+    low, high = min([-epsilon, *shown]), max([epsilon, *shown])
+    span = high - low
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / span, 1)
+
+    band = (place(-epsilon), place(epsilon), place(0))
+    for gap in assessment.gaps:
+        ends = (gap.lower, gap.value, gap.upper)
+        placed = None if np.isnan(ends).any() else Interval(*map(place, ends))
+        yield {"gap": gap, "key": id(gap), "placed": placed, "band": band}
+
+
+def _diagrams(assessment: Assessment) -> Sequence[GroupCalibration]:
+    """Return the groups whose calibration can be drawn: those of single attributes."""
+    singles = assessment.options.group
+    return [each for each in assessment.calibrations if each.attribute in singles and each.bins]

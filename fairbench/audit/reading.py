@@ -1,0 +1,167 @@
+"""Reading a user's file of predictions into scores, decisions, groups and the labels there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, spelled
+from fairbench.audit.options import Options
+from fairbench.data import combine
+from fairbench.delimited import header, read_table
+from fairbench.errors import UserError, nearest, unknown_name
+from fairbench.evaluator import group_columns
+from fairbench.tabular import numbers
+
+Floats = NDArray[np.float64]
+MOST_CELLS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTable:
+    """Predictions of one classifier, with groups, and labels where they are known.
+
+    Attributes
+    ----------
+    score : (n,) probability of label 1, where there are scores.
+    prediction, label : (n,) decisions, and labels, NaN where unknown.
+    groups : attribute, or combination of two -> (n,) categorical labels, the largest group first.
+    cells : (n,) combinations of all attributes.
+    labels : what 0 and 1 are called.
+    """
+
+    score: Floats | None
+    prediction: NDArray[np.int64]
+    label: Floats
+    groups: Mapping[str, pd.Series]
+    cells: pd.Series
+    labels: tuple[str, str]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.prediction)
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """The positions of the rows with a label."""
+        return np.flatnonzero(~np.isnan(self.label))
+
+    def partly_labelled(self, groups: pd.Series) -> PartlyLabelled:
+        """Return the table by one choice of groups; decisions stand in for scores."""
+        score = self.prediction.astype(np.float64) if self.score is None else self.score
+        codes = groups.cat.codes.to_numpy(np.int64)
+        names = tuple(map(str, groups.cat.categories))
+        return PartlyLabelled(score, self.prediction, codes, self.label, names)
+
+
+def read_audit_table(options: Options) -> AuditTable:
+    """Read the file that `options` describe.
+
+    Raises
+    ------
+    UserError : a file or column that is not there, or a value that cannot be; names the row.
+    """
+    file, frame = options.path.name, _frame(options)
+    if not len(frame):
+        raise UserError(f"{file}: no rows below the header")
+    places = {name: Place(file, name) for name in options.columns}
+    label, names = _labels(frame, places, options)
+    score = _scores(frame, places[options.score]) if options.score else None
+    prediction = _decisions(frame, places, options, score, names)
+    singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
+    references = {name: str(singles[name].cat.categories[0]) for name in options.group}
+    cells = combine([singles[name] for name in options.group])
+    if len(cells.cat.categories) > MOST_CELLS:
+        raise UserError(
+            f"{file}: {' x '.join(options.group)} has {len(cells.cat.categories)} combinations; "
+            f"up to {MOST_CELLS} can be assessed: name fewer columns, or coarser groups"
+        )
+    groups = group_columns(singles, references, 2)
+    return AuditTable(score, prediction, label, groups, cells, names)
+
+
+def _frame(options: Options) -> pd.DataFrame:
+    path = options.path
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UserError(f"{path} is not a file{hint}")
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            return _parquet(options)
+        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    separator = "\t" if path.suffix == ".tsv" else ","
+    _check_columns(options, header(content, path.name, separator))
+    return read_table(content, path.name, separator=separator, only=options.columns)
+
+
+def _parquet(options: Options) -> pd.DataFrame:
+    from pyarrow import ArrowException, parquet, string
+    from pyarrow import compute as pc
+
+    try:
+        _check_columns(options, parquet.read_schema(options.path).names)
+        table = parquet.read_table(options.path, columns=options.columns)
+        texts = {name: pc.cast(table[name], string()) for name in options.columns}
+    except ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
+    return pd.DataFrame({k: pc.fill_null(v, "").to_pandas() for k, v in texts.items()})
+
+
+def _check_columns(options: Options, found: list[str]) -> None:
+    for name in options.columns:
+        if name not in found:
+            raise unknown_name(f"column of {options.path.name}", name, found)
+
+
+def _labels(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> tuple[Floats, tuple[str, str]]:
+    if not options.target:
+        source = options.prediction
+        if not source:
+            return np.full(len(frame), np.nan), ("0", "1")
+        _, names = labels_of(frame[source], places[source], options.positive)
+        return np.full(len(frame), np.nan), names
+    label, names = labels_of(frame[options.target], places[options.target], options.positive)
+    if options.labelled:
+        marks = marks_of(frame[options.labelled], places[options.labelled])
+        wrong = marks & np.isnan(label)
+        place, text = places[options.target], frame[options.target]
+        place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
+        label = np.where(marks, label, np.nan)
+    if options.favourable and spelled(options.favourable) not in names:
+        raise unknown_name("favourable label", options.favourable, names)
+    return label, names
+
+
+def _scores(frame: pd.DataFrame, place: Place) -> Floats:
+    score: Floats = numbers(frame, place.column, place.file).to_numpy()
+    place.refuse(frame[place.column], (score < 0) | (score > 1), "a probability between 0 and 1")
+    return score
+
+
+def _decisions(
+    frame: pd.DataFrame,
+    places: Mapping[str, Place],
+    options: Options,
+    score: Floats | None,
+    names: tuple[str, str],
+) -> NDArray[np.int64]:
+    if score is not None and not options.prediction:
+        return (score > options.threshold).astype(np.int64)
+    text, place = frame[options.prediction], places[options.prediction]
+    codes, values = pd.factorize(text)
+    known = [spelled(str(value)) for value in values]
+    fine = np.array([value in names for value in known])
+    place.refuse(text, ~fine[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
+    decisions: NDArray[np.int64] = np.array([value == names[1] for value in known])[codes]
+    return decisions.astype(np.int64)

@@ -1,0 +1,30 @@
+"""Small tables of predictions, as a user would bring them."""
+
+import numpy as np
+import pandas as pd
+
+
+def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
+    """Return predictions of two attributes' groups, labels of `labels` of them shown.
+
+    Scores are true probabilities but for women, whose labels are 1 by `bias` more often.
+    """
+    generator = np.random.default_rng(seed)
+    sex = generator.choice(["Male", "Female"], rows, p=[0.6, 0.4])
+    race = generator.choice(["White", "Black", "Other"], rows, p=[0.5, 0.3, 0.2])
+    score = generator.beta(1, 1.5, rows)
+    chance = np.clip(score + bias * (sex == "Female"), 0, 1)
+    label = (generator.random(rows) < chance).astype(int)
+    frame = pd.DataFrame({"sex": sex, "race": race, "score": score, "label": label})
+    shown = generator.permutation(rows)[: rows if labels is None else labels]
+    return frame.assign(is_labelled=np.isin(np.arange(rows), shown))
+
+
+def written(frame, folder, name="predictions.csv"):
+    """Write a table and return its path."""
+    path = folder / name
+    if name.endswith(".parquet"):
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    return path

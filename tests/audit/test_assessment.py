@@ -1,0 +1,205 @@
+"""What an audit says: of all labels what fairbench.evaluate says, of fewer what can be known."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import audit
+import fairbench
+from fairbench.audit.assessment import assess
+from fairbench.audit.completion import Calibrated, Complete, PlugIn, Stratified
+from fairbench.audit.conclusions import conclude
+from fairbench.audit.options import parse
+from fairbench.audit.reading import read_audit_table
+from fairbench.metrics.rates import accuracy
+from tests.audit.tables import predictions, written
+
+
+def assessed(frame, folder, *more, target="target=label", group="group=[sex,race]"):
+    words = [str(written(frame, folder)), "score=score", group, *more]
+    options = parse([*words, target] if target else words)
+    return assess(read_audit_table(options), options)
+
+
+@pytest.fixture
+def without_simulation(monkeypatch):
+    monkeypatch.setattr("fairbench.audit.assessment.labels_needed", lambda *_: [])
+
+
+def test_all_labels_give_what_evaluate_gives(tmp_path):
+    frame = predictions(300, bias=0.2)
+    ours = assessed(frame, tmp_path).metrics
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    theirs = fairbench.evaluate(
+        read["label"],
+        (read["score"] > 0.5).astype(int),
+        score=read["score"],
+        sensitive_features=read[["sex", "race"]],
+        privileged={"sex": "Male", "race": "White"},
+    )
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "kind"),
+    [(0, 500, PlugIn), (60, 500, Calibrated), (1500, 3000, Stratified), (500, 500, Complete)],
+)
+def test_the_way_suits_the_number_of_labels(labels, rows, kind, tmp_path):
+    frame = predictions(rows, labels=labels)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+    assert isinstance(result.completion, kind)
+    assert result.labels == labels
+    counts = result.completion.counts
+    np.testing.assert_allclose(counts.sum(axis=(1, 2)), rows)
+
+
+def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):
+    frame = predictions(20_000, labels=400, bias=0.5)
+    gaps = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.1").gaps
+    by = {(gap.attribute, gap.metric): gap for gap in gaps}
+    precision, decisions = by["sex", "predictive_parity"], by["sex", "statistical_parity"]
+    assert (precision.verdict, precision.low, precision.high) == ("large", "Male", "Female")
+    assert precision.lower > 0.1
+    assert decisions.verdict == "small"
+    assert by["race", "statistical_parity"].verdict == "small"
+
+
+@pytest.mark.parametrize("labels", [30, 300, 1500])
+def test_intervals_hold_the_population_value(labels, tmp_path, without_simulation):
+    """Of 40 intervals at 95 %, fewer than 31 would hold it once in ten thousand studies."""
+    everyone = predictions(1_000_000, seed=99)
+    right = (everyone["score"] > 0.5) == everyone["label"]
+    truth = right[everyone["sex"] == "Female"].mean()
+    held = 0
+    for seed in range(40):
+        frame = predictions(2000, labels=labels, seed=seed)
+        more = ("labelled=is_labelled", f"seed={seed}")
+        result = assessed(frame, tmp_path, *more, group="group=[sex]").metrics
+        rows = result.query("metric == 'accuracy' and group == 'Female'")
+        held += int(rows["lower"].iloc[0] <= truth <= rows["upper"].iloc[0])
+    assert held >= 31
+
+
+def test_without_labels_scores_are_taken_at_their_word_and_it_says_so(tmp_path):
+    frame = predictions(800, bias=0.4)
+    result = assessed(frame, tmp_path, target="", group="group=[sex]")
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    score = read["score"][read["sex"] == "Male"]
+    expected = np.where(score > 0.5, score, 1 - score).mean()
+    rows = result.metrics.query("metric == 'accuracy' and group == 'Male'")
+    assert rows["value"].iloc[0] == pytest.approx(expected, abs=0.003)
+    conclusions = conclude(result)
+    assert "There are no labels" in conclusions.warning
+    assert "if the scores are right" in " ".join(conclusions.cannot)
+    assert not any("true positive" in sentence for sentence in conclusions.can)
+    assert any(each.labels for each in result.needed)
+
+
+def test_few_labels_come_with_the_scores_as_they_are(tmp_path):
+    frame = predictions(500, labels=25)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+    assert {check.method for check in result.checks} == {"scores as they are"}
+    assert len(result.checks) == 4
+
+
+def test_many_labels_come_with_the_prediction_powered_interval(tmp_path):
+    frame = predictions(3000, labels=900, bias=0.3)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+    assert {check.method for check in result.checks} == {"prediction-powered"}
+    assert all(check.agrees for check in result.checks)
+    assert all(check.lower < check.value < check.upper for check in result.checks)
+
+
+def test_a_group_of_one_row_is_kept_and_left_out_of_gaps(tmp_path):
+    frame = predictions(300)
+    frame.loc[0, "race"] = "Lone"
+    result = assessed(frame, tmp_path, group="group=[race]")
+    assert all(gap.left_out[-1] == "Lone" for gap in result.gaps)
+    status = result.metrics.query("group == 'Lone' and metric == 'accuracy'")["status"].iloc[0]
+    assert status == "insufficient: n=1 in group 'Lone'"
+    assert "left out" in " ".join(conclude(result).notes)
+
+
+def test_a_rate_without_rows_is_too_few_to_compare(tmp_path):
+    frame = predictions(200).assign(label=0)
+    result = assessed(frame, tmp_path, group="group=[sex]")
+    verdicts = {gap.metric: gap.verdict for gap in result.gaps}
+    assert verdicts["equal_opportunity"] == "too few rows"
+    assert verdicts["accuracy_gap"] != "too few rows"
+
+
+def test_texts_marks_decisions_and_empty_groups_are_understood(tmp_path):
+    frame = predictions(120, labels=80)
+    decision = np.where(frame["score"] > 0.3, "yes", "no")
+    marks = np.where(frame["is_labelled"], "True", "no")
+    label = np.where(frame["label"] == 1, "yes", "no")
+    frame = frame.assign(decision=decision, label=label, is_labelled=marks)
+    frame.loc[:14, "sex"] = None
+    more = ("labelled=is_labelled", "prediction=decision", "positive=yes", "favourable=no")
+    result = assessed(frame, tmp_path, *more)
+    assert result.labels == 80
+    assert result.table.labels == ("no", "yes")
+    assert result.table.prediction.mean() == (decision == "yes").mean()
+    assert "unknown" in {size.group for size in result.sizes}
+    assert "false positives" in " ".join(conclude(result).notes)
+
+
+def test_decisions_alone_are_enough_with_labels(tmp_path):
+    frame = predictions(400, labels=200).assign(decision=lambda f: f["label"])
+    words = [str(written(frame, tmp_path)), "target=label", "prediction=decision", "group=sex"]
+    result = assess(read_audit_table(o := parse([*words, "labelled=is_labelled"])), o)
+    assert isinstance(result.completion, Stratified)
+    assert (accuracy(result.completion.counts) > 0.9).all()
+    assert not result.calibrations
+
+
+def test_parquet_and_csv_agree(tmp_path):
+    frame = predictions(200, labels=50)
+    frame["race"] = frame["race"].astype("category")
+    tables = []
+    for name in ("predictions.csv", "predictions.parquet"):
+        path = written(frame, tmp_path, name)
+        words = ["target=label", "score=score", "group=[sex,race]", "labelled=is_labelled"]
+        tables.append(read_audit_table(parse([str(path), *words])))
+    for name in ("score", "label", "prediction"):
+        np.testing.assert_array_equal(getattr(tables[0], name), getattr(tables[1], name))
+    pd.testing.assert_series_equal(tables[0].cells, tables[1].cells)
+
+
+def test_hostile_texts_are_escaped(tmp_path, capsys):
+    frame = predictions(150).replace({"Male": "<script>alert(1)</script>", "White": "[red]&"})
+    path = written(frame, tmp_path, "<b>x.csv")
+    words = [str(path), "target=label", "score=score", "group=[sex,race]"]
+    assert audit.main([*words, f"out={tmp_path / 'out'}"]) == 0
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert "<script" not in page
+    assert "<b>x.csv" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "http" not in page
+    assert "[red]&" in capsys.readouterr().out
+
+
+def test_json_holds_every_metric(tmp_path, capsys):
+    path = written(predictions(300, labels=40), tmp_path)
+    words = [str(path), "target=label", "score=score", "group=[sex]", "labelled=is_labelled"]
+    assert audit.main([*words, f"out={tmp_path}"]) == 0
+    content = json.loads((tmp_path / "audit.json").read_text(), parse_constant=pytest.fail)
+    assert (content["rows"], content["labels"], content["completion"]) == (300, 40, "calibrated")
+    assert {row["metric"] for row in content["metrics"]} >= {"accuracy", "equalized_odds_below"}
+    assert len(content["gaps"]) == 5
+    assert capsys.readouterr().out.count("written:") == 1
+
+
+def test_the_same_command_gives_the_same_report(tmp_path):
+    frame = predictions(300, labels=40)
+    words = ("labelled=is_labelled", "epsilon=0.2")
+    first, second = (assessed(frame, tmp_path, *words, group="group=[sex]") for _ in range(2))
+    pd.testing.assert_frame_equal(first.metrics, second.metrics)
+    assert [n.settled for n in first.needed] == [n.settled for n in second.needed]
+
+
+def test_without_words_it_explains_itself(capsys):
+    assert audit.main([]) == 0
+    assert "target=label" in capsys.readouterr().out

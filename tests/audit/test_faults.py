@@ -1,0 +1,145 @@
+"""Every fault of a user's file or command gets one sentence and exit status 2."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import audit
+from tests.audit.tables import predictions, written
+from tests.harness import ROOT
+
+USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
+
+
+def words(path, **options):
+    given = USUAL | options
+    return [str(path), *(f"{name}={value}" for name, value in given.items() if value)]
+
+
+def with_value(column, row, value):
+    frame = predictions(60).astype({column: object})
+    frame.loc[row, column] = value
+    return frame
+
+
+FAULTS = {
+    "missing column": (predictions(60), {"score": "scroe"}, r"'scroe': did you mean score"),
+    "missing group": (predictions(60), {"group": "[sex,rcae]"}, r"'rcae': did you mean race"),
+    "score over 1": (with_value("score", 4, 1.2), {}, r"column 'score', row 5: '1.2' is not a pr"),
+    "negative score": (with_value("score", 0, -0.1), {}, r"'score', row 1: '-0.1'"),
+    "missing score": (with_value("score", 6, None), {}, r"column 'score', row 7: '' is no number"),
+    "score NaN": (with_value("score", 6, "nan"), {}, r"column 'score', row 7: 'nan' is no number"),
+    "score text": (with_value("score", 6, "high"), {}, r"column 'score', row 7: 'high' is no nu"),
+    "third label": (with_value("label", 9, 2), {}, r"column 'label', row 10: '2' is not '.' or"),
+    "text labels": (
+        predictions(60).assign(label=["no", "yes"] * 30),
+        {},
+        r"'label' holds 'no' and 'yes'; say which .*positive=yes",
+    ),
+    "wrong positive": (
+        predictions(60).assign(label=["no", "yes"] * 30),
+        {"positive": "maybe"},
+        r"'no' and 'yes'; positive=maybe is neither",
+    ),
+    "mark": (
+        with_value("is_labelled", 3, "perhaps"),
+        {"labelled": "is_labelled"},
+        r"column 'is_labelled', row 4: 'perhaps' is not true or false",
+    ),
+    "marked without label": (
+        with_value("label", 2, None),
+        {"labelled": "is_labelled"},
+        r"column 'label', row 3: '' is not a label, though 'is_labelled' is true",
+    ),
+    "one group": (
+        predictions(60).assign(sex="Male"),
+        {},
+        r"column 'sex' holds 1 different values \('Male'\)",
+    ),
+    "no groups": (predictions(60), {"group": "score"}, r"column 'score' holds 60 different values"),
+    "foreign decision": (
+        predictions(60).assign(decision="maybe"),
+        {"prediction": "decision"},
+        r"column 'decision', row 1: 'maybe' is not '0' or '1'",
+    ),
+    "favourable": (predictions(60), {"favourable": "good"}, r"favourable label 'good'"),
+    "no rows": (predictions(60).iloc[:0], {}, r"no rows below the header"),
+    "epsilon": (predictions(60), {"epsilon": "2"}, r"epsilon is 2"),
+    "epsilon text": (predictions(60), {"epsilon": "few"}, r"epsilon is 'few'; it must be a number"),
+    "option": (predictions(60), {"treshold": "0.4"}, r"option 'treshold': did you mean threshold"),
+    "group twice": (predictions(60), {"group": "[sex,sex]"}, r"names a column twice"),
+    "no group": (predictions(60), {"group": "[]"}, r"no groups to compare"),
+    "nothing to go by": (
+        predictions(60).assign(label=np.nan, decision=1),
+        {"score": "", "prediction": "decision"},
+        r"neither labels nor scores",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "options", "sentence"), FAULTS.values(), ids=FAULTS)
+def test_fault_is_one_sentence(frame, options, sentence, tmp_path, capsys):
+    path = written(frame, tmp_path)
+    assert audit.main([*words(path, **options), f"out={tmp_path / 'out'}"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert pd.Series([printed.err]).str.contains(sentence, regex=True)[0], printed.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "no header line"),
+        (b"score,label,sex,race\n0.5,1,a\n", "row 1 has 3 fields"),
+        (b"score,label,sex,race\n0.5,1,\xff,b\n", "not UTF-8 text"),
+    ],
+    ids=["empty", "ragged", "bytes"],
+)
+def test_malformed_file(content, sentence, tmp_path, capsys):
+    path = tmp_path / "predictions.csv"
+    path.write_bytes(content)
+    assert audit.main(words(path)) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_malformed_parquet(tmp_path, capsys):
+    path = tmp_path / "predictions.parquet"
+    path.write_bytes(b"not a table")
+    assert audit.main(words(path)) == 2
+    assert "not a table in Parquet" in capsys.readouterr().err
+
+
+def test_too_many_combinations(tmp_path, capsys):
+    frame = predictions(600)
+    for name, groups in (("sex", 12), ("race", 11)):
+        frame[name] = np.random.default_rng(groups).integers(groups, size=600)
+    assert audit.main(words(written(frame, tmp_path))) == 2
+    assert "combinations; up to 100" in capsys.readouterr().err
+
+
+def run(*arguments):
+    command = [sys.executable, str(ROOT / "audit.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+
+def test_missing_file_names_the_nearest(tmp_path):
+    written(predictions(60), tmp_path)
+    done = run(*words(tmp_path / "prediction.csv"))
+    assert done.returncode == 2
+    assert "did you mean predictions.csv?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_report_from_the_command_line(tmp_path):
+    path = written(predictions(200), tmp_path)
+    done = run(*words(path), f"out={tmp_path / 'out'}")
+    assert done.returncode == 0, done.stderr
+    assert "200 rows, 200 of them with a label" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"audit.html", "audit.json"}

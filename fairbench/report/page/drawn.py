@@ -24,7 +24,6 @@ _TITLES = {
     "parity": "Uncertainty-aware parity",
     "tradeoff": "Error against fairness",
 }
-_GAPS = ("statistical_parity", "equalized_odds")
 _COLOURS = 64
 
 
@@ -43,11 +42,13 @@ def drawn_of(block: Block) -> Iterator[Drawn]:
     Compared are the methods without intervention, with one learner; the trade-off has all.
     """
     from fairbench.report.across import DRAWN
+    from fairbench.report.page.tradeoff import MOST as POINTS
     from fairbench.report.page.tradeoff import tradeoff
 
     metrics = _with_labels(block)
     for figure in tradeoff(metrics, block.protect):
-        yield Drawn(_TITLES["tradeoff"], encoded(figure), "means over repeats, bars one sd")
+        note = f"means over repeats, bars one sd, at most {POINTS} methods by their error"
+        yield Drawn(_TITLES["tradeoff"], encoded(figure), note)
     plain = _plain(block)
     shown = metrics[metrics["run"].isin(plain[:MOST])]
     left = len(plain) - MOST

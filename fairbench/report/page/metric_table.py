@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -51,7 +52,7 @@ class MetricTable:
         """In words, which values are good."""
         return direction(self.metric)
 
-    @property
+    @cached_property
     def is_ranked(self) -> bool:
         """Whether any run has a probability of being best."""
         return bool(self.rows["best"].notna().any())

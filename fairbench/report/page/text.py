@@ -15,11 +15,11 @@ _NAMES = {"nll": "NLL of the uncertainty", "log_loss": "log loss of the score"}
 _LARGE = 100
 
 
-def number(value: float) -> str:
-    """Return a number for people: four decimals, fewer of large ones."""
+def number(value: float, decimals: int = 4) -> str:
+    """Return a number for people: so many decimals, one of large numbers."""
     if np.isnan(value):
         return "-"
-    return f"{value:.4f}" if abs(value) < _LARGE else f"{value:.1f}"
+    return f"{value:.{decimals}f}" if abs(value) < _LARGE else f"{value:.1f}"
 
 
 def probability(value: float) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MOST = 16  # points that a legend and a panel have room for
 GAPS = ("statistical_parity", "equalized_odds")
 _MARKERS = "os^DvPX*<"
 _FEWEST = 2
@@ -18,6 +19,8 @@ _FEWEST = 2
 
 def tradeoff(metrics: pd.DataFrame, protect: str) -> Iterator[Figure]:
     """Draw a panel for each gap, a point for each label: mean over repeats, bars one sd.
+
+    Of many labels, those of the smallest errors are drawn.
 
     Parameters
     ----------
@@ -27,6 +30,8 @@ def tradeoff(metrics: pd.DataFrame, protect: str) -> Iterator[Figure]:
     from matplotlib.figure import Figure as New
 
     error = metrics[(metrics["metric"] == "error_rate") & (metrics["attribute"] == "")]
+    drawn = error.groupby("method")["value"].mean().nsmallest(MOST).index
+    error = error[error["method"].isin(drawn)]
     gaps = metrics[(metrics["attribute"] == protect) & (metrics["group"] == "")]
     shown = [gap for gap in GAPS if gap in set(gaps["metric"])]
     if error["method"].nunique() < _FEWEST or not shown:

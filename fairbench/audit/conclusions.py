@@ -119,22 +119,23 @@ def _not_settled(
         mine = [gap for gap in gaps if gap.verdict != UNKNOWN and gap.assumed is assumed]
         each = [_further(gap, needed.get((gap.attribute, gap.metric))) for gap in mine]
         if each:
-            question = f"do groups differ by {epsilon:g} or more{condition}?"
-            yield f"{attribute}: {question} In {'; in '.join(each)}."
+            question = f"open whether groups differ by {epsilon:g} or more{condition}, in"
+            yield f"{attribute}: {question} {'; '.join(each)}."
 
 
 def _further(gap: Gap, needed: Needed | None) -> str:
     """Return the rate, how probably its gap is small, and how many labels would settle that."""
-    rate = f"{RATES[gap.metric]} no with probability {chance(gap.small)}"
+    rate = f"{RATES[gap.metric]}: P(less) {chance(gap.small)}"
     if needed is None or not needed.labels:
         return rate
     kind = "more labels" if needed.remaining is not None else "more rows with labels"
     labels = needed.labels[-1] if needed.enough is None else needed.enough
     likely = chance(needed.settled[needed.labels.index(labels)])
-    all_of_them = labels == needed.remaining
-    more = f"all {count(labels)} other labels" if all_of_them else f"{count(labels)} {kind}"
+    more = f"{count(labels)} {kind}"
+    if labels == needed.remaining:
+        more = f"all {count(labels)} other labels"
     only = "" if needed.enough is not None else "only "
-    return f"{rate}, settled by {more} with probability {only}{likely}"
+    return f"{rate}, P(settled by {more}) {only}{likely}"
 
 
 def _notes(assessment: Assessment) -> Iterator[str]:

@@ -42,6 +42,7 @@ def print_report(assessment: Assessment, conclusions: Conclusions) -> None:
 
 def _table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.caption_justify = "left"
     for name, right in columns:
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     return table
@@ -55,7 +56,7 @@ def _group_table(rows: Sequence[GroupRow]) -> Table:
         rates = [short(*row.rates[name]) for _, name in MAIN_RATES]
         table.add_row(Text(row.group), count(row.rows), count(row.labels), *rates)
     if len(rows) > _MOST_GROUPS:
-        table.add_row(f"... {len(rows) - _MOST_GROUPS} more on the page")
+        table.caption = f"{len(rows) - _MOST_GROUPS} more groups are on the page"
     return table
 
 

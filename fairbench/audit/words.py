@@ -9,7 +9,7 @@ import numpy as np
 
 RATES: Mapping[str, str] = MappingProxyType(
     {
-        "statistical_parity": "positive decisions",
+        "statistical_parity": "selection rate",
         "equal_opportunity": "true positive rate",
         "false_positive_rate_gap": "false positive rate",
         "predictive_parity": "precision",

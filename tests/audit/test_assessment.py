@@ -92,7 +92,7 @@ def test_without_labels_scores_are_taken_at_their_word_and_it_says_so(tmp_path):
     assert rows["value"].iloc[0] == pytest.approx(expected, abs=0.003)
     conclusions = conclude(result)
     assert "There are no labels" in conclusions.warning
-    assert "if the scores are right" in " ".join(conclusions.cannot)
+    assert ", if the scores are right" in " ".join(conclusions.cannot)
     assert not any("true positive" in sentence for sentence in conclusions.can)
     assert any(each.labels for each in result.needed)
 

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -152,11 +154,13 @@ def test_interrupting_keeps_finished_cells(tmp_path):
     process = subprocess.Popen(
         command("dataset.n_samples=20000", "method=ensemble", "split.repeats=40", "tracking=none"),
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell's background jobs ignore interrupts, and their children with them.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     cells = tmp_path / "results" / "cells"
     while process.poll() is None and not list(cells.rglob("*.parquet")):
         pass
-    process.send_signal(2)
+    process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: finished cells are kept; the same command goes on" in error

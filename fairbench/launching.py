@@ -165,6 +165,14 @@ def _submitit(launcher: Any, jobs: Sequence[Job]) -> Errors:
         return _launch(launcher, jobs)
 
 
+def _submitit_slurm(launcher: Any, jobs: Sequence[Job]) -> Errors:
+    from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
+
+    # Asked of Slurm within the minute; by default a killed job is noticed up to ten minutes late.
+    SlurmJob.watcher = SlurmInfoWatcher(delay_s=60)
+    return _submitit(launcher, jobs)
+
+
 def _submitit_local(launcher: Any, jobs: Sequence[Job]) -> Errors:
     """Launch as many jobs at a time as there are cores for; submitit would start them all."""
     from joblib import cpu_count
@@ -199,5 +207,5 @@ def _all_waited_for() -> Iterator[None]:
 _LAUNCH: dict[str, Callable[[Any, Sequence[Job]], Errors]] = {
     "JoblibLauncher": _joblib,
     "LocalLauncher": _submitit_local,
-    "SlurmLauncher": _submitit,
+    "SlurmLauncher": _submitit_slurm,
 }

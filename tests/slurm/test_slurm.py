@@ -1,6 +1,7 @@
 """A sweep through a real Slurm: as the local one to the last bit, a killed job included."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from tests.harness import command, comparable, run_py
 HERE = Path(__file__).parent
 SWEEP = (
     "-m", "method=ensemble,binomial_nll", "dataset.n_samples=1000", "split.repeats=10",
-    "learner.rounds=40", "figures=false", "tracking=none",
+    "learner.rounds=150", "figures=false", "tracking=none",
 )  # fmt: skip
 SLURM = ("hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null")
 SYSTEM = os.pathsep.join([os.environ["PATH"], "/usr/sbin"])
@@ -51,13 +52,19 @@ def cells_of(cwd):
 
 
 def kill_first_job(cwd, environment):
-    """Kill the sweep's first job, the ensemble, once a cell of its run is finished."""
-    log = Path("results/sweeps/*/.submitit/*_0/*_submitted.pkl")
-    while len(cells_of(cwd)) < 2:
+    """Kill the sweep's first job, the ensemble, with some of its cells finished."""
+    started = time.monotonic()
+    while not re.search(r'"fitted": [1-8]\b', first_progress(cwd)):
+        assert time.monotonic() < started + 120
         time.sleep(0.01)
-    (submitted,) = cwd.glob(str(log))
-    job = submitted.parent.name
-    subprocess.run(["scancel", "--signal=KILL", "--full", job], env=environment, check=True)
+    (submitted,) = cwd.glob("results/sweeps/*/.submitit/*_0/*_submitted.pkl")
+    step = f"{submitted.parent.name}.0"
+    subprocess.run(["scancel", "--signal=KILL", step], env=environment, check=True)
+
+
+def first_progress(cwd):
+    """Return what the first job says of its cells, nothing before it says something."""
+    return "".join(path.read_text() for path in cwd.glob("results/sweeps/*/0/progress.json"))
 
 
 def test_killed_job_is_run_again_and_all_equals_the_local_sweep(slurm, tmp_path):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from fairbench.compute import compute
 from fairbench.errors import UserError
-from fairbench.store import Store
+from fairbench.store import BusyCellError, Store
 from fairbench.study import Cell
 
 
-def ensure(cell: Cell, store: Store, *, recompute: bool = False) -> bool:
-    """Compute and store a cell unless it is there and whole; return whether it was computed."""
-    with store.lock(cell.id):
+def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = True) -> bool:
+    """Compute and store a cell unless it is there and whole; return whether it was computed.
+
+    Raises
+    ------
+    BusyCellError : another process is computing it, and `wait` is false.
+    """
+    with store.lock(cell.id, wait=wait):
         if not recompute and store.intact(cell.id):
             return False
         columns, notes = compute(cell.study, cell.fold)
@@ -43,7 +49,7 @@ def ensure_all(
 
 def _outcomes(cells: Sequence[Cell], store: Store, n_jobs: int, recompute: bool) -> Iterator[bool]:
     if n_jobs == 1 or len(cells) == 1:
-        yield from (ensure(cell, store, recompute=recompute) for cell in cells)
+        yield from _one_by_one(cells, store, recompute)
         return
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -56,3 +62,19 @@ def _outcomes(cells: Sequence[Cell], store: Store, n_jobs: int, recompute: bool)
             "a worker process was killed (out of memory?): finished cells are kept; run the same "
             "command again, with a smaller n_jobs if memory is short"
         ) from error
+
+
+def _one_by_one(cells: Sequence[Cell], store: Store, recompute: bool) -> Iterator[bool]:
+    """Ensure cells in turn; those that others are computing come last, so that jobs share them."""
+    waiting = deque(cells)
+    busy = 0
+    while waiting:
+        cell = waiting.popleft()
+        try:
+            fresh = ensure(cell, store, recompute=recompute, wait=busy >= len(waiting) + 1)
+        except BusyCellError:
+            waiting.append(cell)
+            busy += 1
+            continue
+        busy = 0
+        yield fresh

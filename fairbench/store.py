@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from fairbench.errors import UserError
@@ -28,6 +28,10 @@ _META = b"fairbench"
 
 class CorruptCellError(Exception):
     """A cell file that cannot be read, or whose content is not what was written."""
+
+
+class BusyCellError(Exception):
+    """A cell that another process is computing."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,23 @@ class Store:
         return self.cell_path(cell_id).is_file()
 
     @contextlib.contextmanager
-    def lock(self, cell_id: str) -> Iterator[None]:
-        """Hold the cell: others that want to compute it wait. Freed by the system on a kill."""
+    def lock(self, cell_id: str, *, wait: bool = True) -> Iterator[None]:
+        """Hold the cell: others that want to compute it wait. Freed by the system on a kill.
+
+        Raises
+        ------
+        BusyCellError : another process holds it, and `wait` is false.
+        """
         path = self.root / "locks" / f"{cell_id}.lock"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"results cannot be kept in {self.root}: {error}") from error
-        with FileLock(path):
+        try:
+            held = FileLock(path).acquire(blocking=wait)
+        except Timeout as error:
+            raise BusyCellError(cell_id) from error
+        with held:
             yield
             # Whoever waits on the removed file finds the cell finished when it wakes.
             path.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Computing cells: what is stored, the frame that is shared, and any number of processes."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -180,3 +181,19 @@ def test_the_number_of_processes_changes_no_output(tmp_path):
         tables.append([pd.DataFrame(store.read(cell.id).columns) for cell in cells])
     for one, other in zip(*tables, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_cells_that_another_process_computes_come_last(store):
+    own = study()
+    cells = cells_of(own, folds_of(own, repeats=3))
+    stored = []
+    with ExitStack() as elsewhere:
+        elsewhere.enter_context(store.lock(cells[0].id))
+
+        def done(fresh):
+            stored.append([store.has(cell.id) for cell in cells])
+            if len(stored) == 2:
+                elsewhere.close()
+
+        assert ensure_all(cells, store, done=done) == 3
+    assert stored[1:] == [[False, True, True], [True, True, True]]

@@ -25,7 +25,7 @@ $(STAMP): requirements.lock
 		| { grep -v '^WARNING: Location' || true; }
 	@$(BIN)/python -c 'import hydra, mlflow, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
-	@$(BIN)/python -m fairbench.mlflow_database
+	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."
 

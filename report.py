@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 
             tradeoff_command(arguments[1:], ROOT / "conf")
         elif arguments and "=" in arguments[0]:
-            from fairbench.comparison_command import compare_command
+            from fairbench.comparison.command import compare_command
 
             compare_command(arguments, ROOT / "conf")
         else:

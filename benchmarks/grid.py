@@ -26,7 +26,7 @@ from fairbench.encoding import onehot
 from fairbench.errors import DataError
 from fairbench.pipeline import Run
 from fairbench.store import Store
-from fairbench.tracking import Tracking
+from fairbench.tracking.importer import Tracking
 
 TITLE = "Tables 1 and 2 (methods x depths 5-15)"
 DEPTHS = range(5, 16)

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measure import adult, configuration, cpu_of, cpu_of_process, wall_of
 from fairbench import pipeline
 from fairbench.runs import RunFolder
-from fairbench.tracking import Tracking
+from fairbench.tracking.importer import Tracking
 
 METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
 LISTED, IMPORTED = 10_000, 100

@@ -210,7 +210,7 @@ def _show_failures(
 def _track(folders: Sequence[Path], config: DictConfig) -> str:
     """Log finished runs and say where; a server that is down costs a line, not the run."""
     from fairbench.runs import RunFolder
-    from fairbench.tracking import Tracking, TrackingError
+    from fairbench.tracking.importer import Tracking, TrackingError
 
     tracking = Tracking(config.enabled, config.uri, config.experiment)
     if not tracking.enabled:

@@ -26,13 +26,13 @@ LAYERS = (
     ("variants", "compute"),
     ("evaluation", "cells"),
     ("assessment",),
-    ("evaluator", "runs", "mlflow_database", "dataset_cache"),
+    ("evaluator", "runs", "dataset_cache"),
     ("run_evaluation", "build"),
-    ("report", "audit", "mlflow_entries", "tracking", "mlflow_ui", "sweep"),
+    ("report", "audit", "tracking", "sweep"),
     ("progress", "rerun"),
     ("pipeline", "launching"),
     ("console",),
-    ("stored_runs", "compare_runs", "comparison_command", "tradeoff", "housekeeping"),
+    ("stored_runs", "comparison", "tradeoff", "housekeeping"),
 )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.assessment.counts_posterior import table_draws
 from fairbench.assessment.effective_counts import effective_counts
-from fairbench.compare_runs import Labels, Settings, outperformance
+from fairbench.comparison.runs import Labels, Settings, outperformance
 from fairbench.confusion import total
 from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fairbench import pipeline
-from fairbench.compare_runs import Settings, compare_pair, outperformance, typical
-from fairbench.comparison_command import compare_command
+from fairbench.comparison.command import compare_command
+from fairbench.comparison.runs import Settings, compare_pair, outperformance, typical
 from fairbench.confusion import binary_confusion
 from fairbench.errors import UserError
 from fairbench.runs import RunFolder

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.mlflow_entries import metric_values
 from fairbench.runs import RunFolder
+from fairbench.tracking.entries import metric_values
 from tests.harness import ROOT, run_py
 
 DOWN = "http://127.0.0.1:9"

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from fairbench.mlflow_database import local
-from fairbench.mlflow_entries import metric_values
 from fairbench.runs import RunFolder
-from fairbench.tracking import Tracking, entries
+from fairbench.tracking.database import local
+from fairbench.tracking.entries import metric_values
+from fairbench.tracking.importer import Tracking, entries
 from tests.harness import ROOT, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.

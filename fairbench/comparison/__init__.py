@@ -1,0 +1,1 @@
+"""Comparing finished runs, by the command line and for figures."""

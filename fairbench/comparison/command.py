@@ -1,0 +1,158 @@
+"""``report.py compare=[A,B]``: reading the options, comparing, printing and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from fairbench.assessment.ranking import ranking
+from fairbench.comparison.runs import Settings, compare_pair, outperformance, typical
+from fairbench.errors import UserError, unknown_name
+from fairbench.report.comparison_figure import comparison_figure
+from fairbench.report.comparison_table import differences_table, events_table, matrix_table
+from fairbench.runs import RunFolder
+from fairbench.store import atomic, write_text
+from fairbench.stored_runs import StoredRun, comparable_runs, find_run, load_run
+
+ALL = ("all",)
+_OWN = ("compare", "results", "certainty")
+_console = Console(width=100)
+
+
+def compare_command(arguments: Sequence[str], conf: Path) -> None:
+    """Compare the runs that the command line names.
+
+    Parameters
+    ----------
+    arguments : ``name=value`` words: ``compare`` (two or more ids or names, or ``all``), any
+        attribute of `Settings`, ``certainty`` (from which P one run ranks above another) and
+        ``results``.
+    """
+    options = _options(arguments)
+    if "compare" not in options:
+        raise UserError("nothing to compare: say compare=[A,B] or compare=all")
+    certainty = float(_number("certainty", options.pop("certainty", "0.95")))
+    results = Path(str(options.pop("results", "results")))
+    words = _texts(options.pop("compare"))
+    settings = _settings(options)
+    if words == ALL:
+        for folders in comparable_runs(results):
+            _matrix(folders, settings, certainty, conf, results)
+        return
+    folders = [find_run(word, results) for word in words]
+    if len(folders) < 2:
+        raise UserError(f"compare has {len(folders)} run; it needs at least two, or all")
+    if len(folders) == 2:
+        _pair(load_run(folders[0], conf), load_run(folders[1], conf), settings, results)
+    else:
+        _matrix(folders, settings, certainty, conf, results)
+
+
+def _pair(first: StoredRun, second: StoredRun, settings: Settings, results: Path) -> None:
+    compared = compare_pair(first, second, settings)
+    regions = compared.regions(settings.level)
+    everywhere, inside = compared.events(), compared.events(regions)
+    shown = typical(inside)
+    title = f"A: {first.name} ({first.id})\nB: {second.name} ({second.id})"
+    _console.print(events_table(everywhere, inside, title))
+    _console.print(differences_table(compared.comparisons[shown], settings.level))
+    stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
+    write_text(stem.with_suffix(".csv"), inside.to_csv(index_label="repeat"))
+    written = [f"{stem}.csv"]
+    if len(settings.objectives) == 2:
+        by = " x ".join(settings.protect or first.protect)
+        heading = f"{first.dataset.name} by {by}, {settings.level:.0%} region"
+        figure = comparison_figure(
+            compared.comparisons[shown], regions[shown], heading, compared.names
+        )
+        with atomic(stem.with_suffix(".png")) as temporary:
+            figure.savefig(temporary, format="png")
+        written.append(f"{stem}.png")
+    repeat = f" (repeat {shown}, the nearest to the medians)" if len(regions) > 1 else ""
+    size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"
+    print("; ".join([*_pooled(first, settings), size, f"files: {', '.join(written)}"]))
+
+
+def _pooled(run: StoredRun, settings: Settings) -> list[str]:
+    folds = len(next(iter(run.repeats.values())))
+    worth = settings.shrinkage(folds)
+    return [f"{folds} folds pooled, a count worth {worth:.3f}"] if folds > 1 else []
+
+
+def _matrix(
+    folders: Sequence[RunFolder], settings: Settings, certainty: float, conf: Path, results: Path
+) -> None:
+    runs = _classifiers(folders, conf)
+    if len(runs) < 2:
+        return
+    outperforms = outperformance(runs, settings)
+    ranks = ranking(outperforms, certainty)
+    by = " x ".join(settings.protect or runs[0].protect)
+    objectives = ", ".join(settings.objectives)
+    title = f"{runs[0].dataset.name} by {by}: P(row outperforms column) in {objectives}"
+    names, ids = [run.name for run in runs], [run.id for run in runs]
+    _console.print(matrix_table(outperforms, ranks, names, ids, title))
+
+
+def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:
+    """Return the runs that can be compared, and say of the others why they are left out."""
+    runs = []
+    for folder in folders:
+        try:
+            runs.append(load_run(folder, conf))
+        except UserError as error:
+            print(f"left out: {error}")
+    return runs
+
+
+def _options(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the words as name -> text or list of texts."""
+    valid = {*_OWN, *(field.name for field in fields(Settings))}
+    options = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or name not in valid:
+            raise unknown_name("option", name, valid)
+        try:
+            # Texts only: a run's id such as 46e51 is no number.
+            options[name] = yaml.load(value, yaml.BaseLoader)
+        except yaml.YAMLError as error:
+            raise UserError(
+                f"{name}={value} cannot be read: {' '.join(str(error).split())}"
+            ) from None
+    return options
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    convert: dict[str, Callable[[str, Any], Any]] = {
+        "tuple[str, ...]": lambda name, value: _texts(value),
+        "tuple[float, ...]": lambda name, value: tuple(_number(name, v) for v in _texts(value)),
+        "str": lambda name, value: str(value),
+        "float": _number,
+        "int": lambda name, value: int(_number(name, value)),
+        "bool": _truth,
+    }
+    kinds = {field.name: str(field.type) for field in fields(Settings)}
+    return Settings(**{name: convert[kinds[name]](name, v) for name, v in options.items()})
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is {value!r}; it must be a number") from None
+
+
+def _truth(name: str, value: Any) -> bool:
+    if value not in ("true", "false"):
+        raise UserError(f"{name} is {value!r}; it must be true or false")
+    return bool(value == "true")

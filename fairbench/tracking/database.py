@@ -1,0 +1,116 @@
+"""The local MLflow database: migrated once at set-up, then copied wherever a new one is needed.
+
+``python -m fairbench.tracking.database`` makes the copy's original, under the environment's prefix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock
+
+_SCHEME = "sqlite:///"
+# Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
+_REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
+
+
+def quiet() -> None:
+    """Turn off MLflow's telemetry and its migration log; call before MLflow is imported."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def template() -> Path:
+    """Return where the migrated, empty database of this MLflow version is kept."""
+    version = importlib.metadata.version("mlflow")
+    return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
+
+
+@contextlib.contextmanager
+def exclusive(address: str) -> Iterator[None]:
+    """Hold a local database while it is opened and written; a server needs no such care.
+
+    Several processes that open a new sqlite store at once would all migrate it.
+    """
+    if not address.startswith(_SCHEME):
+        yield
+        return
+    path = Path(address.removeprefix(_SCHEME))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f"{path.name}.lock")), _journal(path):
+        if not path.exists() and template().is_file():
+            temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            shutil.copyfile(template(), temporary)
+            temporary.replace(path)
+        yield
+
+
+@contextlib.contextmanager
+def _journal(path: Path) -> Iterator[None]:
+    """Have connections write ahead, where the disk is local: a sixth of a commit's cost.
+
+    What a power cut takes of the last commits is logged again by the next synchronisation.
+    """
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def write_ahead(connection: object, record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            with contextlib.suppress(sqlite3.OperationalError):  # someone is reading: next time
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+
+    if not local(path):
+        yield
+        return
+    event.listen(Engine, "connect", write_ahead)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", write_ahead)
+
+
+def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Say whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return True
+    above = {str(each) for each in [path.resolve(), *path.resolve().parents]}
+    kinds = {line[1]: line[2] for line in lines if line[1] in above}
+    kind = kinds[max(kinds, key=len)] if kinds else ""
+    return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
+
+
+def make_template() -> Path:
+    """Create and migrate the template, unless it is there."""
+    path = template()
+    if path.is_file():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    quiet()
+    from mlflow.tracking import MlflowClient
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    MlflowClient(tracking_uri=f"{_SCHEME}{temporary}").search_experiments()
+    with contextlib.closing(sqlite3.connect(temporary)) as database, database:
+        # The default experiment notes the folder it was made in; every copy makes its own.
+        database.execute("DELETE FROM experiments")
+    temporary.replace(path)
+    return path
+
+
+if __name__ == "__main__":
+    make_template()

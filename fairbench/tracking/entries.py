@@ -1,0 +1,73 @@
+"""What of a finished run MLflow shows: its tags, parameters and metrics, by MLflow's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from fairbench.fingerprint import digest
+from fairbench.runs import RunFolder
+
+RUN = "fairbench.run_id"
+_BY = ["variant", "attribute", "group", "metric", "setting"]
+_DIAGRAMS = "reliability_|spread_predicted|spread_empirical"
+_LONGEST = 250
+_LONGEST_VALUE = 6000
+
+
+def tags(folder: RunFolder, environment: Mapping[str, Any]) -> dict[str, str]:
+    """Return what says where a run's results come from; MLflow would note the importer's."""
+    return {
+        RUN: folder.path.name,
+        "fairbench.data_sha256": " ".join(environment["data_sha256"].values()),
+        "mlflow.source.name": "run.py",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": environment.get("git_commit", ""),
+        "mlflow.note.content": environment["name"],
+    }
+
+
+def parameters(folder: RunFolder, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (dotted name, value) of every option of a run."""
+    import yaml
+
+    # libyaml's loader where there is one: OmegaConf's costs more than the rest of an import.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    config = yaml.load((folder.path / "config.yaml").read_text(), loader)
+    yield from environment["choices"].items()
+    for name, value in config.items():
+        if isinstance(value, dict):
+            options = {key: option for key, option in value.items() if key != "_target_"}
+            yield from ((f"{name}.{key}", _value(option)) for key, option in options.items())
+        else:
+            yield name, _value(value)
+
+
+def _value(option: Any) -> str:
+    return str(option)[:_LONGEST_VALUE]
+
+
+def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """Yield (MLflow metric name, mean over repeats) of every defined metric worth comparing.
+
+    Points of diagrams are left to the figures and the metrics file.
+    """
+    drawn = metrics["metric"].str.match(_DIAGRAMS)
+    means = metrics[~drawn].groupby(_BY, sort=False)["value"].mean().dropna()
+    for parts, mean in means.items():
+        yield _metric_name([str(part) for part in parts if part]), float(mean)
+
+
+def _metric_name(parts: Sequence[str]) -> str:
+    """Spell a path with the characters MLflow allows, in at most the 250 it allows."""
+    name = "/".join(map(_spelled, parts))
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
+
+
+def _spelled(part: str) -> str:
+    for symbol, word in ((">=", "at least"), ("<=", "at most"), (">", "over"), ("<", "under")):
+        part = part.replace(symbol, word)
+    spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
+    return spelled if spelled.strip(".") else "-" * len(spelled)

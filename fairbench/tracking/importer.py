@@ -1,0 +1,176 @@
+"""Logging finished runs to MLflow; the files are the truth, MLflow a view of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbench.runs import RunFolder
+from fairbench.tracking.database import exclusive, quiet
+from fairbench.tracking.entries import RUN, metric_values, parameters, tags
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+_FINGERPRINT = "fairbench.fingerprint"
+_FEW = 20
+_FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
+
+
+class TrackingError(Exception):
+    """MLflow could not be reached or written; results are not affected."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as MLflow has it; `fingerprint` is empty for one whose logging was cut short."""
+
+    id: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Where runs are logged.
+
+    Attributes
+    ----------
+    enabled : false logs nothing.
+    uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
+    experiment : the experiment's name.
+    """
+
+    enabled: bool = True
+    uri: str | None = None
+    experiment: str = "fairbench"
+
+    @property
+    def address(self) -> str:
+        """The tracking URI in use."""
+        return self.uri or os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
+
+    def sync(self, folders: Iterable[RunFolder]) -> dict[str, str]:
+        """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
+
+        Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
+        cut short, has its entry replaced.
+
+        Raises
+        ------
+        TrackingError : the server is down, or the database locked.
+        """
+        quiet()
+        from mlflow.tracking import MlflowClient
+
+        finished = [(folder, each) for folder in folders if (each := folder.environment())]
+        try:
+            with exclusive(self.address):
+                client = MlflowClient(tracking_uri=self.address)
+                experiment = experiment_id(client, self.experiment)
+                known = entries(client, experiment, [folder.path.name for folder, _ in finished])
+                return {
+                    folder.path.name: _log_once(client, experiment, folder, environment, known)
+                    for folder, environment in finished
+                }
+        except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
+            raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return "no connection" if "Max retries" in text else text.splitlines()[0][:200]
+
+
+def experiment_id(client: MlflowClient, name: str) -> str:
+    """Return the id of an experiment, created with an absolute place for artifacts if need be."""
+    found = client.get_experiment_by_name(name)
+    if found is not None:
+        return str(found.experiment_id)
+    local = client.tracking_uri.startswith("sqlite")
+    # Without a location MLflow would note the creator's working directory, relative.
+    location = (Path.cwd() / "mlartifacts").as_uri() if local else None
+    return str(client.create_experiment(name, artifact_location=location))
+
+
+def entries(
+    client: MlflowClient, experiment: str, run_ids: Sequence[str]
+) -> dict[str, list[Entry]]:
+    """Return fairbench run id -> its entries, for `run_ids` at least."""
+    # MLflow sends every metric of every run along: a few runs are asked for one by one.
+    few = len(run_ids) <= _FEW
+    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
+    found: dict[str, list[Entry]] = {}
+    for wanted in filters:
+        for run in _search(client, experiment, wanted):
+            named = run.data.tags
+            whole = run.info.status == "FINISHED"
+            entry = Entry(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
+            found.setdefault(named.get(RUN, ""), []).append(entry)
+    return found
+
+
+def _search(client: MlflowClient, experiment: str, wanted: str) -> Iterable[Any]:
+    token = None
+    while True:
+        page = client.search_runs([experiment], wanted, max_results=1000, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _log_once(
+    client: MlflowClient,
+    experiment: str,
+    folder: RunFolder,
+    environment: dict[str, Any],
+    known: dict[str, list[Entry]],
+) -> str:
+    mine = known.get(folder.path.name, [])
+    current = [each.id for each in mine if each.fingerprint == environment["fingerprint"]]
+    for entry in mine:
+        if entry.id not in current[:1]:
+            client.delete_run(entry.id)
+    return current[0] if current else _log(client, experiment, folder, environment)
+
+
+def _log(
+    client: MlflowClient, experiment: str, folder: RunFolder, environment: dict[str, Any]
+) -> str:
+    from mlflow.entities import Metric, Param
+
+    name = environment["name"]
+    run = client.create_run(experiment, tags=tags(folder, environment), run_name=name)
+    run_id = str(run.info.run_id)
+    for file in _FILES:
+        client.log_artifact(run_id, str(folder.path / file))
+    if folder.figures.is_dir():
+        client.log_artifacts(run_id, str(folder.figures), "figures")
+    # While there is no metric yet: MLflow reads all there are to change the status.
+    client.set_terminated(run_id)
+    now = int(time.time() * 1000)
+    metrics = [Metric(name, value, now, 0) for name, value in metric_values(folder.metrics())]
+    params = [Param(name, value) for name, value in parameters(folder, environment)]
+    client.log_batch(run_id, metrics, params)
+    # Last: an entry without it is a half one, and is logged again.
+    client.set_tag(run_id, _FINGERPRINT, environment["fingerprint"])
+    return run_id
+
+
+def sync(results: str = "results") -> int:
+    """Log every finished run under `results` that is not logged yet."""
+    folders = [
+        RunFolder(path.parent) for path in sorted(Path(results).glob("runs/*/environment.json"))
+    ]
+    tracking = Tracking()
+    try:
+        logged = tracking.sync(folders)
+    except TrackingError as error:
+        print(f"not synchronised: {error}")
+        return 1
+    print(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}")
+    return 0

@@ -14,7 +14,7 @@ from fairbench.encoding import Encoding
 
 @dataclass(frozen=True)
 class LinearSVM:
-    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins."""
+    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins, 0 none."""
 
     C: float = 1.0
     max_iter: int = 1000
@@ -31,7 +31,7 @@ class LinearSVM:
         """Refuse what scikit-learn would refuse only once it fits."""
         check_minimum("learner.C", self.C, 1e-12)
         check_minimum("learner.max_iter", self.max_iter, 1)
-        check_minimum("learner.folds", self.folds, 2)
+        check_minimum("learner.folds", self.folds, 2 if self.folds else 0)
 
     def incompatible(self, dataset: Dataset) -> str | None:
         """Refuse regression."""
@@ -42,9 +42,11 @@ class LinearSVM:
         import sklearn.svm
 
         from algorithms.estimators.calibrated import Calibrated
+        from algorithms.estimators.margin import Margin
         from algorithms.estimators.weighted import Weighted
 
         machine = sklearn.svm.LinearSVC(
             C=self.C, max_iter=self.max_iter, tol=self.tol, dual=False, random_state=seed
         )
-        return Weighted(Calibrated(machine, self.folds, seed))
+        scored = Calibrated(machine, self.folds, seed) if self.folds else Margin(machine)
+        return Weighted(scored)

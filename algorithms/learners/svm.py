@@ -17,7 +17,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 @dataclass(frozen=True)
 class SVM:
-    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins.
+    """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins, 0 none.
 
     Its time grows with the square of the rows: a data set of more than `max_rows` is refused.
     """
@@ -36,7 +36,7 @@ class SVM:
     def __post_init__(self) -> None:
         """Refuse what scikit-learn would refuse only once it fits."""
         check_minimum("learner.C", self.C, 1e-12)
-        check_minimum("learner.folds", self.folds, 2)
+        check_minimum("learner.folds", self.folds, 2 if self.folds else 0)
         if self.kernel not in _KERNELS:
             raise UserError(f"unknown learner.kernel '{self.kernel}': valid: {', '.join(_KERNELS)}")
 
@@ -54,7 +54,9 @@ class SVM:
         import sklearn.svm
 
         from algorithms.estimators.calibrated import Calibrated
+        from algorithms.estimators.margin import Margin
         from algorithms.estimators.weighted import Weighted
 
         machine = sklearn.svm.SVC(C=self.C, kernel=self.kernel)
-        return Weighted(Calibrated(machine, self.folds, seed))
+        scored = Calibrated(machine, self.folds, seed) if self.folds else Margin(machine)
+        return Weighted(scored)

@@ -1,0 +1,1 @@
+"""Which row to label next: Beta posteriors of groups, rewards of a label, and strategies."""

@@ -35,9 +35,20 @@ def guard_launchers(conf: Path) -> None:
     instantiate = plugins.instantiate_launcher
 
     def guarded(**arguments: Any) -> GuardedLauncher:
-        return GuardedLauncher(instantiate(**arguments), arguments["config"])
+        config = arguments["config"]
+        launcher = _here(arguments) if config.plan else instantiate(**arguments)
+        return GuardedLauncher(launcher, config)
 
     plugins.instantiate_launcher = guarded  # type: ignore[assignment, method-assign]
+
+
+def _here(arguments: dict[str, Any]) -> Launcher:
+    """Return a launcher of this process: a plan is no reason to wait for a cluster."""
+    from hydra._internal.core_plugins.basic_launcher import BasicLauncher
+
+    launcher = BasicLauncher()
+    launcher.setup(**arguments)
+    return launcher
 
 
 def processes(n_jobs: int, launcher: DictConfig) -> int:

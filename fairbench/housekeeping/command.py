@@ -40,7 +40,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fairbench.store")
     commands = parser.add_subparsers(required=True, metavar="ls | show | gc | verify")
     ls = commands.add_parser("ls", parents=[shared], help="list finished runs")
-    ls.add_argument("words", nargs="*", metavar="key=value", help="or the beginning of an id")
+    ls.add_argument(
+        "words",
+        nargs="*",
+        metavar="key=value",
+        help="dataset, method, learner.max_depth ...; or the beginning of an id",
+    )
     ls.set_defaults(command=_ls)
     show = commands.add_parser("show", parents=[shared], help="show a run")
     show.add_argument("run", help="the beginning of its id")

@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 
 from fairbench.errors import UserError, unknown_name
+from fairbench.housekeeping.options import with_options
 from fairbench.runs import RunFolder
 
 KEYS = ("dataset", "split", "learner", "intervention", "method", "evaluator", "protect", "seed")
@@ -33,23 +34,30 @@ def list_runs(results: Path, words: Sequence[str] = ()) -> list[Listed]:
 
     Parameters
     ----------
-    words : ``key=value`` or ``key=value,value`` for any of `KEYS`, and beginnings of ids; a run has
-        to match every key, and one of the ids.
+    words : ``key=value`` or ``key=value,value`` for any of `KEYS` and for any option of a run's
+        configuration (``learner.max_depth=6``), and beginnings of ids; a run has to match every
+        key, and one of the ids.
 
     Raises
     ------
-    UserError : a key that runs do not have.
+    UserError : a key or an option that runs do not have.
     """
     wanted, prefixes = _wanted(words)
     found = (_listed(path) for path in (results / "runs").glob("*/environment.json"))
-    runs = [run for run in found if run and _matches(run, wanted, prefixes)]
-    return sorted(runs, key=lambda run: (run.finished, run.id))
+    chosen = {key: values for key, values in wanted.items() if "." not in key}
+    runs = [run for run in found if run and _matches(run, chosen, prefixes)]
+    options = {key: values for key, values in wanted.items() if "." in key}
+    kept = with_options([results / "runs" / run.id for run in runs], options)
+    kept_ids = {path.name for path in kept}
+    return sorted(
+        (run for run in runs if run.id in kept_ids), key=lambda run: (run.finished, run.id)
+    )
 
 
 def _wanted(words: Sequence[str]) -> tuple[dict[str, set[str]], tuple[str, ...]]:
     pairs = [word.partition("=") for word in words if "=" in word]
     for key, _, _ in pairs:
-        if key not in KEYS:
+        if key not in KEYS and "." not in key:
             raise unknown_name("key", key, KEYS)
     wanted = {key: set(values.split(",")) for key, _, values in pairs}
     return wanted, tuple(word for word in words if "=" not in word)

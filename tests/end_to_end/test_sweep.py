@@ -63,11 +63,13 @@ def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
     assert "nothing to fit: all 6 cells were in the store" in done.stdout
 
 
-def test_plan_of_a_sweep_counts_shared_cells_once(tmp_path):
-    done = run_py(*SWEEP, "plan=true", cwd=tmp_path)
+@pytest.mark.parametrize("launcher", ["basic", "submitit_slurm"])
+def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, launcher):
+    done = run_py(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "12 cells to compute" in done.stdout
     assert not (tmp_path / "results" / "cells").exists()
+    assert not list(tmp_path.rglob(".submitit"))
 
 
 @pytest.mark.parametrize("moment", [1, 5, 9])

@@ -27,6 +27,8 @@ def results(tmp_path):
         folder = tmp_path / "runs" / run
         folder.mkdir(parents=True)
         (folder / "environment.json").write_text(json.dumps(environment))
+        depth = 6 if dataset == "adult" else 3
+        (folder / "config.yaml").write_text(f"learner:\n  max_depth: {depth}\nlabel: null\n")
     (tmp_path / "runs" / "cc04").mkdir()
     (tmp_path / "runs" / "cc05").mkdir()
     (tmp_path / "runs" / "cc05" / "environment.json").write_text("half a fi")
@@ -46,6 +48,9 @@ def results(tmp_path):
         (["aa", "method=ensemble"], {"aa01"}),
         (["intervention=reweighing"], set()),
         (["cc"], set()),
+        (["learner.max_depth=6"], {"aa01", "aa02"}),
+        (["learner.max_depth=3,6", "method=ensemble"], {"aa01", "bb03"}),
+        (["learner.max_depth=9"], set()),
     ],
 )
 def test_words_choose_runs(results, words, expected):
@@ -55,6 +60,13 @@ def test_words_choose_runs(results, words, expected):
 def test_an_unknown_key_is_refused_with_the_nearest(results):
     with pytest.raises(UserError, match="unknown key 'methd': did you mean method"):
         list_runs(results, ["methd=ensemble"])
+
+
+def test_an_option_that_no_run_has_is_refused_with_the_nearest(results):
+    with pytest.raises(
+        UserError, match="option 'learner.max_dept': did you mean learner.max_depth"
+    ):
+        list_runs(results, ["learner.max_dept=6"])
 
 
 def test_what_all_runs_have_in_common_is_said_once(results):

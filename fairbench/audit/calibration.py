@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from fairbench.audit.chosen import strata_sizes, stratified_error, weights
 from fairbench.audit.reading import AuditTable
 
 Floats = NDArray[np.float64]
@@ -55,37 +56,50 @@ class GroupCalibration:
 
 
 def calibrations(table: AuditTable, level: float = 0.95) -> Iterator[GroupCalibration]:
-    """Yield the calibration of every group of every attribute; nothing without scores or labels."""
+    """Yield the calibration of every group of every attribute; nothing without scores or labels.
+
+    Where rows were chosen by group, labels weigh as many rows as they stand for.
+    """
     known = table.known
     if table.score is None or not len(known):
         return
     score, label = table.score[known], table.label[known]
     bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    arms = np.zeros(len(table), np.int64) if table.chosen is None else table.chosen.codes
     for attribute, groups in table.groups.items():
-        names = groups.cat.categories
-        cell = groups.cat.codes.to_numpy(np.int64)[known] * BINS + bins
+        names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+        sizes = strata_sizes(codes, arms)
+        cell = (codes[known] * sizes.shape[1] + arms[known]) * BINS + bins
         columns = (None, score, label, (score - label) ** 2)
         sums = np.stack(
-            [np.bincount(cell, weights=each, minlength=len(names) * BINS) for each in columns]
-        ).reshape(len(columns), len(names), BINS)
+            [np.bincount(cell, weights=each, minlength=sizes.size * BINS) for each in columns]
+        ).reshape(len(columns), *sizes.shape, BINS)
         for g, name in enumerate(names):
-            yield _of_group(attribute, str(name), sums[:, g].astype(np.float64), level)
+            yield _of_group(attribute, str(name), sums[:, g].astype(np.float64), sizes[g], level)
 
 
-def _of_group(attribute: str, name: str, sums: Floats, level: float) -> GroupCalibration:
-    """Summarise a group from (4, BINS) sums of 1, score, label and squared difference."""
-    size, score, share, squares = sums.sum(axis=1)
-    if size < FEWEST_LABELS:
+def _of_group(
+    attribute: str, name: str, sums: Floats, sizes: NDArray[np.int64], level: float
+) -> GroupCalibration:
+    """Summarise a group from (4, S, BINS) sums of 1, score, label and squared difference."""
+    by_stratum = sums.sum(axis=2)
+    labels = by_stratum[0]
+    if labels.sum() < FEWEST_LABELS:
         nan = float("nan")
-        return GroupCalibration(attribute, name, int(size), nan, nan, nan, nan, nan, ())
+        return GroupCalibration(attribute, name, int(labels.sum()), nan, nan, nan, nan, nan, ())
+    weight = weights(sizes, labels.astype(np.int64))
+    size, score, share = by_stratum[:3] @ weight
     excess = (score - share) / size
-    variance = (squares / size - excess**2) / (size - 1)
-    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variance)
-    bins = [_bin(n, total, k, level) for n, total, k in sums[:3].T if n]
+    half = NormalDist().inv_cdf((1 + level) / 2) * _error(by_stratum, sizes)
+    weighted = np.einsum("s,csb->cb", weight, sums[:3])
+    # Kish: as many equally weighted labels as would be as uncertain.
+    effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
+    counts = sums[0].sum(axis=0)
+    bins = [_bin(*each, level) for each in zip(counts, *weighted, effective, strict=True) if each[0]]
     return GroupCalibration(
         attribute,
         name,
-        int(size),
+        int(labels.sum()),
         float(score / size),
         float(share / size),
         float(excess),
@@ -95,7 +109,17 @@ def _of_group(attribute: str, name: str, sums: Floats, level: float) -> GroupCal
     )
 
 
-def _bin(size: float, score: float, positives: float, level: float) -> Bin:
-    tail = (1 - level) / 2
-    lower, upper = beta.ppf([tail, 1 - tail], 1 + positives, 1 + size - positives)
-    return Bin(int(size), score / size, positives / size, float(lower), float(upper))
+def _error(by_stratum: Floats, sizes: NDArray[np.int64]) -> float:
+    """Return the standard error of the mean of score less label, from (4, S) sums."""
+    labels, score, share, squares = by_stratum
+    several = np.maximum(labels, 2)
+    variance = (squares - (score - share) ** 2 / np.maximum(labels, 1)) / (several - 1)
+    return stratified_error(variance, labels, sizes.astype(np.float64))
+
+
+def _bin(
+    count: float, weight: float, score: float, positives: float, effective: float, level: float
+) -> Bin:
+    tail, share = (1 - level) / 2, positives / weight
+    lower, upper = beta.ppf([tail, 1 - tail], 1 + share * effective, 1 + (1 - share) * effective)
+    return Bin(int(count), score / weight, share, float(lower), float(upper))

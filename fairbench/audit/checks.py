@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from fairbench.assessment.few_labels.plug_in import plug_in
 from fairbench.assessment.few_labels.prediction_powered import prediction_powered
@@ -45,7 +46,9 @@ class Check:
 def checks(table: AuditTable, gaps: Sequence[Gap]) -> Iterator[Check]:
     """Yield the plug-in under 40 labels, and the prediction-powered interval above 500.
 
-    Nothing where there are no scores, no labels, or labels for all rows.
+    Nothing where there are no scores, no labels, or labels for all rows. Prediction-powered
+    intervals ask for labels at random within each group: where rows were chosen by group, those
+    of other groups are left out.
     """
     labels = len(table.known)
     few, many = 0 < labels < FEW, MANY < labels < len(table)
@@ -55,8 +58,16 @@ def checks(table: AuditTable, gaps: Sequence[Gap]) -> Iterator[Check]:
         mine = [gap for gap in gaps if gap.attribute == attribute and len(gap.compared) > 1]
         partly = table.partly_labelled(groups)
         for gap in mine:
-            if gap.metric != "statistical_parity":
+            if gap.metric != "statistical_parity" and (few or _is_random(table, groups, gap)):
                 yield _plug_in(partly, gap) if few else _prediction_powered(partly, gap)
+
+
+def _is_random(table: AuditTable, groups: pd.Series, gap: Gap) -> bool:
+    """Say whether labelled rows are a random sample of each of the two groups compared."""
+    if table.chosen is None:
+        return True
+    pair = _pair(table.partly_labelled(groups), gap)
+    return bool(table.chosen.separates(groups)[list(pair)].all())
 
 
 def _plug_in(table: PartlyLabelled, gap: Gap) -> Check:

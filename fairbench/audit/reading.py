@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.audit.chosen import Chosen
 from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, spelled
 from fairbench.audit.options import Options
 from fairbench.data import combine
@@ -20,6 +22,7 @@ from fairbench.tabular import numbers
 
 Floats = NDArray[np.float64]
 MOST_CELLS = 100
+_NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class AuditTable:
     groups : attribute, or combination of two -> (n,) categorical labels, the largest group first.
     cells : (n,) combinations of all attributes.
     labels : what 0 and 1 are called.
+    chosen : how rows were chosen for labelling, where that was not at random among all.
     """
 
     score: Floats | None
@@ -41,6 +45,7 @@ class AuditTable:
     groups: Mapping[str, pd.Series]
     cells: pd.Series
     labels: tuple[str, str]
+    chosen: Chosen | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -59,8 +64,12 @@ class AuditTable:
         return PartlyLabelled(score, self.prediction, codes, self.label, names)
 
 
-def read_audit_table(options: Options) -> AuditTable:
+def read_audit_table(options: Options, answers: Mapping[int, str] = _NO_ANSWERS) -> AuditTable:
     """Read the file that `options` describe.
+
+    Parameters
+    ----------
+    answers : position -> label of rows that were labelled elsewhere; they go before the file's.
 
     Raises
     ------
@@ -70,7 +79,7 @@ def read_audit_table(options: Options) -> AuditTable:
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     places = {name: Place(file, name) for name in options.columns}
-    label, names = _labels(frame, places, options)
+    label, names = _labels(frame, places, options, answers)
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
     singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
@@ -123,24 +132,32 @@ def _check_columns(options: Options, found: list[str]) -> None:
 
 
 def _labels(
-    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+    frame: pd.DataFrame,
+    places: Mapping[str, Place],
+    options: Options,
+    answers: Mapping[int, str],
 ) -> tuple[Floats, tuple[str, str]]:
-    if not options.target:
-        source = options.prediction
-        if not source:
-            return np.full(len(frame), np.nan), ("0", "1")
-        _, names = labels_of(frame[source], places[source], options.positive)
-        return np.full(len(frame), np.nan), names
-    label, names = labels_of(frame[options.target], places[options.target], options.positive)
+    empty = pd.Series("", frame.index, dtype=str)
+    text = frame[options.target].astype(str) if options.target else empty
+    text, counts = text.copy(), np.ones(len(frame), bool)
+    rows = list(answers)
+    text.iloc[rows] = list(answers.values())
     if options.labelled:
-        marks = marks_of(frame[options.labelled], places[options.labelled])
-        wrong = marks & np.isnan(label)
-        place, text = places[options.target], frame[options.target]
-        place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-        label = np.where(marks, label, np.nan)
-    if options.favourable and spelled(options.favourable) not in names:
+        counts = marks_of(frame[options.labelled], places[options.labelled])
+        counts[rows] = [spelled(each) != "" for each in answers.values()]
+    place = places[options.target] if options.target else Place(options.path.name, "label")
+    # Decisions have the labels' names; they tell them where no label does.
+    missing = bool((text == "").all())
+    source = options.prediction if missing else ""
+    named = (frame[source], places[source]) if source else (text, place)
+    label, names = labels_of(*named, options.positive)
+    if source:
+        return np.full(len(frame), np.nan), names
+    wrong = counts & np.isnan(label) if options.labelled else np.zeros(len(frame), bool)
+    place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
+    if options.favourable and not missing and spelled(options.favourable) not in names:
         raise unknown_name("favourable label", options.favourable, names)
-    return label, names
+    return np.where(counts, label, np.nan), names
 
 
 def _scores(frame: pd.DataFrame, place: Place) -> Floats:

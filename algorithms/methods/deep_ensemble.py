@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters import deep_ensemble
+from algorithms.methods.decomposed import decomposed
 from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
 from fairbench.data import Dataset, Task
@@ -16,8 +17,8 @@ from fairbench.data import Dataset, Task
 class DeepEnsemble:
     """Lakshminarayanan et al. 2017, with the law of total variance.
 
-    Aleatoric is the mean of the members' variances, epistemic the variance of their means; the
-    uncertainty is the root of the sum.
+    Aleatoric is the mean of the members' variances, epistemic the variance of their means, of
+    labels summed over the two classes. The uncertainty is the standard deviation of the target.
     """
 
     members: int = 5
@@ -38,13 +39,14 @@ class DeepEnsemble:
         return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
-        """Return the mean distribution, its two variances and the root of their sum."""
-        binary = task is Task.BINARY
-        means = raw["score"] if binary else raw["mean"]
-        variances = means * (1 - means) if binary else raw["sd"] ** 2
-        mean, aleatoric, epistemic = means.mean(axis=1), variances.mean(axis=1), means.var(axis=1)
+        """Return the mean distribution, its two variances and its standard deviation."""
+        if task is Task.BINARY:
+            mean = raw["score"].mean(axis=1)
+            sd, variances = np.sqrt(mean * (1 - mean)), decomposed(raw)
+            labels = {"prediction": mean > 0.5, "score": mean}
+            return {**labels, "sd": sd, "uncertainty": sd, **variances}
+        mean, epistemic = raw["mean"].mean(axis=1), raw["mean"].var(axis=1)
+        aleatoric = (raw["sd"] ** 2).mean(axis=1)
         sd = np.sqrt(aleatoric + epistemic)
         spread = {"sd": sd, "uncertainty": sd, "aleatoric": aleatoric, "epistemic": epistemic}
-        if binary:
-            return {"prediction": mean > 0.5, "score": mean, **spread}
         return {"prediction": mean, "mean": mean, **spread}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.bag import Bag
+from algorithms.methods.decomposed import decomposed
 from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
 from fairbench.data import Dataset, Task
@@ -38,5 +39,7 @@ class Ensemble:
         if name == "prediction":
             return {"prediction": mean > 0.5, "uncertainty": disagreement}
         if name == "score":
-            return {"prediction": mean > 0.5, "score": mean, "uncertainty": disagreement}
-        return {"prediction": mean, "mean": mean, "uncertainty": disagreement}
+            spread = {"uncertainty": disagreement, **decomposed(raw)}
+            return {"prediction": mean > 0.5, "score": mean, **spread}
+        spread = {"uncertainty": disagreement, "epistemic": disagreement**2}
+        return {"prediction": mean, "mean": mean, **spread}

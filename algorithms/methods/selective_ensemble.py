@@ -9,6 +9,7 @@ from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
+from algorithms.methods.decomposed import decomposed
 from algorithms.methods.votes import count_votes
 from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
@@ -40,4 +41,5 @@ class SelectiveEnsemble:
         k = votes.members
         fewer = np.minimum(np.arange(k + 1), k - np.arange(k + 1))
         p_values = np.minimum(1, 2 * bdtr(fewer, k, 0.5))
-        return {"prediction": votes.majority, "uncertainty": p_values[votes.ones]}
+        labels = {"prediction": votes.majority, "uncertainty": p_values[votes.ones]}
+        return {**labels, **decomposed(raw)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
+from algorithms.methods.decomposed import decomposed
 from algorithms.methods.votes import count_votes
 from fairbench.checks import check_minimum
 from fairbench.contracts import RawOutputs
@@ -38,4 +39,5 @@ class SelfConsistency:
         votes = count_votes(raw)
         k = votes.members
         disagreement = 2 * votes.ones * (k - votes.ones) / (k * (k - 1))
-        return {"prediction": votes.majority, "uncertainty": disagreement}
+        labels = {"prediction": votes.majority, "uncertainty": disagreement}
+        return {**labels, **decomposed(raw)}

@@ -97,8 +97,8 @@ def test_the_variance_of_a_label_is_that_of_the_mean_probability():
     mean = p.mean(axis=1)
     np.testing.assert_allclose(table["score"], mean)
     np.testing.assert_allclose(table["sd"] ** 2, mean * (1 - mean))
-    np.testing.assert_allclose(table["aleatoric"], (p * (1 - p)).mean(axis=1))
-    np.testing.assert_allclose(table["epistemic"], p.var(axis=1))
+    np.testing.assert_allclose(table["aleatoric"], 2 * (p * (1 - p)).mean(axis=1))
+    np.testing.assert_allclose(table["epistemic"], 2 * p.var(axis=1))
 
 
 def test_members_that_agree_have_no_epistemic_variance():

@@ -97,7 +97,19 @@ def test_ensemble_of_a_regression_predicts_the_mean():
         "prediction": [2, 5],
         "mean": [2, 5],
         "uncertainty": [1, 0],
+        "epistemic": [1, 0],
     }
+
+
+@pytest.mark.parametrize("method", [Ensemble(), SelectiveEnsemble(), SelfConsistency()], ids=str)
+def test_every_reading_of_members_probabilities_decomposes_the_labels_variance(method):
+    members = random_members()
+    table = read(method, {"score": members})
+    mean = members.mean(axis=1)
+    np.testing.assert_allclose(table["epistemic"], 2 * members.var(axis=1))
+    np.testing.assert_allclose(table["aleatoric"] + table["epistemic"], 2 * mean * (1 - mean))
+    labels = read(method, {"prediction": members > 0.5})
+    assert not {"aleatoric", "epistemic"} & set(labels)
 
 
 def test_a_mean_of_exactly_a_half_is_label_zero():
@@ -138,7 +150,8 @@ def test_a_members_score_of_exactly_a_half_is_a_vote_for_zero(method):
 def test_votes_come_from_bare_predictions_too(method):
     members = random_members()
     labels = (members > 0.5).astype(float)
-    assert read(method, {"prediction": labels}).equals(read(method, {"score": members}))
+    of_labels, of_scores = read(method, {"prediction": labels}), read(method, {"score": members})
+    assert of_labels.equals(of_scores[of_labels.columns])
 
 
 def test_the_two_vote_readings_order_rows_alike():

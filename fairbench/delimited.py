@@ -119,6 +119,36 @@ def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.Data
     raise DataError(f"{file}: a number that is not whole, or too large, among {', '.join(columns)}")
 
 
+def read_typed(
+    content: bytes,
+    file: str,
+    types: Mapping[str, str],
+    *,
+    names: Sequence[str] | None = None,
+    separator: str = ",",
+) -> pd.DataFrame:
+    """Read the columns of `types`, each as ``string`` or ``float64``; the rest as `read_table`.
+
+    For wide tables of numbers, which cost several times the memory as strings. Only where one is
+    no number are they read as such, to say where it is.
+    """
+    from pyarrow import ArrowInvalid
+
+    columns = _unique(header(content, file, separator) if names is None else names)
+    wrong: list[tuple[int, int]] = []
+    try:
+        table = _parsed(content, columns, separator, types, header=names is None, wrong=wrong)
+        if not wrong:
+            frame: pd.DataFrame = table.to_pandas()
+            return frame
+    except (ArrowInvalid, UnicodeDecodeError, KeyError):
+        pass
+    text = read_table(content, file, names=names, separator=separator, only=types)
+    return text.assign(**{
+        name: numbers(text, name, file) for name, kind in types.items() if kind == "float64"
+    })  # fmt: skip
+
+
 def header(content: bytes, file: str, separator: str = ",") -> list[str]:
     """Return the names in the first line of a delimited text file, blanks around them removed."""
     first, _, _ = content.partition(b"\n")

@@ -102,8 +102,8 @@ def probability_less(first: Beta, second: Beta, *, margin: float = 0.0) -> Float
     """Return P(first + margin < second) for independent shares, shapes broadcast.
 
     An expectation over the narrower of the two of the wider one's distribution function, by the
-    trapezoidal rule in its normal quantiles: exact to about eight digits, and to four with a
-    margin, whose ends are kinks.
+    trapezoidal rule in its normal quantiles: exact to about eight digits, and to three with a
+    margin, which puts kinks into that function.
     """
     a, b, c, d = np.broadcast_arrays(
         first.successes, first.failures, second.successes, second.failures

@@ -40,8 +40,12 @@ class ReliabilityDiagram:
 
     def calibration_error_draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, G) expected calibration errors."""
-        theta = self.accuracy.draws(draws, generator)
-        return self._of_groups(np.einsum("gb,tgb->tg", self.weight, np.abs(theta - self.score)))
+        error = np.zeros((draws, len(self.weight)))
+        # Bin by bin, as draws of a thousand classes' bins are not held in memory all at once.
+        for b, (weight, score) in enumerate(zip(self.weight.T, self.score.T, strict=True)):
+            bin_accuracy = Beta(self.accuracy.successes[:, b], self.accuracy.failures[:, b])
+            error += weight * np.abs(bin_accuracy.draws(draws, generator) - score)
+        return self._of_groups(error)
 
     def _of_groups(self, error: Floats) -> Floats:
         return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)

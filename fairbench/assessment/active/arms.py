@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.assessment.beta import Beta
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -33,56 +35,41 @@ class BetaArms:
 
     Attributes
     ----------
-    alpha, beta : (R, A) prior pseudo-counts plus the successes and failures seen.
+    posterior : (R, A) prior pseudo-counts plus the successes and failures seen.
     unlabelled : (R, A) rows whose label is not known.
     """
 
-    alpha: Floats
-    beta: Floats
+    posterior: Beta
     unlabelled: Integers
 
     @staticmethod
-    def of(prior: Any, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BetaArms:
+    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BetaArms:
         """Return unlabelled arms.
 
         Parameters
         ----------
-        prior : (A, 2) pseudo-counts of success and failure, positive.
-        sizes : (A,) rows of each arm.
+        prior : (A,) or (R, A): `uniform(A)`, or `centred(scores)`, Ji et al.'s informative prior.
+        sizes : (A,) or (R, A) rows of each arm.
         """
-        pseudo = np.asarray(prior, float)
-        shape = (replications, len(pseudo))
-        alpha, beta = (np.broadcast_to(pseudo[:, i], shape).copy() for i in (0, 1))
-        rows: Integers = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
-        return BetaArms(alpha, beta, rows)
+        rows = np.asarray(sizes, np.int64)
+        shape = (replications, rows.shape[-1])
+        pseudo = (np.broadcast_to(each, shape).copy() for each in (prior.successes, prior.failures))
+        return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
     def counted(self, successes: Any, failures: Any) -> BetaArms:
         """Return the arms after (R, A) or (A,) further successes and failures."""
-        return BetaArms(
-            self.alpha + successes,
-            self.beta + failures,
-            self.unlabelled - np.asarray(successes, np.int64) - np.asarray(failures, np.int64),
-        )
+        won, lost = np.asarray(successes, np.int64), np.asarray(failures, np.int64)
+        return BetaArms(self.posterior.after(won, lost), self.unlabelled - won - lost)
 
     def record(self, rows: Integers, arms: Integers, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
-        self.alpha[rows, arms] += success
-        self.beta[rows, arms] += 1 - success
+        self.posterior.successes[rows, arms] += success
+        self.posterior.failures[rows, arms] += 1 - success
         self.unlabelled[rows, arms] -= 1
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's success rate once, (R, A)."""
-        return generator.beta(self.alpha, self.beta)
-
-    @property
-    def mean(self) -> Floats:
-        """Return the posterior means, (R, A)."""
-        return self.alpha / (self.alpha + self.beta)
-
-    @property
-    def variance(self) -> Floats:
-        """Return the posterior variances, (R, A)."""
-        return variance(self.alpha, self.beta)
+        return generator.beta(self.posterior.successes, self.posterior.failures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +104,3 @@ class DirichletArms:
         gammas = generator.standard_gamma(self.alpha)
         drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
         return drawn
-
-
-def confidence_prior(confidence: Any, strength: float) -> Floats:
-    """Return the (A, 2) prior centred on each arm's mean score, worth `strength` labels.
-
-    Ji et al. (2021, AAAI, "informative prior"): Beta(strength s, strength (1 - s)). A score of 0
-    or 1 is taken as certain to a millionth only, since a Beta needs two positive parameters.
-    """
-    score = np.clip(np.asarray(confidence, float), 1e-6, 1 - 1e-6)
-    prior: Floats = strength * np.stack([score, 1 - score], axis=-1)
-    return prior
-
-
-def variance(alpha: Floats, beta: Floats) -> Floats:
-    """Return the variance of Beta(alpha, beta)."""
-    total = alpha + beta
-    return alpha * beta / (total**2 * (total + 1))

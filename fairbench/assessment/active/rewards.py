@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
-from fairbench.assessment.active.arms import BetaArms, DirichletArms, variance
+from fairbench.assessment.active.arms import BetaArms, DirichletArms
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ class Lowest:
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the moments of the negative of theta."""
-        return -arms.mean, np.sqrt(arms.variance)
+        return -arms.posterior.mean, np.sqrt(arms.posterior.variance)
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Highest:
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the moments of theta."""
-        return arms.mean, np.sqrt(arms.variance)
+        return arms.posterior.mean, np.sqrt(arms.posterior.variance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +71,10 @@ class LeastCalibrated:
         return np.abs(theta - self.confidence)
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return E|theta - s| and its sd: the mean of the distance, not the distance of the mean.
-
-        With m the mean of theta and F its distribution function, E|theta - s| =
-        s (2 F(s; a, b) - 1) + m (1 - 2 F(s; a + 1, b)).
-        """
-        score, mean = self.confidence, arms.mean
-        below = betainc(arms.alpha, arms.beta, score)
-        weighted = betainc(arms.alpha + 1, arms.beta, score)
-        distance = score * (2 * below - 1) + mean * (1 - 2 * weighted)
-        square = arms.variance + (mean - score) ** 2
+        """Return E|theta - s|, which is more than |E theta - s|, and its standard deviation."""
+        posterior, score = arms.posterior, self.confidence
+        distance = posterior.absolute_error(score)
+        square = posterior.variance + (posterior.mean - score) ** 2
         return distance, np.sqrt(np.maximum(square - distance**2, 0))
 
 
@@ -131,14 +124,14 @@ class Estimation:
         return linear_moments(arms, *self._falls(arms))
 
     def _falls(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        now = arms.variance
-        return (
-            self.share * (now - variance(arms.alpha + 1, arms.beta)),
-            self.share * (now - variance(arms.alpha, arms.beta + 1)),
-        )
+        won, lost = arms.posterior.successes, arms.posterior.failures
+        seen, now = won + lost, arms.posterior.variance
+        scale = 1 / ((seen + 1) ** 2 * (seen + 2))  # of the variance after one more label
+        success, failure = now - (won + 1) * lost * scale, now - won * (lost + 1) * scale
+        return self.share * success, self.share * failure
 
 
 def linear_moments(arms: BetaArms, success: Floats, failure: Floats) -> tuple[Floats, Floats]:
     """Return mean and sd of a reward that pays (R, A) for a success and (R, A) for a failure."""
     slope = success - failure
-    return failure + arms.mean * slope, np.abs(slope) * np.sqrt(arms.variance)
+    return failure + arms.posterior.mean * slope, np.abs(slope) * np.sqrt(arms.posterior.variance)

@@ -17,6 +17,7 @@ from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options
 from fairbench.audit.population import population_draws, union
 from fairbench.audit.reading import AuditTable
+from fairbench.audit.weighted_scores import WeightedScores
 from fairbench.errors import UserError
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -134,6 +135,9 @@ def _metrics(
 def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
     known = table.known
     if table.score is None or not len(known):
+        return
+    if table.chosen is not None:
+        WeightedScores(rows, table.label, table.score, table.chosen.codes, bins).run(table.groups)
         return
     predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
     groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}

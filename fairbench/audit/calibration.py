@@ -94,8 +94,8 @@ def _of_group(
     weighted = np.einsum("s,csb->cb", weight, sums[:3])
     # Kish: as many equally weighted labels as would be as uncertain.
     effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
-    counts = sums[0].sum(axis=0)
-    bins = [_bin(*each, level) for each in zip(counts, *weighted, effective, strict=True) if each[0]]
+    columns = np.stack([sums[0].sum(axis=0), *weighted, effective])
+    bins = [_bin(column, level) for column in columns.T if column[0]]
     return GroupCalibration(
         attribute,
         name,
@@ -117,9 +117,9 @@ def _error(by_stratum: Floats, sizes: NDArray[np.int64]) -> float:
     return stratified_error(variance, labels, sizes.astype(np.float64))
 
 
-def _bin(
-    count: float, weight: float, score: float, positives: float, effective: float, level: float
-) -> Bin:
+def _bin(column: Floats, level: float) -> Bin:
+    """Summarise labels' number, their weight, weighted score and positives, and effective size."""
+    count, weight, score, positives, effective = column
     tail, share = (1 - level) / 2, positives / weight
     lower, upper = beta.ppf([tail, 1 - tail], 1 + share * effective, 1 + (1 - share) * effective)
-    return Bin(int(count), score / weight, share, float(lower), float(upper))
+    return Bin(int(count), float(score / weight), float(share), float(lower), float(upper))

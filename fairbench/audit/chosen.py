@@ -32,7 +32,8 @@ class Chosen:
     @property
     def codes(self) -> NDArray[np.int64]:
         """The position of every row's group."""
-        return self.arms.cat.codes.to_numpy(np.int64)
+        codes: NDArray[np.int64] = self.arms.cat.codes.to_numpy(np.int64)
+        return codes
 
     def unlabelled(self, known: NDArray[np.int64]) -> list[str]:
         """Return the groups of which none of the rows `known` is one."""

@@ -61,19 +61,30 @@ def _warning(assessment: Assessment) -> str:
 def _basis(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
     yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    completion = assessment.completion
+    completion, chosen = assessment.completion, assessment.table.chosen
+    by_group = chosen is not None and labels > 0
+    if chosen is not None and by_group and not isinstance(completion, Complete):
+        yield (
+            f"How many rows of each group of {chosen.by} were labelled was decided while labelling;"
+            " which ones, at random within the group. Figures that cross groups give each group "
+            "its share of the rows, not of the labels."
+        )
     if isinstance(completion, Complete):
         yield "Intervals say how far off the population may be that these rows are a sample of."
     elif isinstance(completion, Calibrated):
+        assumption = (
+            " This assumes that rows were chosen for labelling at random, or by group and score "
+            "alone."
+        )
         yield (
             "Labels of the other rows are drawn from the scores, calibrated group by group on the "
-            "labelled rows. This assumes that rows were chosen for labelling at random, or by "
-            "group and score alone."
+            f"labelled rows.{'' if by_group else assumption}"
         )
     elif not isinstance(completion, PlugIn):
+        assumption = " This assumes that rows were chosen for labelling at random among these."
         yield (
             "Labels of the other rows are drawn as those of labelled rows of the same group and "
-            "decision. This assumes that rows were chosen for labelling at random among these."
+            f"decision.{'' if by_group else assumption}"
         )
     if 0 < labels < FEW and assessment.checks:
         yield (
@@ -140,6 +151,7 @@ def _further(gap: Gap, needed: Needed | None) -> str:
 
 def _notes(assessment: Assessment) -> Iterator[str]:
     yield from _favourable(assessment)
+    yield from _chosen(assessment)
     yield from _calibration(assessment)
     for check in assessment.checks:
         if not check.agrees:
@@ -161,6 +173,24 @@ def _notes(assessment: Assessment) -> Iterator[str]:
         f"{tested} gaps were examined at 95 %: {wrong:.1f} of that many would be misjudged on "
         "average if every verdict were as uncertain as is allowed."
     )
+
+
+def _chosen(assessment: Assessment) -> Iterator[str]:
+    chosen = assessment.table.chosen
+    if chosen is None:
+        return
+    yield from chosen.notes
+    missing = chosen.unlabelled(assessment.table.known)
+    if missing and assessment.labels:
+        yield (
+            f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
+            "out, and other figures infer them from other groups."
+        )
+    if assessment.needed:
+        yield (
+            "Numbers of further labels are for rows chosen at random from all; chosen by group, "
+            "fewer may do."
+        )
 
 
 def _favourable(assessment: Assessment) -> Iterator[str]:

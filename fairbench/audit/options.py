@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from fairbench.checks import check_minimum, check_share
+from fairbench.checks import check_choice, check_minimum, check_share
 from fairbench.errors import UserError, unknown_name
 
 USAGE = """\
@@ -24,6 +24,13 @@ favourable=yes      the label that is good for a person, if not the positive one
 epsilon=0.05        a gap under this makes no practical difference
 out=folder          where the page and the JSON go
 seed=0              of all draws
+
+Of three classes and more, groups can be left out, and
+prediction=column   is the predicted class, score= the probability given to it, or instead
+score=[cat,dog,emu] columns of the probabilities of all classes
+cost=costs.csv      a row for each true class, a column for each predicted one: what it costs
+prior=scores        start from the scores; uniform (the default) starts from knowing nothing
+strength=2          how many labels the prior is worth
 """
 
 
@@ -48,12 +55,14 @@ class Options:
     epsilon: float = 0.05
     seed: int = 0
     out: str = ""
+    scores: tuple[str, ...] = ()
+    cost: str = ""
+    prior: str = "uniform"
+    strength: float = 2.0
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
-        if not self.group:
-            raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
-        if not (self.score or self.prediction):
+        if not (self.score or self.scores or self.prediction):
             raise UserError("neither score= nor prediction= is given: name a column of either")
         if len(set(self.group)) < len(self.group):
             raise UserError(f"group=[{','.join(self.group)}] names a column twice")
@@ -62,11 +71,14 @@ class Options:
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
+        check_choice("prior", self.prior, ("uniform", "scores"))
+        check_minimum("strength", self.strength, 0.1)
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        named = (self.target, self.score, self.prediction, self.labelled, *self.group)
+        scores = (self.score, *self.scores)
+        named = (self.target, *scores, self.prediction, self.labelled, *self.group)
         return list(dict.fromkeys(name for name in named if name))
 
 
@@ -81,15 +93,17 @@ def parse(words: Sequence[str]) -> Options:
     if len(paths) != 1:
         raise UserError(f"give one file of predictions, not {len(paths)}: {' '.join(words)}")
     given = dict(word.split("=", 1) for word in words if word not in paths)
-    valid = [field.name for field in fields(Options) if field.name != "path"]
+    valid = [field.name for field in fields(Options) if field.name not in ("path", "scores")]
     for name in given:
         if name not in valid:
             raise unknown_name("option", name, valid)
-    numbers = {"threshold": float, "epsilon": float, "seed": int}
+    numbers = {"threshold": float, "epsilon": float, "seed": int, "strength": float}
     values = {name: _number(name, text, numbers[name]) for name, text in given.items()
               if name in numbers}  # fmt: skip
-    texts = {name: text for name, text in given.items() if name not in (*numbers, "group")}
-    return Options(Path(paths[0]), _listed(given.get("group", "")), **texts, **values)  # type: ignore[arg-type]
+    texts = {name: text for name, text in given.items() if name not in (*numbers, "group", "score")}
+    group, scores = (_listed(given.get(name, "")) for name in ("group", "score"))
+    texts["score"], scores = (scores[0], ()) if len(scores) == 1 else ("", scores)
+    return Options(Path(paths[0]), group, **texts, **values, scores=scores)  # type: ignore[arg-type]
 
 
 def _number(name: str, text: str, kind: type[int] | type[float]) -> float:

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from fairbench.assessment.few_labels.table import PartlyLabelled
 from fairbench.audit.chosen import Chosen
-from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, spelled
+from fairbench.audit.columns import Place, labels_of, marks_of, spelled
+from fairbench.audit.grouping import read_groups
 from fairbench.audit.options import Options
-from fairbench.data import combine
-from fairbench.delimited import header, read_table
-from fairbench.errors import UserError, nearest, unknown_name
-from fairbench.evaluator import group_columns
+from fairbench.audit.table_file import read_frame
+from fairbench.errors import unknown_name
 from fairbench.tabular import numbers
 
 Floats = NDArray[np.float64]
-MOST_CELLS = 100
 _NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
@@ -64,71 +62,29 @@ class AuditTable:
         return PartlyLabelled(score, self.prediction, codes, self.label, names)
 
 
-def read_audit_table(options: Options, answers: Mapping[int, str] = _NO_ANSWERS) -> AuditTable:
+def read_audit_table(
+    options: Options,
+    answers: Mapping[int, str] = _NO_ANSWERS,
+    frame: pd.DataFrame | None = None,
+) -> AuditTable:
     """Read the file that `options` describe.
 
     Parameters
     ----------
     answers : position -> label of rows that were labelled elsewhere; they go before the file's.
+    frame : the file's columns, where they were read before.
 
     Raises
     ------
     UserError : a file or column that is not there, or a value that cannot be; names the row.
     """
-    file, frame = options.path.name, _frame(options)
-    if not len(frame):
-        raise UserError(f"{file}: no rows below the header")
-    places = {name: Place(file, name) for name in options.columns}
+    frame = read_frame(options) if frame is None else frame
+    places = {name: Place(options.path.name, name) for name in options.columns}
     label, names = _labels(frame, places, options, answers)
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
-    singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
-    references = {name: str(singles[name].cat.categories[0]) for name in options.group}
-    cells = combine([singles[name] for name in options.group])
-    if len(cells.cat.categories) > MOST_CELLS:
-        raise UserError(
-            f"{file}: {' x '.join(options.group)} has {len(cells.cat.categories)} combinations; "
-            f"up to {MOST_CELLS} can be assessed: name fewer columns, or coarser groups"
-        )
-    groups = group_columns(singles, references, 2)
+    groups, cells = read_groups(frame, places, options)
     return AuditTable(score, prediction, label, groups, cells, names)
-
-
-def _frame(options: Options) -> pd.DataFrame:
-    path = options.path
-    if not path.is_file():
-        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UserError(f"{path} is not a file{hint}")
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            return _parquet(options)
-        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
-    separator = "\t" if path.suffix == ".tsv" else ","
-    _check_columns(options, header(content, path.name, separator))
-    return read_table(content, path.name, separator=separator, only=options.columns)
-
-
-def _parquet(options: Options) -> pd.DataFrame:
-    from pyarrow import ArrowException, parquet, string
-    from pyarrow import compute as pc
-
-    try:
-        _check_columns(options, parquet.read_schema(options.path).names)
-        table = parquet.read_table(options.path, columns=options.columns)
-        texts = {name: pc.cast(table[name], string()) for name in options.columns}
-    except ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
-    return pd.DataFrame({k: pc.fill_null(v, "").to_pandas() for k, v in texts.items()})
-
-
-def _check_columns(options: Options, found: list[str]) -> None:
-    for name in options.columns:
-        if name not in found:
-            raise unknown_name(f"column of {options.path.name}", name, found)
 
 
 def _labels(

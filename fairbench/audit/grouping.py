@@ -1,0 +1,38 @@
+"""The groups that a table's columns name, and those of their combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from fairbench.audit.columns import Place, groups_of
+from fairbench.audit.options import Options
+from fairbench.data import combine
+from fairbench.errors import UserError
+from fairbench.evaluator import group_columns
+
+MOST_CELLS = 100
+
+
+def read_groups(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> tuple[dict[str, pd.Series], pd.Series]:
+    """Return the groups of each attribute and each two, and the combinations of all attributes.
+
+    Raises
+    ------
+    UserError : no groups, one group, or too many to be groups or to be combined.
+    """
+    if not options.group:
+        raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+    singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
+    references = {name: str(singles[name].cat.categories[0]) for name in options.group}
+    cells = combine([singles[name] for name in options.group])
+    if len(cells.cat.categories) > MOST_CELLS:
+        raise UserError(
+            f"{options.path.name}: {' x '.join(options.group)} has {len(cells.cat.categories)} "
+            f"combinations; up to {MOST_CELLS} can be assessed: name fewer columns, or coarser "
+            "groups"
+        )
+    return group_columns(singles, references, 2), cells

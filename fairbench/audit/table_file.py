@@ -1,0 +1,59 @@
+"""A user's file of predictions, as CSV, TSV or Parquet, read into columns of strings."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.audit.options import Options
+from fairbench.delimited import header, read_table
+from fairbench.errors import UserError, nearest, unknown_name
+
+
+def read_frame(options: Options) -> pd.DataFrame:
+    """Read the columns that `options` name, as strings.
+
+    Raises
+    ------
+    UserError : a file or column that is not there, or that cannot be read, or no rows.
+    """
+    frame = _read(options)
+    if not len(frame):
+        raise UserError(f"{options.path.name}: no rows below the header")
+    return frame
+
+
+def _read(options: Options) -> pd.DataFrame:
+    path = options.path
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UserError(f"{path} is not a file{hint}")
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            return _parquet(options)
+        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    separator = "\t" if path.suffix == ".tsv" else ","
+    _check_columns(options, header(content, path.name, separator))
+    return read_table(content, path.name, separator=separator, only=options.columns)
+
+
+def _parquet(options: Options) -> pd.DataFrame:
+    from pyarrow import ArrowException, parquet, string
+    from pyarrow import compute as pc
+
+    try:
+        _check_columns(options, parquet.read_schema(options.path).names)
+        table = parquet.read_table(options.path, columns=options.columns)
+        texts = {name: pc.cast(table[name], string()) for name in options.columns}
+    except ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
+    return pd.DataFrame({k: pc.fill_null(v, "").to_pandas() for k, v in texts.items()})
+
+
+def _check_columns(options: Options, found: list[str]) -> None:
+    for name in options.columns:
+        if name not in found:
+            raise unknown_name(f"column of {options.path.name}", name, found)

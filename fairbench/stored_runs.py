@@ -25,11 +25,12 @@ from fairbench.study import Cell
 
 @dataclass(frozen=True, eq=False)
 class FoldPredictions:
-    """The test rows of one fold, and the labels predicted for them."""
+    """The test rows of one fold, the labels predicted for them, and the scores if there are any."""
 
     repeat: int
     rows: NDArray[np.intp]
     prediction: NDArray[np.int64]
+    score: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,4 +139,6 @@ def _predictions(cell: Cell, evaluation: RunEvaluation, folder: RunFolder) -> Fo
     labels = reading.test.column("prediction")
     if reading.invalid or np.isnan(labels).any():
         raise UserError(f"{where} has no predictions: {reading.invalid or 'some are NaN'}")
-    return FoldPredictions(cell.fold.repeat, rows, labels.astype(np.int64))
+    table = reading.test.predictions
+    score = table["score"].to_numpy() if "score" in table else None
+    return FoldPredictions(cell.fold.repeat, rows, labels.astype(np.int64), score)

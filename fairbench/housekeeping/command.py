@@ -1,4 +1,4 @@
-"""``python -m fairbench.store ls | show | gc | verify``: reading the words, printing answers."""
+"""``python -m fairbench.store ls | show | export | gc | verify``: words read, answers printed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--results", type=Path, default=Path("results"), help="the results folder")
     parser = argparse.ArgumentParser(prog="python -m fairbench.store")
-    commands = parser.add_subparsers(required=True, metavar="ls | show | gc | verify")
+    commands = parser.add_subparsers(required=True, metavar="ls | show | export | gc | verify")
     ls = commands.add_parser("ls", parents=[shared], help="list finished runs")
     ls.add_argument(
         "words",
@@ -50,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", parents=[shared], help="show a run")
     show.add_argument("run", help="the beginning of its id")
     show.set_defaults(command=_show)
+    export = commands.add_parser("export", parents=[shared], help="write a run's predictions")
+    export.add_argument("run", help="the beginning of its id")
+    export.add_argument("file", type=Path, help="a .csv or .parquet file, such as audit.py reads")
+    export.add_argument("--repeat", type=int, default=0, help="which repeat of the split (0)")
+    export.set_defaults(command=_export)
     gc = commands.add_parser("gc", parents=[shared], help="remove what no run refers to")
     gc.add_argument("--dry-run", action="store_true", help="only say what would go")
     gc.add_argument("--hours", type=float, default=garbage.DAY, help="spare what is younger (24)")
@@ -89,6 +94,21 @@ def _show(options: argparse.Namespace) -> int:
     texts = dict.fromkeys(("variant", "attribute", "group", "setting"), "")
     summary = pd.read_csv(folder.path / "summary.csv").fillna(texts)
     _console.print(metrics_table(summary, environment["name"], environment["protect"]))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from fairbench.housekeeping.export import export
+    from fairbench.stored_runs import load_run
+
+    run = load_run(listing.one_run(options.run, options.results), _CONF)
+    frame = export(run, options.file, options.repeat)
+    score = " score=score" if "score" in frame else ""
+    print(f"{len(frame)} rows written to {options.file}; audit them with")
+    print(
+        f"python audit.py {options.file} target=target{score} prediction=prediction "
+        f"group=[{','.join(run.dataset.sensitive.columns)}]"
+    )
     return 0
 
 

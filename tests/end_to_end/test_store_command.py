@@ -1,9 +1,11 @@
 """``python -m fairbench.store`` on real runs, and results that are copied to another machine."""
 
+import shlex
 import shutil
 import subprocess
 import sys
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,6 +49,33 @@ def test_a_run_is_listed_and_shown(original):
     for expected in ("n_samples: 300", "versions", "xgboost", "error rate"):
         assert expected in shown
     assert "0 finished runs" in store("show", "zz", cwd=original, status=2)
+
+
+def test_a_run_is_exported_and_audited(original):
+    run = run_folder(original / "results").name
+    said = store("export", run, "run.csv", "--repeat", "1", cwd=original)
+    frame = pd.read_csv(original / "run.csv")
+    assert list(frame) == ["row", "fold", "target", "score", "prediction", "group"]
+    assert len(frame) == frame["row"].nunique() == 60
+    # The error rate of this repeat is the one that the run's own table has.
+    metrics = pd.read_parquet(original / "results" / "runs" / run / "metrics.parquet")
+    mine = metrics.query("metric == 'error_rate' and repeat == 1 and attribute == ''")
+    errors = (frame["prediction"] != frame["target"]).mean()
+    assert errors == pytest.approx(mine["value"].iloc[0])
+    (command,) = [line for line in said.splitlines() if line.startswith("python audit.py")]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "audit.py"), *shlex.split(command)[2:], "out=page"],
+        cwd=original, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (original / "page" / "audit.html").is_file()
+
+
+def test_exports_that_cannot_be_are_refused(original):
+    run = run_folder(original / "results").name
+    said = store("export", run, "run.csv", "--repeat", "9", cwd=original, status=2)
+    assert "has repeats 0, 1, 2, 3, not 9" in said
+    assert "neither .csv nor .parquet" in store("export", run, "x.txt", cwd=original, status=2)
 
 
 def test_copied_results_resume(copied):

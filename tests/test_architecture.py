@@ -20,7 +20,7 @@ FIGURES = [
 LAYERS = (
     ("errors", "version"),
     ("checks", "seeds", "confusion", "data", "fingerprint", "card"),
-    ("metrics", "splits", "encoding", "download", "posterior", "tabular"),
+    ("metrics", "splits", "half_splits", "encoding", "download", "posterior", "tabular"),
     ("contracts", "predictions", "store", "delimited"),
     ("study",),
     ("variants", "compute"),
@@ -28,10 +28,9 @@ LAYERS = (
     ("assessment",),
     ("evaluator", "runs", "dataset_cache"),
     ("run_evaluation", "build"),
-    ("report", "audit", "tracking", "sweep"),
-    ("progress", "rerun"),
-    ("pipeline", "launching"),
-    ("console",),
+    ("report", "audit", "tracking"),
+    ("pipeline",),
+    ("command",),
     ("stored_runs", "comparison", "tradeoff", "housekeeping"),
 )
 

@@ -6,6 +6,7 @@ import pytest
 
 from fairbench.data import Task
 from fairbench.errors import UserError
+from fairbench.half_splits import HalfSplits
 from fairbench.splits import KFold, Predefined, RepeatedHoldout
 
 N = 103
@@ -29,10 +30,11 @@ ALL = [
     RepeatedHoldout(repeats=2, train=0.6, validation=0.25),
     KFold(n_folds=4, repeats=2),
     KFold(n_folds=5, stratified=False, validation=0.3),
+    HalfSplits(repeats=3),
     Predefined(repeats=2),
     Predefined(validation=0.2),
 ]
-DRAWN = ALL[:4]
+DRAWN = ALL[:5]
 
 
 def parts(fold):
@@ -124,7 +126,7 @@ def test_holdout_tests_every_row_equally_often(data):
     assert (np.abs(tested - 400 * share) < 5 * np.sqrt(400 * share * (1 - share))).all()
 
 
-@pytest.mark.parametrize("split", ALL, ids=str)
+@pytest.mark.parametrize("split", [s for s in ALL if hasattr(s, "validation")], ids=str)
 def test_validation_is_a_share_of_the_training_part_and_leaves_the_test_rows(data, split):
     with_it, without = (
         type(split)(**{**vars(split), "validation": share}).folds(data, 0) for share in (0.25, 0)
@@ -145,6 +147,16 @@ def test_k_fold_tests_every_row_once_a_repeat(data, n_folds, stratified):
         np.testing.assert_array_equal(np.sort(tested), np.arange(N))
     sizes = [len(fold.test) for fold in folds]
     assert max(sizes) - min(sizes) <= 1
+
+
+def test_each_half_is_fitted_once_and_tested_once(data):
+    folds = HalfSplits(repeats=2).folds(data, seed=0)
+    assert [(f.repeat, f.fold) for f in folds] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for one, other in (folds[:2], folds[2:]):
+        np.testing.assert_array_equal(one.train, other.test)
+        np.testing.assert_array_equal(one.test, other.train)
+        assert abs(len(one.test) - len(other.test)) == 1
+    assert not np.array_equal(folds[0].test, folds[2].test)
 
 
 def test_k_fold_keeps_the_share_of_positives_within_one_row(make_dataset):
@@ -260,6 +272,7 @@ def test_fewer_clusters_than_folds_are_refused(make_dataset):
             lambda: KFold(validation=-0.1),
             "split.validation is -0.1; it must be at least 0 and under 1",
         ),
+        (lambda: HalfSplits(repeats=0), "split.repeats is 0; it must be at least 1"),
         (lambda: Predefined(repeats=0), "split.repeats is 0; it must be at least 1"),
         (
             lambda: Predefined(validation=1),

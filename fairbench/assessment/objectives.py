@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -35,10 +35,14 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Objective:
-    """A function of tables (..., G, 4) -> (...) whose larger values are the better ones."""
+    """A function of tables (..., G, 4) -> (...) whose larger values are the better ones.
+
+    `rates` are what it compares between groups or takes of everyone, (..., G, 4) -> (..., G).
+    """
 
     name: str
     function: Callable[[Counts], Values]
+    rates: tuple[Callable[[Counts], Values], ...] = ()
 
     def __call__(self, tables: Counts) -> Values:
         """Return the objective of every set of group tables."""
@@ -72,19 +76,19 @@ def _signed(rate: Rate) -> Callable[[Counts], Values]:
     return function
 
 
-def _all() -> dict[str, Callable[[Counts], Values]]:
+def _all() -> Iterator[Objective]:
     best = (accuracy, true_positive_rate, true_negative_rate, positive_predictive_value, f1_score)
-    functions = {rate.name: _of_everyone(rate) for rate in best}
-    functions["balanced_accuracy"] = _of_everyone(balanced_accuracy)
-    functions["error_rate"] = _of_everyone(error_rate, -1)
-    functions |= {name: _fairness(gap) for name, gap in GROUP_METRICS.items() if gap.is_gap}
-    functions["disparate_impact"] = _impact
-    return functions | {f"{name}_difference": _signed(rate) for name, rate in PAIRWISE.items()}
+    for rate in best:
+        yield Objective(rate.name, _of_everyone(rate), (rate,))
+    yield Objective("balanced_accuracy", _of_everyone(balanced_accuracy), (balanced_accuracy,))
+    yield Objective("error_rate", _of_everyone(error_rate, -1), (error_rate,))
+    for name, gap in GROUP_METRICS.items():
+        yield Objective(name, _fairness(gap) if gap.is_gap else _impact, gap.rates)
+    for name, rate in PAIRWISE.items():
+        yield Objective(f"{name}_difference", _signed(rate), (rate,))
 
 
-OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    {name: Objective(name, function) for name, function in _all().items()}
-)
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType({each.name: each for each in _all()})
 
 
 def objective(name: str) -> Objective:

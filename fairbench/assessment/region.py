@@ -26,6 +26,17 @@ class Density:
     values: Array
     threshold: float
 
+    def holds(self, points: Array) -> NDArray[np.bool_]:
+        """Say which of (N, 2) points lie in the region."""
+        low = np.array([self.x[0], self.y[0]])
+        position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
+        on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)
+        position = np.where(on_grid[:, None], position, 0)
+        corner = np.minimum(position.astype(np.intp), _GRID - 2)
+        indices, weights = _corners(corner, position - corner)
+        density = (self.values.ravel()[indices] * weights).sum(axis=0)
+        return on_grid & (density >= self.threshold)
+
 
 @dataclass(frozen=True, eq=False)
 class Region:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 from rich.console import Console
 
 from fairbench.assessment.ranking import ranking
-from fairbench.comparison.runs import Settings, compare_pair, outperformance, typical
+from fairbench.comparison.half_runs import HalfRuns
+from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typical, worth
+from fairbench.comparison.settings import Settings
 from fairbench.errors import UserError, unknown_name
 from fairbench.report.comparison_figure import comparison_figure
 from fairbench.report.comparison_table import differences_table, events_table, matrix_table
@@ -48,13 +54,28 @@ def compare_command(arguments: Sequence[str], conf: Path) -> None:
     if len(folders) < 2:
         raise UserError(f"compare has {len(folders)} run; it needs at least two, or all")
     if len(folders) == 2:
-        _pair(load_run(folders[0], conf), load_run(folders[1], conf), settings, results)
+        first, second = (load_run(folder, conf) for folder in folders)
+        ratios = _ratios([first, second], settings, conf, results)
+        _pair(first, second, settings, ratios, results)
     else:
         _matrix(folders, settings, certainty, conf, results)
 
 
-def _pair(first: StoredRun, second: StoredRun, settings: Settings, results: Path) -> None:
-    compared = compare_pair(first, second, settings)
+def _ratios(
+    runs: Sequence[StoredRun], settings: Settings, conf: Path, results: Path
+) -> Ratios | None:
+    """Return what a relative rho rests on, once all its half-split runs are there."""
+    if not settings.relative:
+        return None
+    half_runs = HalfRuns(conf, results, settings.reference)
+    half_runs.check(runs)
+    return cache(VarianceRatios(half_runs, settings.objectives, settings.rho_per, settings.protect))
+
+
+def _pair(
+    first: StoredRun, second: StoredRun, settings: Settings, ratios: Ratios | None, results: Path
+) -> None:
+    compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
     shown = typical(inside)
@@ -75,13 +96,28 @@ def _pair(first: StoredRun, second: StoredRun, settings: Settings, results: Path
         written.append(f"{stem}.png")
     repeat = f" (repeat {shown}, the nearest to the medians)" if len(regions) > 1 else ""
     size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"
-    print("; ".join([*_pooled(first, settings), size, f"files: {', '.join(written)}"]))
+    pooled = _pooled([first, second], settings, ratios)
+    print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
 
 
-def _pooled(run: StoredRun, settings: Settings) -> list[str]:
-    folds = len(next(iter(run.repeats.values())))
-    worth = settings.shrinkage(folds)
-    return [f"{folds} folds pooled, a count worth {worth:.3f}"] if folds > 1 else []
+def _pooled(runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None) -> list[str]:
+    """Say what a count of pooled folds is worth, and the variance ratios if that rests on them."""
+    folds = len(next(iter(runs[0].repeats.values())))
+    if folds == 1:
+        return []
+    worths = [_numbers(worth(run, settings, ratios)) for run in runs]
+    if ratios is None:
+        return [f"{folds} folds pooled, a count worth {worths[0]}"]
+    texts = [
+        f"{name}'s worth {each} (r {_numbers(ratios(run))})"
+        for name, each, run in zip("AB", worths, runs, strict=True)
+    ]
+    lesser = ", paired at the smaller" if settings.paired else ""
+    return [f"{folds} folds pooled, a count of {' and '.join(texts)}{lesser}"]
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return "/".join(f"{value:.3f}" for value in values.ravel())
 
 
 def _matrix(
@@ -90,7 +126,7 @@ def _matrix(
     runs = _classifiers(folders, conf)
     if len(runs) < 2:
         return
-    outperforms = outperformance(runs, settings)
+    outperforms = outperformance(runs, settings, _ratios(runs, settings, conf, results))
     ranks = ranking(outperforms, certainty)
     by = " x ".join(settings.protect or runs[0].protect)
     objectives = ", ".join(settings.objectives)

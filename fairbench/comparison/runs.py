@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.assessment.comparison import A_BETTER, B_BETTER, Comparison, compare
-from fairbench.assessment.effective_counts import effective_counts, mean_shrinkage, shrinkage
+from fairbench.assessment.effective_counts import effective_counts
 from fairbench.assessment.joint_counts import (
     independent_draws,
     joint_confusion,
@@ -20,59 +20,13 @@ from fairbench.assessment.joint_counts import (
 )
 from fairbench.assessment.objectives import objective
 from fairbench.assessment.region import Region, highest_density_region
-from fairbench.checks import check_minimum, check_share
+from fairbench.comparison.settings import Settings
 from fairbench.confusion import binary_confusion
 from fairbench.errors import UserError
 from fairbench.seeds import rng
 from fairbench.stored_runs import FoldPredictions, StoredRun
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How two runs are compared.
-
-    Attributes
-    ----------
-    objectives, rope : what by, and up to which difference each is practically equivalent.
-    rho : the correlation between folds: ``average`` over [0, 1/K], ``1/K``, or a number.
-    paired : through the joint table of both runs' predictions on the same rows; otherwise, as the
-        paper has it, by two independent posteriors.
-    predictive : draw counts after the probabilities, as the published code does.
-    alpha : prior pseudo-count of a confusion cell.
-    protect : the sensitive attributes whose groups are compared; those of the first run if empty.
-    """
-
-    objectives: tuple[str, ...] = ("accuracy", "equal_opportunity")
-    rope: tuple[float, ...] = (0.01, 0.01)
-    rho: str = "average"
-    paired: bool = True
-    predictive: bool = False
-    alpha: float = 1.0
-    draws: int = 10000
-    level: float = 0.95
-    protect: tuple[str, ...] = ()
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse settings that mean nothing, before any run is read."""
-        for name in self.objectives:
-            objective(name)
-        self.shrinkage(10)
-        check_minimum("draws", self.draws, 100)
-        check_minimum("alpha", self.alpha, 0)
-        check_share("level", self.level)
-
-    def shrinkage(self, folds: int) -> float:
-        """Return what a count of `folds` pooled folds is worth."""
-        if folds == 1:
-            return 1.0
-        if self.rho == "average":
-            return mean_shrinkage(folds)
-        try:
-            rho = 1 / folds if self.rho == "1/K" else float(self.rho)
-        except ValueError:
-            raise UserError(f"rho is '{self.rho}': valid: average, 1/K, or a number") from None
-        return float(shrinkage(rho, folds))
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +53,18 @@ def typical(events: pd.DataFrame) -> int:
     return int(distance.to_numpy().argmin())
 
 
-def compare_pair(first: StoredRun, second: StoredRun, settings: Settings) -> PairComparison:
+# A run's variance over the reference learner's, a number or (G, 1).
+Ratios = Callable[[StoredRun], Array]
+
+
+def compare_pair(
+    first: StoredRun, second: StoredRun, settings: Settings, ratios: Ratios | None = None
+) -> PairComparison:
     """Compare two runs by the repeats that both have.
+
+    Parameters
+    ----------
+    ratios : what a relative rho rests on.
 
     Raises
     ------
@@ -112,6 +76,7 @@ def compare_pair(first: StoredRun, second: StoredRun, settings: Settings) -> Pai
             "only runs of one data set are compared"
         )
     labels = Labels.of(first, settings.protect)
+    worths = [worth(run, settings, ratios) for run in (first, second)]
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
     comparisons = []
     for repeat in repeats:
@@ -122,7 +87,7 @@ def compare_pair(first: StoredRun, second: StoredRun, settings: Settings) -> Pai
                 "one kind of split are compared"
             )
         generator = rng(settings.seed, "comparison", first.dataset.name, repeat)
-        tables = _draws(labels, one, other, settings, generator)
+        tables = _draws(_counts(labels, one, other, worths, settings), settings, generator)
         objectives = [objective(name) for name in settings.objectives]
         comparisons.append(compare(*tables, objectives, settings.rope))
     if not comparisons:
@@ -162,31 +127,49 @@ class Labels:
         return joint_confusion(target, *both, group, n_groups=self.n_groups)
 
 
-def _draws(
+def worth(run: StoredRun, settings: Settings, ratios: Ratios | None = None) -> Array:
+    """Return what a count of the run's pooled folds is worth, a number or (G, 1)."""
+    folds = len(next(iter(run.repeats.values())))
+    ratio = ratios(run) if ratios and settings.relative and folds > 1 else None
+    return settings.shrinkage(folds, ratio)
+
+
+def _counts(
     labels: Labels,
     one: list[FoldPredictions],
     other: list[FoldPredictions],
+    worths: Sequence[Array],
     settings: Settings,
-    generator: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return draws of both runs' tables from the counts of their pooled folds."""
-    worth = settings.shrinkage(len(one))
-    options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
+) -> list[Array]:
+    """Return the effective counts of both runs' pooled folds: one joint table, or two of their own.
+
+    A joint table has one worth: where a relative rho gives the runs two, the smaller.
+    """
     if settings.paired:
         folds = [labels.joint(a, b) for a, b in zip(one, other, strict=True)]
-        joint = effective_counts(np.stack(folds), worth)
-        return paired_draws(joint, settings.draws, generator, **options)
-    first, second = (
-        effective_counts(np.stack([labels.counts(fold) for fold in folds]), worth)
-        for folds in (one, other)
-    )
-    return independent_draws(first, second, settings.draws, generator, **options)
+        return [effective_counts(np.stack(folds), np.minimum(*worths))]
+    return [
+        effective_counts(np.stack([labels.counts(fold) for fold in folds]), own)
+        for folds, own in zip((one, other), worths, strict=True)
+    ]
 
 
-def outperformance(runs: Sequence[StoredRun], settings: Settings) -> NDArray[np.float64]:
+def _draws(
+    counts: list[Array], settings: Settings, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return draws of both runs' tables."""
+    options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
+    if settings.paired:
+        return paired_draws(counts[0], settings.draws, generator, **options)
+    return independent_draws(counts[0], counts[1], settings.draws, generator, **options)
+
+
+def outperformance(
+    runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None = None
+) -> Array:
     """Return the (R, R) probabilities P(row >> column), medians over repeats."""
     matrix = np.full((len(runs), len(runs)), np.nan)
     for i, j in combinations(range(len(runs)), 2):
-        events = compare_pair(runs[i], runs[j], settings).events().median()
+        events = compare_pair(runs[i], runs[j], settings, ratios).events().median()
         matrix[i, j], matrix[j, i] = events[A_BETTER], events[B_BETTER]
     return matrix

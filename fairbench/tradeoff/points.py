@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fairbench.assessment.counts_posterior import table_draws
 from fairbench.assessment.effective_counts import effective_counts
-from fairbench.comparison.runs import Labels, Settings, outperformance
+from fairbench.comparison.runs import Labels, outperformance
+from fairbench.comparison.settings import Settings
 from fairbench.confusion import total
 from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate

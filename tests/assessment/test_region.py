@@ -83,3 +83,12 @@ def test_objectives_that_are_almost_the_same_have_a_finite_region():
     assert np.isfinite(region.size)
     assert region.inside.mean() == pytest.approx(0.95, abs=1e-3)
     assert region.density.values.min() > -1e-4 * region.density.values.max()
+
+
+def test_points_are_held_as_the_draws_are():
+    draws = np.random.default_rng(6).normal(size=(4000, 2)) * (0.02, 0.3)
+    region = highest_density_region(draws)
+    agree = region.density.holds(draws) == region.inside
+    assert agree.mean() > 0.999  # a draw on the contour may fall either way by rounding
+    far = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, -9.0], [0.09, 0.0]])
+    np.testing.assert_array_equal(region.density.holds(far), [True, False, False, False])

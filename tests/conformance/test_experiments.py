@@ -25,7 +25,7 @@ def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
         )  # fmt: skip
         run = pipeline.prepare(cfg)
         varied = len(cfg.consistency["values"]) + cfg.consistency.replicates
-        assert len(run.cells) == 1 + varied
+        assert len(run.cells) == cfg.split.get("n_folds", 1) * (1 + varied)
 
 
 def test_what_a_sweep_is_given_besides_replaces_what_it_sweeps_over():

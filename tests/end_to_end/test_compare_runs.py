@@ -9,7 +9,8 @@ import pytest
 
 from fairbench import pipeline
 from fairbench.comparison.command import compare_command
-from fairbench.comparison.runs import Settings, compare_pair, outperformance, typical
+from fairbench.comparison.runs import compare_pair, outperformance, typical
+from fairbench.comparison.settings import Settings
 from fairbench.confusion import binary_confusion
 from fairbench.errors import UserError
 from fairbench.runs import RunFolder

@@ -1,0 +1,160 @@
+"""Relative rhos from stored half-splits, as ``report.py compare=[A,B] rho=relative`` has them."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbench import pipeline
+from fairbench.assessment.effective_counts import mean_relative_shrinkage
+from fairbench.comparison.command import compare_command
+from fairbench.comparison.half_runs import HalfRuns
+from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.runs import compare_pair, worth
+from fairbench.comparison.settings import Settings
+from fairbench.errors import UserError
+from fairbench.stored_runs import find_run, load_run
+from tests.harness import CONF, configuration
+
+COMMON = ("dataset.n_samples=400", "method=baseline", "tracking=none", "figures=false")
+FOLDS, HALVES = ("split=kfold", "split.n_folds=5"), ("split=half_splits", "split.repeats=3")
+LR, NB = ("learner=logistic_regression", "learner.C=0.5"), ("learner=gaussian_nb",)
+SVM = ("learner=svm", "learner.folds=0")
+RUNS = {
+    "lr": (*FOLDS, *LR), "nb": (*FOLDS, *NB), "half_lr": (*HALVES, *LR), "half_nb": (*HALVES, *NB),
+    "half_svm": (*HALVES, *SVM),
+}  # fmt: skip
+RELATIVE = Settings(rho="relative", paired=False)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return a results folder with every run of RUNS, and their ids."""
+    folder = tmp_path_factory.mktemp("relative") / "results"
+    return folder, {name: run(folder, *words) for name, words in RUNS.items()}
+
+
+def run(folder, *words):
+    prepared = pipeline.prepare(configuration(*COMMON, *words, results=folder))
+    pipeline.execute(prepared)
+    return prepared.id
+
+
+def load(results, name):
+    folder, ids = results
+    return load_run(find_run(ids[name], folder), CONF)
+
+
+def ratios(results, **options):
+    half_runs = HalfRuns(CONF, results[0], options.pop("reference", ""))
+    return VarianceRatios(half_runs, RELATIVE.objectives, **options)
+
+
+def by_hand(results, name):
+    """Return accuracy's and TPR's (1 / 2J) sum (theta_j - theta_j^c)^2 of each group, (2, G)."""
+    stored = load(results, name)
+    target = stored.dataset.target.to_numpy()
+    groups = stored.dataset.groups(stored.protect).cat.codes.to_numpy()
+    total = np.zeros((2, groups.max() + 1))
+    for halves in stored.repeats.values():
+        for g in range(groups.max() + 1):
+            hits, found = [], []
+            for half in halves:
+                mine = half.rows[groups[half.rows] == g]
+                label = dict(zip(half.rows, half.prediction, strict=True))
+                hits.append(np.mean([label[row] == target[row] for row in mine]))
+                found.append(np.mean([label[row] for row in mine if target[row] == 1]))
+            total[:, g] += [(hits[0] - hits[1]) ** 2, (found[0] - found[1]) ** 2]
+    return total / (2 * len(stored.repeats))
+
+
+def test_ratio_is_that_of_the_halves_by_hand(results):
+    expected = by_hand(results, "half_lr") / by_hand(results, "half_svm")
+    run_ = load(results, "lr")
+    np.testing.assert_allclose(ratios(results).each(run_), expected)
+    assert ratios(results)(run_) == pytest.approx(expected.mean())
+    per_group = ratios(results, per="group")(run_)
+    np.testing.assert_allclose(per_group, expected.mean(axis=0)[:, None])
+
+
+def test_counts_are_worth_what_the_ratio_says(results):
+    """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
+    run_, found = load(results, "nb"), ratios(results)
+    r = np.clip(found(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
+    assert worth(run_, RELATIVE, found) == pytest.approx(1 / (r * 1.8))
+    up = worth(run_, replace(RELATIVE, rho="relative_up"), found)
+    assert up == pytest.approx(mean_relative_shrinkage(found(run_), 5))
+
+
+def test_each_run_is_drawn_at_its_own_worth_unless_paired(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    worths = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
+    sds = {}
+    for paired in (False, True):
+        settings = replace(RELATIVE, paired=paired, alpha=0.0, objectives=("accuracy",), rope=(0,))
+        for name, chosen in (
+            ("own", lambda run_: np.asarray(worths[id(run_)])),
+            ("larger", lambda run_: np.asarray(2.0)),
+        ):
+            (comparison,) = compare_pair(*runs, settings, chosen).comparisons
+            sds[paired, name] = comparison.delta.std()
+    assert sds[True, "own"] == pytest.approx(sds[True, "larger"], rel=0.05)
+    assert sds[False, "own"] < 0.9 * sds[False, "larger"]
+
+
+def test_reference_itself_has_ratio_one(results):
+    stored = load(results, "half_svm")
+    np.testing.assert_allclose(ratios(results).each(stored), 1)
+
+
+def test_command_prints_worths_and_ratios(results, capsys):
+    folder, ids = results
+    words = [f"compare=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    compare_command([*words, f"results={folder}"], CONF)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "5 folds pooled, a count of A's worth" in printed
+    assert "paired at the smaller" in printed
+    compare_command([*words, "rho_per=group", "paired=false", f"results={folder}"], CONF)
+    (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()
+    assert f"(r {first:.3f}/{others[0]:.3f}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_missing_half_splits_are_named_with_the_command_that_makes_them(results, tmp_path):
+    folder, ids = results
+    copied = shutil.copytree(folder, tmp_path / "results")
+    for name in ("half_lr", "half_svm"):
+        shutil.rmtree(copied / "runs" / ids[name])
+    words = [f"compare=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
+    with pytest.raises(UserError) as refusal:
+        compare_command(words, CONF)
+    message = str(refusal.value)
+    assert f"those of run {ids['lr']}, the reference learner are not in" in message
+    assert ids["nb"] not in message
+    commands = [set(words.split()) for words in message.split("python run.py ")[1:]]
+    common = {"dataset=simulated", "method=baseline", "dataset.n_samples=400", "split=half_splits"}
+    assert {*common, "learner=logistic_regression", "learner.C=0.5"} <= commands[0]
+    assert {*common, "learner=svm"} == commands[1]
+
+
+def test_two_references_must_be_told_apart(results, tmp_path):
+    folder, ids = results
+    copied = shutil.copytree(folder, tmp_path / "results")
+    other = run(copied, *HALVES, "learner=svm", "learner.C=3", "learner.folds=0")
+    lr = load_run(find_run(ids["lr"], copied), CONF)
+    with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
+        ratios((copied, ids))(lr)
+    named = ratios((copied, ids), reference=ids["half_svm"]).each(lr)
+    np.testing.assert_allclose(named, ratios(results).each(load(results, "lr")))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["rho=relatively"], "valid: average, 1/K, relative, relative_up, or a number"),
+     (["rho_per=fold"], "unknown rho_per 'fold'"),
+     (["rho=relative", "reference=nothing"], "unknown run .* 'nothing'")],
+)  # fmt: skip
+def test_words_that_mean_nothing_are_refused(results, words, message):
+    folder, ids = results
+    with pytest.raises(UserError, match=message):
+        compare_command([f"compare=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"], CONF)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fairbench.audit.options import USAGE, parse
+from fairbench.audit.labelling.usage import COMMANDS
+from fairbench.audit.labelling.usage import USAGE as LABELLING
+from fairbench.audit.options import USAGE, Options, parse
 from fairbench.errors import UserError
 from fairbench.store import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairbench.audit.reading import AuditTable
 
 
 def audit_command(words: Sequence[str], folder: Path) -> None:
@@ -22,9 +30,44 @@ def audit_command(words: Sequence[str], folder: Path) -> None:
     UserError : anything about the words or the file that the user can mend.
     """
     if not words or set(words) & {"help", "-h", "--help"}:
-        print(USAGE)
+        print(f"{USAGE}\n{LABELLING}")
+        return
+    if words[0] in COMMANDS or any(word.startswith("state=") for word in words):
+        _labelling(words, folder)
         return
     options = parse(words)
+    from fairbench.audit.multiclass.reading import is_multiclass
+    from fairbench.audit.multiclass.report import report_multiclass
+    from fairbench.audit.table_file import read_frame
+
+    frame = read_frame(options)
+    report = report_multiclass if is_multiclass(options, frame) else _report_binary
+    _write(options, folder, *report(options, frame))
+
+
+def _labelling(words: Sequence[str], folder: Path) -> None:
+    from fairbench.audit.labelling.command import labelling_command
+
+    command = words[0] if words[0] in COMMANDS else "report"
+    audited = labelling_command(command, [word for word in words if word != command])
+    if audited is not None:
+        options, table = audited
+        _write(options, folder, *_report_table(options, table))
+
+
+def _write(options: Options, folder: Path, page: str, content: str) -> None:
+    place = Path(options.out) if options.out else folder / f"audit-{options.path.stem}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        write_text(place / "audit.html", page)
+        write_text(place / "audit.json", content)
+    except OSError as error:
+        raise UserError(f"{place} cannot be written: {error}") from error
+    print(f"\nwritten: {place / 'audit.html'}, audit.json")
+
+
+def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
+    """Print the report; return it as a page and as JSON."""
     from fairbench.audit.assessment import assess
     from fairbench.audit.conclusions import conclude
     from fairbench.audit.page import render
@@ -32,14 +75,9 @@ def audit_command(words: Sequence[str], folder: Path) -> None:
     from fairbench.audit.record import record
     from fairbench.audit.terminal import print_report
 
-    assessment = assess(read_audit_table(options), options)
+    if options.cost:
+        raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
+    assessment = assess(read_audit_table(options, frame=frame), options)
     conclusions = conclude(assessment)
     print_report(assessment, conclusions)
-    place = Path(options.out) if options.out else folder / f"audit-{options.path.stem}"
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        write_text(place / "audit.html", render(assessment, conclusions))
-        write_text(place / "audit.json", record(assessment, conclusions))
-    except OSError as error:
-        raise UserError(f"{place} cannot be written: {error}") from error
-    print(f"\nwritten: {place / 'audit.html'}, audit.json")
+    return render(assessment, conclusions), record(assessment, conclusions)

@@ -36,9 +36,9 @@ class Interval:
     upper: float
 
 
-def render(assessment: Assessment, conclusions: Conclusions) -> str:
-    """Return the page; every text of the user's file is escaped."""
-    environment = Environment(
+def environment() -> Environment:
+    """Return where the audit's pages find their templates and filters."""
+    pages = Environment(
         loader=ChoiceLoader(
             [PackageLoader("fairbench.audit"), PackageLoader("fairbench.report.page")]
         ),
@@ -47,27 +47,41 @@ def render(assessment: Assessment, conclusions: Conclusions) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= _FILTERS
-    environment.globals |= {"interval": words.interval}
-    source = environment.loader.get_source  # type: ignore[union-attr]
-    sheets = (source(environment, name)[0] for name in ("page.css", "audit.css"))
+    pages.filters |= _FILTERS
+    pages.globals |= {"interval": words.interval}
+    return pages
+
+
+def stylesheet() -> Markup:
+    """Return the style of the audit's pages."""
+    pages = environment()
+    source = pages.loader.get_source  # type: ignore[union-attr]
+    return Markup("\n".join(source(pages, name)[0] for name in ("page.css", "audit.css")))
+
+
+def render(assessment: Assessment, conclusions: Conclusions) -> str:
+    """Return the page; every text of the user's file is escaped."""
     metrics = assessment.metrics[assessment.metrics["attribute"] != ""].to_dict("records")
     everyone = assessment.metrics[assessment.metrics["attribute"] == ""].to_dict("records")
-    return environment.get_template("audit.html.jinja").render(
-        options=assessment.options,
-        labels=assessment.table.labels,
-        conclusions=conclusions,
-        groups=group_rows(assessment),
-        main_rates=MAIN_RATES,
-        names=words.RATES,
-        gaps=list(_placed(assessment)),
-        needed={id(each.gap): each for each in assessment.needed},
-        checks=assessment.checks,
-        diagrams=_diagrams(assessment),
-        worlds=WORLDS,
-        metrics=[*everyone, *metrics],
-        version=VERSION,
-        css=Markup("\n".join(sheets)),
+    return (
+        environment()
+        .get_template("audit.html.jinja")
+        .render(
+            options=assessment.options,
+            labels=assessment.table.labels,
+            conclusions=conclusions,
+            groups=group_rows(assessment),
+            main_rates=MAIN_RATES,
+            names=words.RATES,
+            gaps=list(_placed(assessment)),
+            needed={id(each.gap): each for each in assessment.needed},
+            checks=assessment.checks,
+            diagrams=_diagrams(assessment),
+            worlds=WORLDS,
+            metrics=[*everyone, *metrics],
+            version=VERSION,
+            css=stylesheet(),
+        )
     )
 
 

@@ -51,13 +51,13 @@ def record(assessment: Assessment, conclusions: Conclusions) -> str:
         "calibration": [asdict(each) for each in assessment.calibrations],
         "metrics": assessment.metrics.to_dict("records"),
     }
-    return json.dumps(_finite(content), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Return a value with null for every number that is none."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -40,7 +40,8 @@ def print_report(assessment: Assessment, conclusions: Conclusions) -> None:
                 console.print(Text(f"- {sentence}"))
 
 
-def _table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
+def table_of(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
+    """Return an empty table with these columns and whether each is aligned to the right."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.caption_justify = "left"
     for name, right in columns:
@@ -51,7 +52,7 @@ def _table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
 def _group_table(rows: Sequence[GroupRow]) -> Table:
     names = [name for name, _ in MAIN_RATES]
     columns = [("group", False), ("rows", True), ("labels", True), *((n, True) for n in names)]
-    table = _table("Rates by group, ± half the width of the 95 % interval", columns)
+    table = table_of("Rates by group, ± half the width of the 95 % interval", columns)
     for row in rows[:_MOST_GROUPS]:
         rates = [short(*row.rates[name]) for _, name in MAIN_RATES]
         table.add_row(Text(row.group), count(row.rows), count(row.labels), *rates)
@@ -64,7 +65,7 @@ def _gap_table(assessment: Assessment) -> Table:
     small = f"P(<{assessment.options.epsilon:g})"
     columns = [("groups", False), ("gap in", False), ("size", True), ("95 % interval", True)]
     columns += [(small, True), ("verdict", False), ("more labels", True)]
-    table = _table("Gaps between groups; of two groups the second less the first", columns)
+    table = table_of("Gaps between groups; of two groups the second less the first", columns)
     needed = {id(each.gap): needed_words(each) for each in assessment.needed}
     for gap in assessment.gaps:
         table.add_row(*_gap_cells(gap), needed.get(id(gap), ""))

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+
+from fairbench.build import components, container, protected_attributes
+from fairbench.study import Study
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
 # German credit as the paper has it: 61 one-hot columns, groups age > 25 and age <= 25.
 DATA = ("dataset=german", "dataset.columns=all", "dataset.privileged_age='> 25'", "protect=age")
 
@@ -31,3 +40,20 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 def overrides(name: str) -> list[str]:
     """Return the overrides of the run of one algorithm, its data set included."""
     return [*DATA, *ALGORITHMS[name], "method=baseline"]
+
+
+@lru_cache(maxsize=len(ALGORITHMS))
+def study(name: str) -> Study:
+    """Return the data and components of one algorithm, as that run would build them."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("config", overrides(name))
+    parts = components(cfg)
+    return Study(
+        parts.dataset,
+        container(cfg.dataset),
+        parts.learner,
+        parts.intervention,
+        parts.method.fitter,
+        int(cfg.seed),
+        protected_attributes(cfg, parts.dataset),
+    )

@@ -1,0 +1,1 @@
+"""Exact fits of many cross-validations of one data set at once."""

@@ -21,16 +21,17 @@ import hydra  # noqa: E402
 from omegaconf import DictConfig  # noqa: E402
 
 import datasets  # noqa: E402
-from fairbench import console  # noqa: E402
+from fairbench.command.entry import main  # noqa: E402
+from fairbench.command.job import job as run_job  # noqa: E402
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
 def job(cfg: DictConfig) -> None:
     """Run one composed configuration."""
-    console.job(cfg)
+    run_job(cfg)
 
 
 if __name__ == "__main__":
     if Path(str(datasets.__file__)).resolve().parent != ROOT / "datasets":
         sys.exit(f"error: another package named 'datasets' was imported, from {datasets.__file__}")
-    sys.exit(console.main(job, ROOT / "conf"))
+    sys.exit(main(job, ROOT / "conf"))

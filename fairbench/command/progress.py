@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.sweep import Outcome
+from fairbench.command.outcome import Outcome
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairbench.progress import PROGRESS, JobProgress, SweepWatch, watched
-from fairbench.sweep import Outcome
+from fairbench.command.outcome import Outcome
+from fairbench.command.progress import PROGRESS, JobProgress, SweepWatch, watched
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
 
-from fairbench.progress import PROGRESS, watched
-from fairbench.sweep import OUTCOME, Outcome
+from fairbench.command.outcome import OUTCOME, Outcome
+from fairbench.command.progress import PROGRESS, watched
 
 LAUNCHER = "FAIRBENCH_LAUNCHER"
 KILLED = "its process was killed (by hand, or out of memory or time): finished cells are kept"

@@ -17,9 +17,9 @@ from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 from hydra_plugins.hydra_submitit_launcher.config import LocalQueueConf, SlurmQueueConf
 from omegaconf import OmegaConf
 
-from fairbench.launching import KILLED, GuardedLauncher, processes
-from fairbench.progress import JobProgress
-from fairbench.sweep import Outcome
+from fairbench.command.launching import KILLED, GuardedLauncher, processes
+from fairbench.command.outcome import Outcome
+from fairbench.command.progress import JobProgress
 from tests.harness import CONF, ROOT
 
 JOBLIB = {"_target_": "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"}

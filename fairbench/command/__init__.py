@@ -1,0 +1,1 @@
+"""The command line of runs and sweeps: jobs, launchers, progress, summaries, mistaken words."""

@@ -1,0 +1,19 @@
+"""What is said to the person at the keyboard."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, wrapped nowhere."""
+    print(text, flush=True)
+
+
+def say_error(error: Exception | str) -> None:
+    """Print why something could not be done."""
+    print(f"error: {error}", file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
 from fairbench.evaluation.truth import evaluate_against_truth
+from fairbench.evaluation.uncertainties import UncertaintyEvaluation
 from fairbench.metrics.spread import spread_diagram
 from fairbench.predictions import read_predictions
 from fairbench.seeds import rng
@@ -43,6 +44,8 @@ class Evaluator:
     level : probability of the intervals.
     epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
     ratio_band : a ratio further than this from 1 is flagged (Kuzucu et al. 2024 use 0.2).
+    negligible_sd : groups' mean variances are not divided by one that may be under that of a
+        probability that varies this much (of the target's sd, in a regression).
     bins : bins of the reliability diagram and the calibration error.
     spread_groups : numbers of groups of the spread diagram.
     spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
@@ -65,6 +68,7 @@ class Evaluator:
     level: float = 0.95
     epsilon: float = 0.05
     ratio_band: float = 0.2
+    negligible_sd: float = 0.001
     bins: int = 15
     spread_groups: Sequence[int] = (10,)
     spread_residual: str = "probability"
@@ -96,6 +100,7 @@ class Evaluator:
             raise UserError("evaluator.relaxations must be between 0 and 1")
         check_minimum("evaluator.draws", self.draws, 100)
         check_share("evaluator.level", self.level)
+        check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
         check_minimum("evaluator.bins", self.bins, 1)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
@@ -135,6 +140,9 @@ class Evaluator:
             evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
         evaluate_against_truth(table, data)
+        UncertaintyEvaluation(
+            table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
+        ).run(data)
         return table.frame()
 
     def _classification(
@@ -185,6 +193,8 @@ def evaluate(
     score: ArrayLike | None = None,
     uncertainty: ArrayLike | None = None,
     sd: ArrayLike | None = None,
+    aleatoric: ArrayLike | None = None,
+    epistemic: ArrayLike | None = None,
     task: Task | str = Task.BINARY,
     privileged: Mapping[str, str] | None = None,
     evaluator: Evaluator | None = None,
@@ -199,6 +209,8 @@ def evaluate(
         or empty labels are a group ``unknown``.
     score : (n,) probabilities of label 1.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
+    aleatoric, epistemic : (n,) variances, such as
+        :func:`fairbench.metrics.decomposition.variance_decomposition` makes of members.
     privileged : attribute -> reference group; without it the first label in sorted order.
     evaluator : which metrics, and how finely.
     seed : of the posterior draws.
@@ -223,7 +235,14 @@ def evaluate(
     if task not in list(Task):
         raise unknown_name("task", str(task), Task)
     task, evaluator = Task(task), evaluator or Evaluator()
-    given = {"prediction": prediction, "score": score, "uncertainty": uncertainty, "sd": sd}
+    given = {
+        "prediction": prediction,
+        "score": score,
+        "uncertainty": uncertainty,
+        "sd": sd,
+        "aleatoric": aleatoric,
+        "epistemic": epistemic,
+    }
     columns = {name: _numbers(name, v) for name, v in given.items() if v is not None}
     y, sensitive = _numbers("target", target), _sensitive_frame(sensitive_features)
     _check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})

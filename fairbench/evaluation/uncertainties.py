@@ -1,0 +1,145 @@
+"""Rows for how uncertain predictions are, by group (Kuzucu et al. 2024, section 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.data import Task
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.table import NAN, MetricTable, Where, invalid_rows, no_rows
+from fairbench.metrics.group_means import GroupMeans
+
+Array = NDArray[np.float64]
+
+
+def variances(data: Labelled) -> dict[str, Array]:
+    """Return the variances of the target that predictions claim, of a label over both classes.
+
+    `aleatoric` and `epistemic` are those of methods with members. `predictive` is their sum, and
+    2 p (1 - p) or the square of the standard deviation of every other method: a single model's
+    variance is known, but not how much of it is which.
+    """
+    columns = data.predictions
+    given = {name: data.column(name) for name in ("aleatoric", "epistemic") if name in columns}
+    if len(given) == 2:
+        given["predictive"] = given["aleatoric"] + given["epistemic"]
+    elif data.task is Task.BINARY and "score" in columns:
+        score = data.column("score")
+        given["predictive"] = 2 * score * (1 - score)
+    elif data.task is Task.REGRESSION and "sd" in columns:
+        sd = data.column("sd")
+        given["predictive"] = np.where(sd > 0, sd, NAN) ** 2
+    return given
+
+
+@dataclass(frozen=True)
+class UncertaintyEvaluation:
+    """Adds rows to `table`; the other attributes are those of the Evaluator."""
+
+    table: MetricTable
+    level: float
+    ratio_band: float
+    minimum: int
+    negligible_sd: float
+
+    def run(self, data: Labelled) -> None:
+        """Add everyone's means, each group's, and their differences and ratios to the reference."""
+        given = variances(data)
+        if not given:
+            return
+        values = pd.DataFrame(given)
+        everyone = pd.Series(pd.Categorical.from_codes(np.zeros(len(data), int), [""]))
+        for attribute, labels in {"": everyone, **data.groups}.items():
+            at = _Groups.of(attribute, labels, values)
+            means = GroupMeans.of(values.to_numpy(), at.codes, len(at.names))
+            self._attribute(at, means, self._floor(data))
+
+    def _floor(self, data: Labelled) -> float:
+        """Return the variance under which there is nothing to divide by."""
+        if data.task is Task.BINARY:
+            return 2 * self.negligible_sd**2
+        return (self.negligible_sd * float(data.target.std())) ** 2
+
+    def _attribute(self, at: _Groups, means: GroupMeans, floor: float) -> None:
+        lower, upper = means.interval(self.level)
+        self._add("", at, means.mean, lower, upper)
+        self._add("_difference", at, *means.difference(self.level))
+        # What the paper calls F, and the probability that it is further from 1 than is fair.
+        reference = means.mean[0]
+        small = (np.fmin(lower[0], reference) < floor) | (reference == 0)
+        at = at.without_small_denominators(reference, small)
+        self._add("_ratio", at, *means.ratio(self.level))
+        outside, band = means.ratio_outside(self.ratio_band), f"band={self.ratio_band:g}"
+        self._add("_ratio_outside_band", at, outside, setting=band)
+
+    def _add(
+        self,
+        form: str,
+        at: _Groups,
+        values: Array,
+        lower: Array | None = None,
+        upper: Array | None = None,
+        setting: str = "",
+    ) -> None:
+        """Add the values (G, V) of a form of the means; one that is not "" compares groups."""
+        for i, measure in enumerate(at.reasons):
+            for g in range(bool(form), len(at.names)):
+                n, status = at.status(measure, [0, g] if form else [g], self.minimum)
+                value = NAN if status.startswith("undefined") else values[g, i]
+                if np.isnan(value) and not status.startswith("undefined"):
+                    status = "undefined: the error of a mean of 1 row is unknown"
+                interval = (NAN, NAN)
+                if lower is not None and upper is not None and n > 1:
+                    interval = (lower[g, i], upper[g, i])
+                self.table.add(
+                    f"{measure}_uncertainty{form}",
+                    value,
+                    n,
+                    Where(at.attribute, at.names[g]),
+                    setting=setting,
+                    interval=interval,
+                    status=status,
+                )
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of an attribute; `reasons` say of each measure why it is undefined, or "ok"."""
+
+    attribute: str
+    names: list[str]
+    codes: NDArray[np.intp]
+    size: NDArray[np.int64]
+    reasons: dict[str, str]
+
+    @classmethod
+    def of(cls, attribute: str, labels: pd.Series, values: pd.DataFrame) -> _Groups:
+        """Return the groups of labels; measures that are not finite everywhere are undefined."""
+        codes, names = labels.cat.codes.to_numpy(np.intp), list(map(str, labels.cat.categories))
+        reasons = {
+            str(name): invalid_rows(~np.isfinite(values[name].to_numpy()), str(name))
+            for name in values
+        }
+        return cls(attribute, names, codes, np.bincount(codes, minlength=len(names)), reasons)
+
+    def without_small_denominators(self, means: Array, small: NDArray[np.bool_]) -> _Groups:
+        """Return the groups with a reason where the reference's mean is no denominator."""
+        reasons = dict(self.reasons)
+        for (name, reason), mean, is_small in zip(reasons.items(), means, small, strict=True):
+            if is_small and reason == "ok":
+                what = f"{name}_uncertainty of group '{self.names[0]}' is {mean:.2g}"
+                reasons[name] = f"undefined: {what}, too near 0 to divide by"
+        return replace(self, reasons=reasons)
+
+    def status(self, measure: str, among: list[int], minimum: int) -> tuple[int, str]:
+        """Return how many rows the smallest of `among` has, and what that makes of the measure."""
+        g = min(among, key=lambda each: int(self.size[each]))
+        n, name = int(self.size[g]), self.names[g]
+        if self.reasons[measure] != "ok" or n >= max(minimum, 1):
+            return n, self.reasons[measure]
+        where = f" in group '{name}'" if name else ""
+        return n, f"insufficient: n={n}{where}" if n else f"undefined: {no_rows(name)}"

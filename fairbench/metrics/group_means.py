@@ -1,0 +1,92 @@
+"""Means of positive values in groups, their differences and ratios, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """The means (G, V) of V kinds of values in G groups, reference first.
+
+    The posterior of a mean is taken to be normal on the logarithmic scale, as its size and skewness
+    suggest, that of a difference to be normal: of means of many rows, both are.
+
+    Attributes
+    ----------
+    size : (G,) rows of each group.
+    mean, error : (G, V) means, and their standard errors; NaN where there are none.
+    """
+
+    size: NDArray[np.int64]
+    mean: Array
+    error: Array
+
+    @classmethod
+    def of(cls, values: Array, group: NDArray[np.integer], groups: int) -> GroupMeans:
+        """Return the means of `values` (n, V) at least 0 by `group` (n,), one of `groups`."""
+        size = np.bincount(group, minlength=groups)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = _sums(values, group, groups) / size[:, None]
+            squares = _sums((values - mean[group]) ** 2, group, groups)
+            error = np.sqrt(squares / (size * (size - 1.0))[:, None])
+        return cls(size, mean, error)
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Return the ends (G, V) of the means' intervals."""
+        return _log_interval(self.mean, self._log_error, level)
+
+    def difference(self, level: float) -> tuple[Array, Array, Array]:
+        """Return every mean minus the reference's and the ends of its interval, (G, V) each."""
+        value = self.mean - self.mean[0]
+        half = _quantile(level) * np.hypot(self.error, self.error[0])
+        return value, value - half, value + half
+
+    def ratio(self, level: float) -> tuple[Array, Array, Array]:
+        """Return every mean over the reference's and the ends of its interval, (G, V) each.
+
+        The log response ratio of Hedges, Gurevitch and Curtis (1999).
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = self.mean / self.mean[0]
+            return value, *_log_interval(value, self._ratio_log_error, level)
+
+    def ratio_outside(self, band: float) -> Array:
+        """Return the probability (G, V) that the ratio is further than `band` from 1."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            log_ratio, error = np.log(self.mean / self.mean[0]), self._ratio_log_error
+            below = np.log(1 - band) if band < 1 else -np.inf
+            outside: Array = ndtr((below - log_ratio) / error) + ndtr(
+                (log_ratio - np.log1p(band)) / error
+            )
+        return outside
+
+    @property
+    def _log_error(self) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.mean == 0, 0, self.error / self.mean)
+
+    @property
+    def _ratio_log_error(self) -> Array:
+        error: Array = np.hypot(self._log_error, self._log_error[0])
+        return error
+
+
+def _sums(values: Array, group: NDArray[np.integer], groups: int) -> Array:
+    return np.stack([np.bincount(group, column, groups) for column in values.T], axis=1)
+
+
+def _log_interval(value: Array, log_error: Array, level: float) -> tuple[Array, Array]:
+    factor = np.exp(_quantile(level) * log_error)
+    return value / factor, value * factor
+
+
+def _quantile(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)

@@ -29,7 +29,7 @@ class Folds:
     used : (F, n) whether a row is a training row.
     weight : (F, n) weights of the training rows, 0 for the others.
     common : (n,) mean weight of each row in the parts it trains.
-    mean, sd : (F, d) of the training rows; the sd of a constant column is 1, as in scikit-learn.
+    mean, sd : (F, d) of the training rows; a constant feature is not scaled, as in scikit-learn.
     """
 
     Z: Array
@@ -52,7 +52,7 @@ class Folds:
         mean = marks @ Z[:, :-1] / rows
         variance = marks @ Z[:, :-1] ** 2 / rows - mean**2
         # What rounding leaves of a constant's variance is no spread.
-        sd = np.sqrt(np.where(variance > 1e-10, variance, 1))
+        sd = np.where(variance > 1e-10, np.sqrt(np.maximum(variance, 0)), 1 / units)
         return cls(Z, fold, used, weight, weight.sum(axis=0) / marks.sum(axis=0), mean, sd)
 
     def downdated(self, curvature: Array) -> Array:

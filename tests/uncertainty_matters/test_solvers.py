@@ -1,0 +1,113 @@
+"""The solvers of many cross-validations against scikit-learn, fit by fit."""
+
+import numpy as np
+import pytest
+import sklearn.linear_model
+import sklearn.svm
+from sklearn.preprocessing import StandardScaler
+
+from studies.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
+from studies.uncertainty_matters.solvers.folds import Folds, held_out, training
+
+LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
+# Solver, scikit-learn's estimator at a tight tolerance, and how far margins may differ.
+SOLVERS = {
+    "logistic": (logistic_cv.margins, LOGISTIC, 2e-4),
+    "squared hinge": (
+        squared_hinge_cv.margins,
+        sklearn.svm.LinearSVC(dual=False, tol=1e-9, max_iter=100_000),
+        1e-5,
+    ),
+    "rbf": (rbf_svm_cv.margins, sklearn.svm.SVC(tol=1e-6), 2e-4),
+}
+each_solver = pytest.mark.parametrize("name", SOLVERS)
+
+
+def rows_of(n, *, seed=0):
+    """Return correlated numbers, a rare category and a column constant in some training parts."""
+    draw = np.random.default_rng(seed)
+    numbers = draw.normal(size=(n, 6)) @ draw.normal(size=(6, 6))
+    levels = np.eye(4)[np.searchsorted([0.6, 0.9, 0.97], draw.random(n))]
+    almost_constant = (np.arange(n) == 7).astype(float)
+    X = np.column_stack([100 * numbers, levels, almost_constant])
+    y = (numbers[:, 0] + levels[:, 1] + 2 * draw.normal(size=n) > 1).astype(float)
+    return X, y
+
+
+def folds_of(n, cvs, *, k=10, seed=1):
+    draw = np.random.default_rng(seed)
+    return np.stack([draw.permutation(np.arange(n) % k) for _ in range(cvs)])
+
+
+def theirs(estimator, X, y, fold, weight=None):
+    margins = np.empty((len(training(fold)), len(X)))
+    for part, used in enumerate(training(fold)):
+        scaler = StandardScaler().fit(X[used])
+        own = None if weight is None else weight[part, used]
+        estimator.fit(scaler.transform(X[used]), y[used], sample_weight=own)
+        margins[part] = estimator.decision_function(scaler.transform(X))
+    return margins
+
+
+@each_solver
+def test_predictions_are_those_of_scikit_learn(name):
+    """3000 held-out predictions, none of which differs."""
+    solver, estimator, tolerance = SOLVERS[name]
+    X, y = rows_of(300)
+    fold = folds_of(300, 10)
+    mine, expected = solver(X, y, fold), theirs(estimator, X, y, fold)
+    np.testing.assert_allclose(mine, expected, atol=tolerance)
+    predicted = held_out(mine, fold) > 0
+    assert 0.2 < predicted.mean() < 0.8
+    assert predicted.size == 3000
+    np.testing.assert_array_equal(predicted, held_out(expected, fold) > 0)
+
+
+@each_solver
+def test_weights_and_C_are_those_of_scikit_learn(name):
+    solver, estimator, tolerance = SOLVERS[name]
+    X, y = rows_of(200, seed=2)
+    fold = folds_of(200, 2, k=5, seed=3)
+    weight = np.random.default_rng(4).choice([0.6, 0.9, 1.4], size=(10, 1)) * np.where(y, 1.3, 0.8)
+    weight *= np.where(np.arange(200) % 3, 1, 1.5)
+    strong = sklearn.base.clone(estimator).set_params(C=3.0)
+    mine = solver(X, y, fold, C=3.0, weight=weight)
+    np.testing.assert_allclose(mine, theirs(strong, X, y, fold, weight), atol=5 * tolerance)
+
+
+@each_solver
+def test_nothing_is_learnt_from_test_rows(name):
+    solver = SOLVERS[name][0]
+    X, y = rows_of(100, seed=5)
+    fold = folds_of(100, 1, k=4)
+    changed = X.copy(), y.copy()
+    test = fold[0] == 2
+    changed[0][test] += 50
+    changed[1][test] = 1 - y[test]
+    before, after = (solver(*each, fold)[2][~test] for each in ((X, y), changed))
+    np.testing.assert_allclose(before, after, atol=1e-4)
+
+
+def test_moments_of_training_rows_and_downdated_sums():
+    X, _ = rows_of(60, seed=6)
+    fold = folds_of(60, 2, k=3)
+    folds = Folds.of(X, fold)
+    curvature = np.random.default_rng(7).random(60)
+    sums = folds.downdated(curvature)
+    for part, used in enumerate(training(fold)):
+        Z = folds.Z[used]
+        scaler = StandardScaler().fit(Z[:, :-1])
+        np.testing.assert_allclose(folds.mean[part], scaler.mean_, atol=1e-12)
+        varies = scaler.var_ > 0
+        np.testing.assert_allclose(folds.sd[part][varies], scaler.scale_[varies], rtol=1e-9)
+        np.testing.assert_allclose(sums[part], (Z.T * curvature[used]) @ Z, atol=1e-9)
+    everyone = folds.gram(np.tile(curvature, (6, 1)), np.arange(6))
+    np.testing.assert_allclose(everyone, sums, atol=1e-9)
+
+
+def test_one_contradiction_at_a_time_ends_circles():
+    pivots = rbf_svm_cv.Pivots(10)
+    wrong = np.arange(4)
+    chosen = [len(pivots.choose(wrong)) for _ in range(6)]
+    assert chosen == [4, 4, 4, 4, 1, 1]
+    assert len(pivots.choose(wrong[:3])) == 3

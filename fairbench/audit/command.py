@@ -48,8 +48,8 @@ def audit_command(words: Sequence[str], folder: Path) -> None:
 def _labelling(words: Sequence[str], folder: Path) -> None:
     from fairbench.audit.labelling.command import labelling_command
 
-    command = words[0] if words[0] in COMMANDS else "report"
-    audited = labelling_command(command, [word for word in words if word != command])
+    named = words[0] in COMMANDS
+    audited = labelling_command(words[0] if named else "report", words[named:])
     if audited is not None:
         options, table = audited
         _write(options, folder, *_report_table(options, table))
@@ -68,16 +68,21 @@ def _write(options: Options, folder: Path, page: str, content: str) -> None:
 
 def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
     """Print the report; return it as a page and as JSON."""
-    from fairbench.audit.assessment import assess
-    from fairbench.audit.conclusions import conclude
-    from fairbench.audit.page import render
     from fairbench.audit.reading import read_audit_table
-    from fairbench.audit.record import record
-    from fairbench.audit.terminal import print_report
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
-    assessment = assess(read_audit_table(options, frame=frame), options)
+    return _report_table(options, read_audit_table(options, frame=frame))
+
+
+def _report_table(options: Options, table: AuditTable) -> tuple[str, str]:
+    from fairbench.audit.assessment import assess
+    from fairbench.audit.conclusions import conclude
+    from fairbench.audit.page import render
+    from fairbench.audit.record import record
+    from fairbench.audit.terminal import print_report
+
+    assessment = assess(table, options)
     conclusions = conclude(assessment)
     print_report(assessment, conclusions)
     return render(assessment, conclusions), record(assessment, conclusions)

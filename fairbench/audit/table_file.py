@@ -9,20 +9,20 @@ from fairbench.delimited import header, read_table
 from fairbench.errors import UserError, nearest, unknown_name
 
 
-def read_frame(options: Options) -> pd.DataFrame:
-    """Read the columns that `options` name, as strings.
+def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
+    """Read the columns that `options` name, or `every` column, as strings.
 
     Raises
     ------
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
-    frame = _read(options)
+    frame = _read(options, every=every)
     if not len(frame):
         raise UserError(f"{options.path.name}: no rows below the header")
     return frame
 
 
-def _read(options: Options) -> pd.DataFrame:
+def _read(options: Options, *, every: bool) -> pd.DataFrame:
     path = options.path
     if not path.is_file():
         near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
@@ -30,23 +30,26 @@ def _read(options: Options) -> pd.DataFrame:
         raise UserError(f"{path} is not a file{hint}")
     try:
         if path.suffix in (".parquet", ".pq"):
-            return _parquet(options)
+            return _parquet(options, every=every)
         content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     separator = "\t" if path.suffix == ".tsv" else ","
     _check_columns(options, header(content, path.name, separator))
-    return read_table(content, path.name, separator=separator, only=options.columns)
+    only = None if every else options.columns
+    return read_table(content, path.name, separator=separator, only=only)
 
 
-def _parquet(options: Options) -> pd.DataFrame:
+def _parquet(options: Options, *, every: bool) -> pd.DataFrame:
     from pyarrow import ArrowException, parquet, string
     from pyarrow import compute as pc
 
     try:
-        _check_columns(options, parquet.read_schema(options.path).names)
-        table = parquet.read_table(options.path, columns=options.columns)
-        texts = {name: pc.cast(table[name], string()) for name in options.columns}
+        names = parquet.read_schema(options.path).names
+        _check_columns(options, names)
+        names = names if every else options.columns
+        table = parquet.read_table(options.path, columns=names)
+        texts = {name: pc.cast(table[name], string()) for name in names}
     except ArrowException as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error

@@ -1,0 +1,145 @@
+"""Labels that a person gives: checked against the table and the labels there are, then stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairbench.audit.columns import spelled
+from fairbench.audit.labelling.session import Session
+from fairbench.audit.labelling.state import Answer, State
+from fairbench.audit.labelling.state_file import StateFile
+from fairbench.errors import UserError
+
+CANNOT_TELL = "?"
+
+
+def pairs_of(words: Iterable[tuple[str, str]]) -> dict[int, str]:
+    """Return row -> label of pairs such as ``17=1``, and of ``row=17`` with ``label=1``.
+
+    Raises
+    ------
+    UserError : a row that is no number, a row without a label, or one that is named twice.
+    """
+    given = [(name, text) for name, text in words if name not in ("row", "label")]
+    single = [(name, text) for name, text in words if name in ("row", "label")]
+    if single:
+        if sorted(name for name, _ in single) != ["label", "row"]:
+            raise UserError("give row= and label= once each, or several as in 17=1 18=0")
+        given.append((dict(single)["row"], dict(single)["label"]))
+    return _each_once(given)
+
+
+def pairs_in(path: Path, target: str) -> dict[int, str]:
+    """Return row -> label of a CSV file with columns row and label (or the target's name).
+
+    Raises
+    ------
+    UserError : no such file or column, or a row that is no number or named twice.
+    """
+    from fairbench.delimited import read_table
+
+    try:
+        frame = read_table(path.read_bytes(), path.name)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    label = next((name for name in ("label", target) if name in frame), "")
+    if "row" not in frame or not label:
+        raise UserError(f"{path.name}: columns row and label are needed, not {', '.join(frame)}")
+    # Where a file lists rows that are still to be labelled, they are no answers.
+    filled = frame[frame[label].astype(str) != ""]
+    return _each_once(zip(filled["row"].astype(str), filled[label].astype(str), strict=True))
+
+
+def _each_once(given: Iterable[tuple[str, str]]) -> dict[int, str]:
+    pairs: dict[int, str] = {}
+    for row, label in given:
+        if not row.isdecimal():
+            raise UserError(f"'{row}' is no row: rows are whole numbers, counted from 1")
+        if pairs.setdefault(int(row), label) != label:
+            raise UserError(f"row {int(row)} is given two labels")
+    return pairs
+
+
+def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
+    """Return row -> label in the table's spelling, empty where the person cannot tell.
+
+    Raises
+    ------
+    UserError : a row that the table does not have, or a label that is neither of its two.
+    """
+    negative, positive = session.table.labels
+    # Where only the positive label's name is known, the first other one names the negative.
+    open_name = negative == f"not {positive}"
+    found = {}
+    for row, text in pairs.items():
+        if not 1 <= row <= len(session.table):
+            file = session.state.options.path.name
+            raise UserError(f"row {row} does not exist: {file} has rows 1 to {len(session.table)}")
+        label = "" if text.strip() == CANNOT_TELL else spelled(text)
+        if label and open_name and label != positive:
+            negative, open_name = label, False
+        if label not in ("", negative, positive) or (not label and text.strip() != CANNOT_TELL):
+            raise UserError(
+                f"row {row}: label '{text}' is neither '{negative}' nor '{positive}', and not "
+                f"{CANNOT_TELL} for one that cannot be told"
+            )
+        found[row] = label
+    return found
+
+
+def store(
+    file: StateFile, session: Session, labels: Mapping[int, str], *, overwrite: bool = False
+) -> Sequence[Answer]:
+    """Store labels, all or none, and return those that are new.
+
+    Parameters
+    ----------
+    labels : row -> label, checked.
+
+    Raises
+    ------
+    UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
+        the state has become that of another table.
+    """
+    before = _labels_of_file(session)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    new: list[Answer] = []
+
+    def change(state: State) -> State:
+        if state.sha256 != session.state.sha256:
+            raise UserError(f"{file.path} has become the state of another table meanwhile")
+        known = {**before, **state.labels}
+        new[:] = [Answer(row, label, time) for row, label in labels.items()
+                  if known.get(row) != label]  # fmt: skip
+        for answer in new:
+            if known.get(answer.row) and not overwrite:
+                raise UserError(
+                    f"row {answer.row} is labelled {known[answer.row]} already; overwrite=true "
+                    "replaces it"
+                )
+        _check_names({**known, **labels}, session)
+        # The file of predictions may be found in another place by now.
+        return replace(state, options=session.state.options).answered(tuple(new))
+
+    file.change(change)
+    return new
+
+
+def _check_names(labels: Mapping[int, str], session: Session) -> None:
+    """Refuse a third name, which two people can bring about where one name was still open."""
+    names = {*labels.values(), session.table.labels[1]} - {""}
+    if len(names) > 2:
+        raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
+
+
+def _labels_of_file(session: Session) -> dict[int, str]:
+    """Return the labels that are in the table of predictions itself."""
+    mine, label = session.state.labels, session.table.label
+    return {
+        int(position) + 1: session.table.labels[int(label[position])]
+        for position in session.table.known
+        if int(position) + 1 not in mine
+    }

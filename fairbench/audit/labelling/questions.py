@@ -1,0 +1,158 @@
+"""What labels are to answer: the reward of a label, and what is known so far, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.assessment.active.rewards import Estimation, LeastCalibrated, Lowest, Reward
+from fairbench.assessment.extremes import ranks
+from fairbench.audit.labelling.knowledge import Knowledge
+from fairbench.audit.labelling.session import Session
+from fairbench.audit.labelling.widest_gap import WidestGap
+from fairbench.audit.words import chance
+from fairbench.errors import UserError
+
+Floats = NDArray[np.float64]
+DEFAULT_QUESTION = "worst"
+
+
+class Question(Protocol):
+    """A question, and how labels answer it."""
+
+    @property
+    def words(self) -> str:
+        """The question."""
+
+    def reward(self, session: Session) -> Reward:
+        """Return what a label of each group is worth."""
+
+    def now(self, known: Knowledge) -> str:
+        """Say what is known so far."""
+
+    def why(self, known: Knowledge, arm: int) -> str:
+        """Say what a label of this group would do."""
+
+
+@dataclass(frozen=True)
+class Worst:
+    """Identification of the least accurate group."""
+
+    words = "In which group are predictions least often right?"
+
+    def reward(self, session: Session) -> Reward:
+        """Return the negative of a group's accuracy."""
+        return Lowest()
+
+    def now(self, known: Knowledge) -> str:
+        """Name the group that most probably is."""
+        return _most_probable(known, _least(known.draws))
+
+    def why(self, known: Knowledge, arm: int) -> str:
+        """Tell the probability that it is this one, now and after either answer."""
+        after = (_least(known.after(arm, right=right))[arm] for right in (True, False))
+        return _turns("P(worst)", _least(known.draws)[arm], *after)
+
+
+@dataclass(frozen=True)
+class GapSize:
+    """Comparison of the groups that are furthest apart."""
+
+    words = "Does the accuracy of any two groups differ by epsilon or more?"
+
+    def reward(self, session: Session) -> Reward:
+        """Return the reward of comparing the two."""
+        return WidestGap(session.state.options.epsilon)
+
+    def now(self, known: Knowledge) -> str:
+        """Tell the probability that they differ."""
+        return f"yes, with probability {chance(self._wide(known, known.draws))}"
+
+    def why(self, known: Knowledge, arm: int) -> str:
+        """Tell the probability now and after either answer."""
+        after = (self._wide(known, known.after(arm, right=right)) for right in (True, False))
+        return _turns("P(yes)", self._wide(known, known.draws), *after)
+
+    def _wide(self, known: Knowledge, accuracy: Floats) -> float:
+        return float((np.ptp(accuracy, axis=1) >= known.session.state.options.epsilon).mean())
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Estimation of every group's accuracy."""
+
+    words = "How often are predictions right in each group?"
+
+    def reward(self, session: Session) -> Reward:
+        """Return the fall in variance, weighted by the group's share of rows."""
+        return Estimation(session.sizes / session.sizes.sum())
+
+    def now(self, known: Knowledge) -> str:
+        """Name the group that is known least."""
+        lower, upper = known.accuracy.interval()
+        widest = int((upper - lower).argmax())
+        half = (upper - lower)[widest] / 2
+        return f"known least of {known.session.names[widest]}, where the interval is ± {half:.3f}"
+
+    def why(self, known: Knowledge, arm: int) -> str:
+        """Tell the width of the interval, now and after either answer."""
+        lower, upper = known.accuracy.interval()
+        ends = (known.one_more(arm, right=right).interval() for right in (True, False))
+        after = (float(high - low) / 2 for low, high in ends)
+        return _turns("±", float(upper[arm] - lower[arm]) / 2, *after)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Identification of the group whose scores are furthest off."""
+
+    words = "In which group are scores furthest from how often predictions are right?"
+
+    def reward(self, session: Session) -> Reward:
+        """Return the distance of mean score and accuracy.
+
+        Raises
+        ------
+        UserError : there are no scores.
+        """
+        if session.table.score is None:
+            raise UserError("question=calibration needs scores: name their column, score=...")
+        return LeastCalibrated(session.confidence)
+
+    def now(self, known: Knowledge) -> str:
+        """Name the group that most probably is."""
+        return _most_probable(known, self._furthest(known, known.draws))
+
+    def why(self, known: Knowledge, arm: int) -> str:
+        """Tell the probability that it is this one, now and after either answer."""
+        now, right, wrong = (
+            self._furthest(known, draws)[arm]
+            for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
+        )
+        return _turns("P(furthest)", now, right, wrong)
+
+    def _furthest(self, known: Knowledge, accuracy: Floats) -> Floats:
+        return ranks(np.abs(accuracy - known.session.confidence)).first
+
+
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {"worst": Worst(), "gap": GapSize(), "accuracy": Accuracy(), "calibration": Calibration()}
+)
+
+
+def _least(accuracy: Floats) -> Floats:
+    return ranks(accuracy, largest=False).first
+
+
+def _most_probable(known: Knowledge, probability: Floats) -> str:
+    best = int(probability.argmax())
+    return f"{known.session.names[best]}, with probability {chance(probability[best])}"
+
+
+def _turns(name: str, now: float, right: float, wrong: float) -> str:
+    return f"{name} {now:.3f}; {right:.3f} if right, {wrong:.3f} if wrong"

@@ -1,0 +1,169 @@
+"""An audit in progress: the predictions, the labels so far, and the order rows are labelled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.assessment.active.arms import BetaArms
+from fairbench.assessment.beta import centred, uniform
+from fairbench.audit.chosen import Chosen
+from fairbench.audit.labelling.state import State
+from fairbench.audit.labelling.state_file import sha256
+from fairbench.audit.reading import AuditTable, read_audit_table
+from fairbench.audit.words import count
+from fairbench.errors import UserError
+from fairbench.seeds import rng
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """A state, with the table it is about.
+
+    Attributes
+    ----------
+    table : with all labels so far, the file's and the person's.
+    """
+
+    state: State
+    table: AuditTable
+
+    @cached_property
+    def arms(self) -> pd.Series:
+        """The group of every row, as rows are chosen among groups."""
+        return arms_of(self.table, self.state.by)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The groups' names."""
+        return [str(name) for name in self.arms.cat.categories]
+
+    @cached_property
+    def codes(self) -> Rows:
+        """The position of every row's group."""
+        codes: Rows = self.arms.cat.codes.to_numpy(np.int64)
+        return codes
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """The rows of every group."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+    @cached_property
+    def order(self) -> Rows:
+        """All rows in the order they are labelled in, within each group: drawn once for all."""
+        return rng(self.state.options.seed, "order of labelling").permutation(len(self.table))
+
+    @cached_property
+    def done(self) -> NDArray[np.bool_]:
+        """Whether a row has a label, or was looked at and could not be given one."""
+        done = ~np.isnan(self.table.label)
+        done[[row - 1 for row in self.state.labels]] = True
+        return done
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """Each group's mean probability that a prediction is right, by the scores; or a half."""
+        score, decision = self.table.score, self.table.prediction
+        if score is None:
+            return np.full(len(self.names), 0.5)
+        right = np.where(decision == 1, score, 1 - score)
+        return np.bincount(self.codes, weights=right, minlength=len(self.names)) / self.sizes
+
+    @cached_property
+    def correct(self) -> tuple[Rows, Rows]:
+        """Each group's right and wrong predictions among labelled rows."""
+        known = self.table.known
+        right = self.table.label[known] == self.table.prediction[known]
+        found = [np.bincount(self.codes[known[each]], minlength=len(self.names))
+                 for each in (right, ~right)]  # fmt: skip
+        return found[0], found[1]
+
+    def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
+        """Return the rows still to be labelled, in their order.
+
+        Parameters
+        ----------
+        part : (k, m): those of the k-th of m people, who label different rows.
+        """
+        mine = self.order[part[0] - 1 :: part[1]]
+        return mine[~self.done[mine]]
+
+    def accuracy(self, waiting: Rows) -> BetaArms:
+        """Return what is known of each group's accuracy, with the rows that can be labelled.
+
+        The prior is centred on the scores and worth two labels (Ji et al. 2021): it steers which
+        row is next, and has no part in the report.
+        """
+        prior = uniform(len(self.names)) if self.table.score is None else centred(self.confidence)
+        posterior = prior.after(*self.correct)
+        left = np.bincount(self.codes[waiting], minlength=len(self.names))
+        return BetaArms.of(posterior, left)
+
+    def audited(self) -> AuditTable:
+        """Return the table with how its rows were chosen, for an assessment."""
+        chosen = Chosen(self.state.by, self.arms, tuple(self._notes()))
+        return replace(self.table, chosen=chosen)
+
+    def _notes(self) -> Sequence[str]:
+        notes = []
+        unknown = sum(label == "" for label in self.state.labels.values())
+        if unknown:
+            notes.append(
+                f"Rows that were looked at and could not be labelled: {count(unknown)}. Figures "
+                "hold as far as these are like the other rows of their groups."
+            )
+        if len(passed := self.passed_over()):
+            rows = ", ".join(str(row + 1) for row in passed[:_MOST_NAMED])
+            more = ", ..." if len(passed) > _MOST_NAMED else ""
+            notes.append(
+                f"Rows without a label that come before labelled ones of their group: "
+                f"{count(len(passed))} ({rows}{more}). Figures hold if it was not for what they "
+                "look like that they were passed over; next names them first."
+            )
+        return notes
+
+    def passed_over(self) -> Rows:
+        """Return the rows without an answer that come before an answered one of their group."""
+        answered = np.zeros(len(self.table), bool)
+        answered[[row - 1 for row in self.state.labels]] = True
+        codes, found = self.codes[self.order], answered[self.order]
+        places = np.arange(len(codes))
+        last = np.full(len(self.names), -1)
+        np.maximum.at(last, codes[found], places[found])
+        return self.order[(places < last[codes]) & ~self.done[self.order]]
+
+
+def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
+    """Read the predictions that a state is about.
+
+    Parameters
+    ----------
+    frame : the predictions, where they were read and compared before.
+
+    Raises
+    ------
+    UserError : they are not there, or not what they were.
+    """
+    path = state.options.path
+    if frame is None and path.is_file() and sha256(path) != state.sha256:
+        raise UserError(
+            f"{path} has changed since this audit began, so that labels may belong to other rows: "
+            "put the old file back, or start another state"
+        )
+    answers = {row - 1: label for row, label in state.labels.items()}
+    return Session(state, read_audit_table(state.options, answers, frame))
+
+
+def arms_of(table: AuditTable, by: str) -> pd.Series:
+    """Return the groups that rows are chosen among: of some attributes, or of all combined."""
+    return table.groups.get(by, table.cells)

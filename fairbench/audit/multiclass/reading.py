@@ -40,15 +40,16 @@ class MulticlassTable:
 def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
     """Say whether a table is of classes rather than of labels 0 and 1.
 
-    It is where several columns of scores are named, or both labels and predictions have more than
-    two values: a third value in one of them alone is a mistake in it.
+    It is where several columns of scores are named, or predictions have more than three values,
+    or have three and labels too: a third value in one of them alone is a mistake in it.
     """
     if options.scores:
         return True
     if not (options.target and options.prediction):
         return False
-    columns = (frame[options.target], frame[options.prediction])
-    return all(len(set(class_names(column)) - {""}) > 2 for column in columns)
+    columns = (frame[options.prediction], frame[options.target])
+    predicted, labels = (len(set(class_names(column)) - {""}) for column in columns)
+    return predicted > 3 or min(predicted, labels) > 2
 
 
 def read_multiclass_table(options: Options, frame: pd.DataFrame) -> MulticlassTable:

@@ -9,10 +9,11 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system-packages run data test lint format bench report ui sync clean paper-fairlyuncertain
+.PHONY: help setup system-packages run data test lint format bench report ui sync clean paper-fairlyuncertain \
+	paper-uncertainty-matters
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
 
 setup: $(STAMP) ## create or update the environment
 
@@ -61,6 +62,13 @@ paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=
 	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain)
 	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain --figures)
 	@$(BIN)/python report.py html $(filter results=%,$(ARGS))
+
+paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CVs, 200 by default
+	@for learner in lr svm linear_svm; do \
+		$(BIN)/python run.py -m experiment=uncertainty_matters/german_$$learner || exit 1; done
+	@$(BIN)/python -m studies.uncertainty_matters.ground_truth --cvs $(or $(ARGS),200)
+	@$(BIN)/python -m studies.uncertainty_matters.tables $(ARGS)
+	@$(BIN)/python -m studies.uncertainty_matters.figures $(ARGS)
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
 	@$(BIN)/python report.py html $(ARGS)

@@ -1,0 +1,81 @@
+"""What the tables of Uncertainty Matters are made of: counts, variance ratios, and posteriors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.comparison.settings import Settings
+from fairbench.seeds import rng
+from studies.uncertainty_matters.algorithms import ALGORITHMS, CONF
+from studies.uncertainty_matters.posteriors import FOLDS, Cloud
+
+# The paper's choices of rho -> ours.
+RHOS = {
+    "rho=1/K": "1/K",
+    "rho in [0,1/K]": "average",
+    "rho_rel": "relative",
+    "rho_rel_up": "relative_up",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the tables are made of, by algorithm.
+
+    Attributes
+    ----------
+    counts : (B, G, 4) of as many cross-validations, the same partitions for all algorithms.
+    joint : pair -> (R, G, 8) joint counts of both on a few cross-validations.
+    ratios : the variance over the reference learner's.
+    posteriors : how many of the cross-validations give a posterior.
+    """
+
+    counts: Mapping[str, NDArray[np.int64]]
+    joint: Mapping[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict)
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    posteriors: int = 20
+    draws: int = 10000
+
+    def worth(self, name: str, rho: str) -> float | None:
+        """Return what a count of an algorithm is worth; None without half-splits."""
+        settings = Settings(rho=RHOS[rho])
+        if settings.relative and name not in self.ratios:
+            return None
+        return float(settings.shrinkage(FOLDS, self.ratios.get(name)))
+
+    def cloud(self, name: str, rho: str, *, predictive: bool = False) -> Cloud | None:
+        """Return the posteriors of an algorithm, each algorithm drawn on its own."""
+        worth = self.worth(name, rho)
+        if worth is None or name not in self.counts:
+            return None
+        generator = rng(0, "uncertainty matters", name, rho, int(predictive))
+        options: dict[str, Any] = {"draws": self.draws, "predictive": predictive}
+        return Cloud.of(self.counts[name][: self.posteriors], worth, generator, **options)
+
+    def pair(self, names: tuple[str, str], rho: str) -> tuple[Cloud, Cloud] | None:
+        """Return both algorithms' posteriors from their joint tables, at the smaller worth."""
+        worths = [self.worth(name, rho) for name in names]
+        if names not in self.joint or None in worths:
+            return None
+        generator = rng(0, "uncertainty matters", *names, rho)
+        worth = min(each for each in worths if each is not None)
+        return Cloud.paired(self.joint[names], worth, generator, draws=self.draws)
+
+
+def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measured:
+    """Read the ground truth, and what the finished runs of the presets add to it."""
+    from studies.uncertainty_matters import ground_truth
+    from studies.uncertainty_matters.stored import joint_counts, stored_runs, variance_ratios
+
+    counts = {name: ground_truth.load(name, cvs) for name in ALGORITHMS}
+    runs = stored_runs(CONF, results)
+    joint = {
+        pair: joint_counts(runs[pair[0]], runs[pair[1]]) for pair in pairs if set(pair) <= {*runs}
+    }
+    return Measured(counts, joint, variance_ratios(runs, CONF, results))

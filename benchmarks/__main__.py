@@ -11,6 +11,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 from benchmarks import (  # noqa: E402
     bag,
     comparison,
+    cross_validation,
     few_labels,
     grid,
     harness,
@@ -23,6 +24,7 @@ from benchmarks import (  # noqa: E402
 BENCHMARKS = {
     "bag": bag.main,
     "comparison": comparison.main,
+    "cross_validation": cross_validation.main,
     "few_labels": few_labels.main,
     "grid": grid.main,
     "harness": harness.main,

@@ -1,0 +1,1 @@
+"""Few labels (Ji, Smyth and Steyvers, NeurIPS 2020; Ji's thesis): ours beside theirs."""

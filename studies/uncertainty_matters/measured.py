@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.comparison.settings import Settings
+from fairbench.errors import UserError
 from fairbench.seeds import rng
 from studies.uncertainty_matters.algorithms import ALGORITHMS, CONF
 from studies.uncertainty_matters.posteriors import FOLDS, Cloud
@@ -73,7 +74,12 @@ def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measur
     from studies.uncertainty_matters import ground_truth
     from studies.uncertainty_matters.stored import joint_counts, stored_runs, variance_ratios
 
-    counts = {name: ground_truth.load(name, cvs) for name in ALGORITHMS}
+    counts = {}
+    for name in ALGORITHMS:
+        try:
+            counts[name] = ground_truth.load(name, cvs)
+        except UserError as error:
+            print(f"left out: {error}")
     runs = stored_runs(CONF, results)
     joint = {
         pair: joint_counts(runs[pair[0]], runs[pair[1]]) for pair in pairs if set(pair) <= {*runs}

@@ -76,6 +76,15 @@ def solved_here(study: Study) -> bool:
     return isinstance(study.intervention, NoIntervention | Reweighing | Hardt)
 
 
+def modules_read(study: Study) -> list[str]:
+    """Return the project's modules that decide the labels of an algorithm solved here."""
+    loader = str(study.dataset_config["_target_"]).rpartition(".")[0]
+    modules = [loader, "fairbench.encoding", "fairbench.seeds"]
+    if not isinstance(study.intervention, NoIntervention):
+        modules.append(type(study.intervention).__module__)
+    return modules
+
+
 def _margins(study: Study, fold: Rows, weight: Array | None = None) -> Array:
     data, learner = study.dataset, study.learner
     X, y = onehot(data.features).astype(float), data.target.to_numpy(float)

@@ -20,12 +20,17 @@ from numpy.typing import NDArray
 
 from fairbench.confusion import binary_confusion, total
 from fairbench.errors import UserError, unknown_name
-from fairbench.fingerprint import digest
+from fairbench.fingerprint import code_digest, digest
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
 from fairbench.store import Store
 from studies.uncertainty_matters.algorithms import ALGORITHMS, study
-from studies.uncertainty_matters.cross_validation import FOLDS, held_out_labels, solved_here
+from studies.uncertainty_matters.cross_validation import (
+    FOLDS,
+    held_out_labels,
+    modules_read,
+    solved_here,
+)
 
 BATCH = 100  # cross-validations of a cell
 FOLDER = Path(__file__).resolve().parent
@@ -67,17 +72,19 @@ def cell_id(algorithm: str, batch: int) -> str:
     """Return the id of a batch: a hash of the data, the components, the code and the batch."""
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    return digest([*_identity(algorithm), FOLDS, BATCH, batch])
+    return digest([_identity(algorithm), FOLDS, BATCH, batch])
 
 
-_identities: dict[str, list[object]] = {}
+_identities: dict[str, dict[str, object]] = {}
 
 
-def _identity(algorithm: str) -> list[object]:
+def _identity(algorithm: str) -> dict[str, object]:
     if algorithm not in _identities:
-        files = [FOLDER / "cross_validation.py"]
-        files += sorted(FOLDER.glob("solvers/*.py")) if solved_here(study(algorithm)) else []
-        _identities[algorithm] = [study(algorithm).identity(), *map(code_of, files)]
+        identity, files = study(algorithm).identity(), [FOLDER / "cross_validation.py"]
+        if solved_here(study(algorithm)):
+            identity["code"] = code_digest(modules_read(study(algorithm)))
+            files += sorted(FOLDER.glob("solvers/*.py"))
+        _identities[algorithm] = identity | {"study": [code_of(file) for file in files]}
     return _identities[algorithm]
 
 

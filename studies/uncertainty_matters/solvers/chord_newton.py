@@ -13,6 +13,8 @@ OfProblems = Callable[[Array, Rows], Array]
 
 TOLERANCE = 1e-7  # largest step in any coordinate
 KEPT = 8  # steps for which a Hessian is kept
+PATIENCE = 24  # steps after which none is: near a kink an old one may go to and fro
+HALVED = 60  # steps after which they are half as long, since a new one may too
 STEPS = 200
 
 
@@ -32,12 +34,12 @@ def chord_newton(start: Array, hessians: Array, gradient: OfProblems, hessian: O
     points, inverses, left = start.copy(), np.linalg.inv(hessians), np.arange(len(start))
     for count in range(1, STEPS + 1):
         step = times(inverses, gradient(points[left], left))
-        points[left] -= step
+        points[left] -= step if count <= HALVED else step / 2
         moving = np.abs(step).max(axis=1) > TOLERANCE
         if not moving.any():
             return points
         if not moving.all():
             left, inverses = left[moving], inverses[moving]
-        if count % KEPT == 0:
+        if count % KEPT == 0 or count > PATIENCE:
             inverses = np.linalg.inv(hessian(points[left], left))
     raise ArithmeticError(f"{len(left)} of {len(start)} problems did not converge in {STEPS} steps")

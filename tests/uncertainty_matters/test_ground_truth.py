@@ -1,0 +1,138 @@
+"""The counts of repeated cross-validations: whose labels they are, and how they are kept."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from algorithms.fitters.single import Single
+from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
+from algorithms.interventions.hardt import Hardt
+from algorithms.interventions.none import NoIntervention
+from algorithms.interventions.reweighing import Reweighing
+from algorithms.learners.linear_svm import LinearSVM
+from algorithms.learners.logistic_regression import LogisticRegression
+from algorithms.learners.svm import SVM
+from datasets import simulated
+from fairbench.compute import compute
+from fairbench.confusion import binary_confusion
+from fairbench.encoding import onehot
+from fairbench.errors import UserError
+from fairbench.splits import KFold
+from fairbench.study import Study
+from studies.uncertainty_matters import ground_truth
+from studies.uncertainty_matters.algorithms import ALGORITHMS, study
+from studies.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions
+
+PUBLISHED = Path(__file__).parents[2] / "results" / "published" / "uncertainty_matters.csv"
+LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
+CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 150}
+
+
+@pytest.fixture(scope="module")
+def population():
+    return simulated.load(None, n_samples=150)
+
+
+def study_of(population, learner, intervention):
+    return Study(population, CONFIG, learner, intervention, Single(), 0, ("group",))
+
+
+def cell_by_cell(study, repeats):
+    """Return labels as a run of split=kfold gives them, (B, n)."""
+    labels = np.empty((len(repeats), len(study.dataset)), bool)
+    for fold in KFold(FOLDS, repeats[-1] + 1).folds(study.dataset, study.seed):
+        if fold.repeat in repeats:
+            columns, _ = compute(study, fold)
+            output = columns["score" if "score" in columns else "prediction"]
+            labels[repeats.index(fold.repeat), columns["row"]] = output > 0.5
+    return labels
+
+
+def test_partitions_are_those_of_stratified_folds(population):
+    mine = partitions(population, [0, 3], 0)
+    for fold in KFold(FOLDS, 4).folds(population, 0):
+        if fold.repeat in (0, 3):
+            (rows,) = np.nonzero(mine[[0, 3].index(fold.repeat)] == fold.fold)
+            np.testing.assert_array_equal(rows, fold.test)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "intervention",
+    [NoIntervention(), Reweighing(), Hardt(), DisparateImpactRemover()],
+    ids=lambda each: type(each).__name__,
+)
+def test_labels_are_those_of_a_run(population, learner, intervention):
+    one = study_of(population, learner, intervention)
+    mine = held_out_labels(one, [1])
+    assert 0.1 < mine.mean() < 0.9
+    np.testing.assert_array_equal(mine, cell_by_cell(one, [1]))
+
+
+@pytest.fixture
+def small(population, monkeypatch, tmp_path):
+    """Put a small population in German's place, and batches of two in those of a hundred."""
+    study = study_of(population, LEARNERS[0], NoIntervention())
+    monkeypatch.setattr(ground_truth, "study", lambda name: study)
+    monkeypatch.setattr(ground_truth, "BATCH", 2)
+    monkeypatch.setattr(ground_truth, "_identities", {})
+    return study, tmp_path
+
+
+def test_batches_are_kept_and_read_in_order(small):
+    study, results = small
+    assert ground_truth.ensure("LR", 0, results)
+    assert not ground_truth.ensure("LR", 0, results)
+    assert ground_truth.ensure("LR", 1, results)
+    counts = ground_truth.load("LR", 3, results)
+    groups = study.dataset.groups("group").cat.codes
+    for own, labels in zip(counts, held_out_labels(study, range(3)), strict=True):
+        expected = binary_confusion(study.dataset.target, labels, groups, n_groups=2)
+        np.testing.assert_array_equal(own, expected)
+    assert len(ground_truth.load("LR", results=results)) == 4
+
+
+def test_what_is_missing_is_said_with_the_command(small):
+    _, results = small
+    ground_truth.ensure("LR", 0, results)
+    with pytest.raises(UserError, match="2 of 5 cross-validations of LR .* --cvs 5"):
+        ground_truth.load("LR", 5, results)
+    with pytest.raises(UserError, match="unknown algorithm 'Lr'"):
+        ground_truth.load("Lr", results=results)
+
+
+def test_the_id_depends_on_learner_and_batch(small, monkeypatch):
+    study, _ = small
+    ids = {ground_truth.cell_id("LR", batch) for batch in range(3)}
+    other = replace(study, learner=LogisticRegression(C=2.0))
+    monkeypatch.setattr(ground_truth, "study", lambda name: other)
+    monkeypatch.setattr(ground_truth, "_identities", {})
+    assert len(ids) == 3
+    assert ground_truth.cell_id("LR", 0) not in ids
+
+
+def test_the_code_of_a_file_is_more_than_its_words(tmp_path):
+    texts = ('"""A."""\nx = 1  # one\n', '"""B."""\n\nx = 1\n', '"""A."""\nx = 2\n')
+    files = [tmp_path / f"{i}.py" for i in range(3)]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    one, same, other = map(ground_truth.code_of, files)
+    assert one == same != other
+
+
+def test_names_are_those_of_the_published_table():
+    published = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
+    assert list(ALGORITHMS) == list(published.loc[published["table"] == "12.1", "method"].unique())
+
+
+@pytest.mark.data
+def test_all_algorithms_are_of_one_data_set():
+    studies = [study(name) for name in ALGORITHMS]
+    (data,) = {id(each.dataset): each.dataset for each in studies}.values()
+    assert onehot(data.features).shape == (1000, 61)
+    assert data.groups("age").value_counts().to_dict() == {"age > 25": 810, "age <= 25": 190}
+    for each in studies:
+        assert each.intervention.incompatible(data, each.learner) is None

@@ -18,6 +18,7 @@ from fairbench.evaluation.abstention import OBJECTIVES, AbstentionEvaluation, ca
 from fairbench.evaluation.feature_shift import evaluate_feature_shift
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.individual import evaluate_individual
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -59,6 +60,8 @@ class Evaluator:
     choose_by : that rate minimises the sum of these, each over its value without abstention.
     relaxations : gaps up to which thresholds for each group, chosen on the validation rows, may
         miss parity; 1 leaves the score unprocessed. What they make of the error is reported.
+    neighbours : up to how many nearest neighbours' predictions each row's is compared with; 0 for
+        none, as finding them takes seconds.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
     intersections : up to how many sensitive attributes are combined.
     """
@@ -78,6 +81,7 @@ class Evaluator:
     choose_on: str = "validation"
     choose_by: Sequence[str] = OBJECTIVES
     relaxations: Sequence[float] = ()
+    neighbours: int = 0
     minimum_group_size: int = 10
     intersections: int = 2
 
@@ -101,6 +105,7 @@ class Evaluator:
         check_minimum("evaluator.draws", self.draws, 100)
         check_share("evaluator.level", self.level)
         check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
+        check_minimum("evaluator.neighbours", self.neighbours, 0)
         check_minimum("evaluator.bins", self.bins, 1)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
@@ -143,6 +148,7 @@ class Evaluator:
         UncertaintyEvaluation(
             table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
         ).run(data)
+        evaluate_individual(table, data, self.neighbours, attribute)
         return table.frame()
 
     def _classification(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairbench.compute import TEST, VALIDATION, raw_outputs
 from fairbench.contracts import Method
 from fairbench.data import Dataset
+from fairbench.encoding import Encoder, Encoding
 from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import MetricTable, concatenate, invalidate
@@ -95,14 +96,24 @@ class RunEvaluation:
             notes[name] = float(value), int(stored.notes["train_rows"])
         invalid = stored.notes.get("invalid", "")
         test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
-        if self.evaluator.feature_shift_rates and not cell.variant:
-            rows = stored.columns["row"][parts == TEST]
-            test = replace(test, features=self.dataset.features.iloc[rows])
+        if not cell.variant:
+            test = self._described(test, cell, stored.columns["row"][parts == TEST])
         held_out = parts == VALIDATION
         validation = None
         if held_out.any() and not invalid:
             validation = self._part(cell, stored.columns, held_out, groups, invalid)
         return Reading(test, validation, invalid, notes)
+
+    def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.generic]) -> Labelled:
+        """Add what the evaluator asks for of what the rows were predicted from."""
+        features = self.dataset.features
+        if self.evaluator.feature_shift_rates:
+            test = replace(test, features=features.iloc[rows])
+        if self.evaluator.neighbours:
+            encoder = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
+            encoded = np.asarray(encoder.transform(features.iloc[rows]))
+            test = replace(test, encoded=encoded)
+        return test
 
     def _part(
         self,

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from fairbench import pipeline
+from fairbench.encoding import Encoder, Encoding
 from fairbench.errors import UserError
+from fairbench.run_evaluation import RunEvaluation
 from tests.harness import TINY, configuration
 
 
@@ -41,3 +43,17 @@ def test_of_any_other_method_they_are_refused(tmp_path):
     run = run_with_impossible_sds("normal_nll", tmp_path)
     with pytest.raises(UserError, match="^method NormalNLL: column 'sd' is not finite in 1 of 40"):
         pipeline.evaluate_run(run)
+
+
+def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
+    overrides = ("learner.rounds=2", "evaluator.neighbours=3", *TINY)
+    run = pipeline.prepare(configuration(*overrides, results=tmp_path))
+    pipeline.execute(run)
+    (cell,) = run.cells
+    parts = run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
+    encoded = RunEvaluation(*parts).read(cell, {}).test.encoded
+    features = run.dataset.features
+    scaler = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
+    np.testing.assert_array_equal(encoded, scaler.transform(features.iloc[cell.fold.test]))
+    metrics = pipeline.evaluate_run(run)
+    assert (metrics["metric"] == "individual_fairness_prediction").sum() == (1 + 2 * 5) * 3

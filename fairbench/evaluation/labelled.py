@@ -23,6 +23,8 @@ class Labelled:
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
     features : (n, d) what the rows were predicted from, where that is to be described.
+    encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
+        alike are to be found.
     """
 
     target: NDArray[np.float64]
@@ -31,6 +33,7 @@ class Labelled:
     task: Task
     truth: pd.DataFrame | None = None
     features: pd.DataFrame | None = None
+    encoded: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -1,0 +1,76 @@
+"""Rows for individual fairness: whose, of what, among how many neighbours."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench import Evaluator
+from fairbench.data import Task
+from fairbench.evaluation.individual import evaluate_individual
+from fairbench.evaluation.table import MetricTable
+from fairbench.metrics.individual import Neighbours, individual_fairness
+from fairbench.seeds import rng
+from tests.evaluation.labelled import by_place, labelled
+
+DRAW = np.random.default_rng(0)
+TARGET, PREDICTION = DRAW.integers(2, size=(2, 80))
+SCORE, ENCODED = DRAW.random(80), DRAW.random((80, 3))
+
+
+def data(groups="ab" * 40, **columns):
+    columns = {"prediction": PREDICTION, "score": SCORE, **columns}
+    return replace(labelled(TARGET, groups, **columns), encoded=ENCODED)
+
+
+def rows_of(rows, k=3, attribute="g"):
+    table = MetricTable()
+    evaluate_individual(table, rows, k, attribute)
+    return by_place(table)
+
+
+def test_every_part_has_the_mean_of_its_rows():
+    found, fairness = rows_of(data()), individual_fairness(SCORE, Neighbours.of(ENCODED, 3))
+    group = np.array(list("ab" * 40))
+    parts = {("", ""): np.ones(80, bool), ("b", ""): group == "b"}
+    parts["a", "outcome=FP "] = (group == "a") & (TARGET == 0) & (PREDICTION == 1)
+    parts["b", "outcome=FN "] = (group == "b") & (TARGET == 1) & (PREDICTION == 0)
+    for (of, prefix), rows in parts.items():
+        for k in (1, 3):
+            row = found["individual_fairness_prediction", of, f"{prefix}k={k}"]
+            assert row.value == pytest.approx(fairness[rows, k - 1].mean())
+            assert (row.n, row.status) == (rows.sum(), "ok")
+    measures, parts_of_two_groups = 2, 1 + 2 * 5
+    assert len(found) == measures * parts_of_two_groups * 3
+
+
+def test_labels_stand_in_for_scores_and_variances_are_compared_too():
+    parts = {"aleatoric": SCORE / 4, "epistemic": SCORE / 5}
+    found = rows_of(data(**parts))
+    names = {metric.removeprefix("individual_fairness_") for metric, *_ in found}
+    assert names == {"prediction", "aleatoric", "epistemic", "predictive"}
+    labels = data()
+    found = rows_of(replace(labels, predictions=labels.predictions[["prediction"]]))
+    expected = individual_fairness(PREDICTION.astype(float), Neighbours.of(ENCODED, 1)).mean()
+    assert found["individual_fairness_prediction", "", "k=1"].value == pytest.approx(expected)
+
+
+def test_missing_outcomes_groups_and_neighbours_are_said():
+    rows = data("a" * 80, prediction=TARGET)
+    rows.groups["g"] = rows.groups["g"].cat.add_categories(["b"])
+    found, metric = rows_of(rows, k=80), "individual_fairness_prediction"
+    assert found[metric, "a", "outcome=FP k=1"].status == "undefined: no FP in group 'a'"
+    assert found[metric, "b", "k=1"].status == "undefined: no rows in group 'b'"
+    assert found[metric, "a", "k=80"].status == "undefined: nobody has 80 neighbours"
+    assert found[metric, "a", "k=79"].status == "ok"
+
+
+def test_off_by_default_and_for_labels_only():
+    table = Evaluator().evaluate(data(), rng(0, "posterior"))
+    assert not table["metric"].str.startswith("individual").any()
+    with_rows = Evaluator(neighbours=2).evaluate(data(), rng(0, "posterior"))
+    extra = with_rows["metric"].str.startswith("individual")
+    pd.testing.assert_frame_equal(with_rows[~extra].reset_index(drop=True), table)
+    assert not rows_of(replace(data(), task=Task.REGRESSION))
+    assert not rows_of(replace(data(), encoded=None))

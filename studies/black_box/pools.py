@@ -1,0 +1,38 @@
+"""The released predictions, and labels of a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import yaml
+from hydra.utils import instantiate
+
+from fairbench.assessment.multiclass_scores import MulticlassScores
+from fairbench.download import Archive
+from fairbench.seeds import rng
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pool(name: str) -> MulticlassScores:
+    """Return the predictions that conf/scores/<name>.yaml describes."""
+    file = instantiate(yaml.safe_load((ROOT / "conf" / "scores" / f"{name}.yaml").read_text()))
+    scores: MulticlassScores = file.scores(Archive.of(download=False))
+    return scores
+
+
+def shown(scores: MulticlassScores, name: str, labels: int) -> MulticlassScores:
+    """Return the pool with the labels of so many rows; more labels keep those of fewer."""
+    order = rng(0, "labels", name).permutation(len(scores))
+    return scores.showing(order[:labels])
+
+
+def replications(
+    scores: MulticlassScores, name: str, labels: int, runs: int
+) -> Iterator[MulticlassScores]:
+    """Yield the pool with labels of other rows each time."""
+    for run in range(runs):
+        chosen = rng(0, "labels", name, run).permutation(len(scores))[:labels]
+        yield scores.showing(np.sort(chosen))

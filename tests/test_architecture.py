@@ -14,7 +14,14 @@ HEAVY = ("torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn",
 # Imported only where a figure is drawn.
 FIGURES = [
     f"fairbench.report.{name}"
-    for name in ("figures", "across", "comparison_figure", "parity_figure", "tradeoff_figure")
+    for name in (
+        "figures",
+        "across",
+        "comparison_figure",
+        "parity_figure",
+        "tradeoff_figure",
+        "uncertainty_figures",
+    )
 ]
 # Each layer may import its own and the ones above it in this list.
 LAYERS = (

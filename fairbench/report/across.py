@@ -15,14 +15,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairbench.report.figures import (
-    COLOURS,
-    GREY,
     SHIFT_LABEL,
     TOP_FEATURES,
     feature_shifts,
     quantile_box,
     short,
 )
+from fairbench.report.palette import COLOURS, GREY
 from fairbench.report.parity_figure import parity
 
 Named: TypeAlias = tuple[str, Figure]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.assessment.comparison import Comparison, event_name
 from fairbench.assessment.region import Density, Region
-from fairbench.report.figures import BLUE, GREEN, GREY, ORANGE
+from fairbench.report.palette import BLUE, GREEN, GREY, ORANGE
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours

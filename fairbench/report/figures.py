@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, distinguishable with every common colour blindness.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+from fairbench.report.palette import BLUE, COLOURS, GREEN, GREY, ORANGE
+from fairbench.report.uncertainty_figures import individual_fairness_figure, uncertainties_figure
+
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
@@ -36,6 +36,10 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
         yield "feature_shift", feature_shift_figure(metrics, title)
     if "consistency_sd" in names:
         yield "consistency", consistency_figure(metrics, title)
+    if "predictive_uncertainty" in names:
+        yield "uncertainties", uncertainties_figure(metrics, title, protect)
+    if "individual_fairness_prediction" in names:
+        yield "individual_fairness", individual_fairness_figure(metrics, title, protect)
 
 
 def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairbench.report.figures import BLUE, GREY, ORANGE
+from fairbench.report.palette import BLUE, GREY, ORANGE
 
 UA_SP = "uncertainty_aware_statistical_parity"
 _LEVEL = "level=0.9"

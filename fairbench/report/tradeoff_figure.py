@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 
-from fairbench.report.figures import COLOURS
+from fairbench.report.palette import COLOURS
 
 *_COLOURS, _BLACK = COLOURS
 _MARKERS = "os^DvPX*<"

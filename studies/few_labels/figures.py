@@ -22,7 +22,7 @@ from fairbench.assessment.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Rate
 from fairbench.posterior import central_interval
-from fairbench.report.figures import BLUE, COLOURS, GREY, ORANGE
+from fairbench.report.palette import BLUE, COLOURS, GREY, ORANGE
 from fairbench.seeds import rng
 from studies.few_labels.curves import METHODS, Curves
 from studies.few_labels.pools import everyone_else, label_orders, true_difference

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fairbench.assessment.counts_posterior import table_draws
 from fairbench.assessment.region import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
-from fairbench.report.figures import BLUE, GREEN, GREY, ORANGE
+from fairbench.report.palette import BLUE, GREEN, GREY, ORANGE
 from fairbench.seeds import rng
 from fairbench.store import atomic
 from studies.uncertainty_matters.measured import RHOS, Measured, measure

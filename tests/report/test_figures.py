@@ -59,6 +59,7 @@ def values(metrics, name, **where):
 def test_every_figure_the_metrics_allow_is_drawn(drawn):
     assert list(drawn) == [
         "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",
+        "uncertainties",
     ]  # fmt: skip
 
 

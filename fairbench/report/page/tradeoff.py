@@ -49,7 +49,7 @@ def tradeoff(metrics: pd.DataFrame, protect: str) -> Iterator[Figure]:
 
 
 def _panel(axes: Axes, error: pd.DataFrame, gap: pd.DataFrame) -> None:
-    from fairbench.report.figures import COLOURS
+    from fairbench.report.palette import COLOURS
 
     points = [
         table.groupby("method", sort=True)["value"].agg(["mean", "std"]).fillna({"std": 0})

@@ -73,7 +73,11 @@ class Loss(Protocol):
 
 
 class Learner(Protocol):
-    """A frozen dataclass of hyperparameters."""
+    """A frozen dataclass of hyperparameters.
+
+    One whose estimators draw networks from a fitted one, ``predict_members(X, members, seed)`` ->
+    (M, n, k), names what draws them: ``members_by = "weights"``.
+    """
 
     @property
     def losses(self) -> frozenset[str]:
@@ -141,7 +145,8 @@ class Intervention(Protocol):
 
     One whose models predict labels without a probability says ``gives_score = False``, and is not
     composed with methods that read one. One that cannot compare any number of groups says
-    ``groups_at_most = 2``, and is refused where more are protected.
+    ``groups_at_most = 2``, and is refused where more are protected. One whose models pass on the
+    members of a learner says ``gives_members = True``.
     """
 
     @property
@@ -214,7 +219,9 @@ class Method(Protocol):
 
     A method whose definition allows impossible values says ``keep_invalid = True``: they are then
     kept, and metrics over them are undefined; from all others they are refused. One that cannot
-    read a binary task's labels without probabilities says ``reads_score = True``.
+    read a binary task's labels without probabilities says ``reads_score = True``. One that reads
+    networks drawn from a fitted one names what draws them, ``reads_members_by = "weights"``, and
+    the ``learners`` that have it.
     """
 
     @property

@@ -144,6 +144,7 @@ def _refuse(components: build.Components, chosen: dict[str, str], protect: tuple
         method.incompatible(dataset)
         or learner.incompatible(dataset)
         or components.intervention.incompatible(dataset, learner)
+        or _members_reason(components, chosen)
     )
     loss = method.fitter.loss(dataset.task).name
     if not reason and loss not in learner.losses:
@@ -174,6 +175,20 @@ def _intervention_reason(
             f"{here} reads a probability, and intervention={chosen['intervention']} predicts "
             "labels only: use method=baseline, ensemble, selective_ensemble or self_consistency"
         )
+    return None
+
+
+def _members_reason(components: build.Components, chosen: dict[str, str]) -> str | None:
+    """Say that there is nothing to draw the members from that the method reads, or None."""
+    source = getattr(components.method, "reads_members_by", None)
+    if source is None:
+        return None
+    here = f"method={chosen['method']} draws members by {source}"
+    if getattr(components.learner, "members_by", None) != source:
+        use = components.method.learners  # type: ignore[attr-defined]
+        return f"{here}, which learner={chosen['learner']} has not: use {use}"
+    if not getattr(components.intervention, "gives_members", False):
+        return f"{here}, and intervention={chosen['intervention']} does not pass them on: use none"
     return None
 
 

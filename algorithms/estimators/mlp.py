@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from algorithms.estimators.members import linked_members
 from algorithms.estimators.network import Network, new_network
+from algorithms.estimators.training import Data, one_thread, train_until_stale
 from algorithms.estimators.units import Unit
 from fairbench.contracts import Loss
 
@@ -30,6 +30,7 @@ class Training:
     weight_decay: float
     validation: float
     patience: int
+    dropout: float = 0.0
 
 
 class MLPEstimator(BaseEstimator):
@@ -60,6 +61,19 @@ class MLPEstimator(BaseEstimator):
             self.network_ = _train(data, self.loss, self.training, self.seed)
         return self
 
+    @available_if(lambda self: self.training.dropout > 0)
+    def predict_members(self, X: Array, members: int, seed: int) -> Array:
+        """Return (M, n, k) probabilities, or means and sds, of M networks thinned by dropout.
+
+        A member drops the same units for every row: it is one network, as a draw from a posterior
+        over networks is (Gal & Ghahramani 2016, who draw anew for each row).
+        """
+        generator = torch.Generator().manual_seed(seed)
+        with one_thread():
+            masks = self.network_.masks((members, 1), self.training.dropout, generator)
+            scores = self.network_.scores(torch.from_numpy(np.asarray(X, np.float32)), masks)
+        return linked_members(scores, self.loss, self.unit_)
+
     @available_if(lambda self: self.loss.name == "binomial")
     def predict_proba(self, X: Array) -> Array:
         """Return the (n, 2) probabilities of labels 0 and 1."""
@@ -83,35 +97,10 @@ class MLPEstimator(BaseEstimator):
             return self.loss.link(self.network_.scores(torch.from_numpy(np.asarray(X, np.float32))))
 
 
-@dataclass(frozen=True)
-class Data:
-    """Features, standardised labels and weights of the same rows."""
-
-    X: torch.Tensor
-    y: Array
-    weight: Array
-
-    def take(self, rows: NDArray[np.intp]) -> Data:
-        """Return some of the rows."""
-        return Data(self.X[torch.from_numpy(rows)], self.y[rows], self.weight[rows])
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread, as every learner does."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _train(data: Data, loss: Loss, training: Training, seed: int) -> Network:
-    generator = np.random.default_rng([seed, 1])
-    order = generator.permutation(len(data.y))
-    held_out = max(1, round(training.validation * len(order)))
-    validation, rest = data.take(order[:held_out]), data.take(order[held_out:])
+    generator, torch_generator = np.random.default_rng([seed, 1]), torch.Generator()
+    torch_generator.manual_seed(seed)
+    validation, rest = data.held_out(training.validation, generator)
     network = new_network(
         data.X.shape[1], loss.initial(rest.y, rest.weight), training.hidden, loss, seed
     )
@@ -121,37 +110,38 @@ def _train(data: Data, loss: Loss, training: Training, seed: int) -> Network:
         weight_decay=training.weight_decay,
         foreach=True,
     )
-    best, kept, waited = np.inf, network.copies(), 0
-    for _ in range(training.epochs):
-        _epoch(network, optimiser, rest, loss, training.batch_size, generator)
+
+    def epoch() -> None:
+        for batch in rest.batches(training.batch_size, generator):
+            masks = _masks(network, training.dropout, len(batch.y), torch_generator)
+            _step(network, optimiser, batch, loss, masks)
+
+    def judge() -> float:
         values = loss.value(validation.y, network.scores(validation.X))
-        judged = float(np.average(values, weights=validation.weight))
-        if judged < best:
-            best, kept, waited = judged, network.copies(), 0
-        else:
-            waited += 1
-            if waited >= training.patience:
-                break
-    network.restore(kept)
+        return float(np.average(values, weights=validation.weight))
+
+    train_until_stale(
+        network.parameters, epoch, judge, epochs=training.epochs, patience=training.patience
+    )
     return network
 
 
-def _epoch(
+def _masks(network: Network, rate: float, n: int, generator: torch.Generator) -> list[torch.Tensor]:
+    return network.masks((n,), rate, generator) if rate else []
+
+
+def _step(
     network: Network,
     optimiser: torch.optim.Optimizer,
-    data: Data,
+    batch: Data,
     loss: Loss,
-    batch_size: int,
-    generator: np.random.Generator,
+    masks: list[torch.Tensor],
 ) -> None:
-    """Take a step for each batch, down the loss's own gradient at the scores."""
-    shuffled = data.take(generator.permutation(len(data.y)))
-    for first in range(0, len(data.y), batch_size):
-        batch = slice(first, first + batch_size)
-        raw = network.forward(shuffled.X[batch])
-        scores = raw.detach().numpy().astype(np.float64)
-        weight = shuffled.weight[batch, None]
-        gradient = loss.gradient(shuffled.y[batch], scores) * weight / weight.sum()
-        optimiser.zero_grad()
-        torch.autograd.backward(raw, torch.from_numpy(gradient.astype(np.float32)))
-        optimiser.step()
+    """Take a step down the loss's own gradient at the scores."""
+    raw = network.forward(batch.X, masks)
+    scores = raw.detach().numpy().astype(np.float64)
+    weight = batch.weight[:, None]
+    gradient = loss.gradient(batch.y, scores) * weight / weight.sum()
+    optimiser.zero_grad()
+    torch.autograd.backward(raw, torch.from_numpy(gradient.astype(np.float32)))
+    optimiser.step()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import linear
 
 from fairbench.contracts import Loss
 
@@ -26,30 +28,35 @@ class Network:
         """What is trained."""
         return [*self.weights, *self.biases]
 
-    def forward(self, X: torch.Tensor) -> torch.Tensor:
-        """Return the (n, k) raw scores; the second may be kept from training the hidden layers."""
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            X = torch.relu(torch.addmm(bias, X, weight))
+    def forward(self, X: torch.Tensor, masks: Sequence[torch.Tensor] = ()) -> torch.Tensor:
+        """Return the (n, k) raw scores; the second may be kept from training the hidden layers.
+
+        Parameters
+        ----------
+        masks : what the units of each hidden layer are multiplied with, (n, units), or
+            (M, 1, units) for the (M, n, k) scores of M thinned networks; empty for all units.
+        """
+        for i, (weight, bias) in enumerate(zip(self.weights[:-1], self.biases[:-1], strict=True)):
+            X = torch.relu(linear(X, weight.T, bias))
+            if masks:
+                X = X * masks[i]
         weight, bias = self.weights[-1], self.biases[-1]
         if not self.detached:
-            return torch.addmm(bias, X, weight)
-        mean = torch.addmm(bias[:1], X, weight[:, :1])
-        return torch.cat([mean, torch.addmm(bias[1:], X.detach(), weight[:, 1:])], dim=1)
+            return linear(X, weight.T, bias)
+        mean = linear(X, weight[:, :1].T, bias[:1])
+        return torch.cat([mean, linear(X.detach(), weight[:, 1:].T, bias[1:])], dim=-1)
 
-    def copies(self) -> list[torch.Tensor]:
-        """Return copies of the parameters."""
-        return [parameter.detach().clone() for parameter in self.parameters]
+    def masks(
+        self, size: tuple[int, ...], rate: float, generator: torch.Generator
+    ) -> list[torch.Tensor]:
+        """Draw a mask of `size` times units per hidden layer: 0 at `rate`, else 1 / (1 - rate)."""
+        kept = [torch.empty(*size, len(bias)) for bias in self.biases[:-1]]
+        return [mask.bernoulli_(1 - rate, generator=generator) / (1 - rate) for mask in kept]
 
-    def restore(self, values: list[torch.Tensor]) -> None:
-        """Set the parameters to copies made before."""
-        with torch.no_grad():
-            for parameter, value in zip(self.parameters, values, strict=True):
-                parameter.copy_(value)
-
-    def scores(self, X: torch.Tensor) -> Array:
+    def scores(self, X: torch.Tensor, masks: Sequence[torch.Tensor] = ()) -> Array:
         """Return the raw scores as numbers."""
         with torch.no_grad():
-            return self.forward(X).numpy().astype(np.float64)
+            return self.forward(X, masks).numpy().astype(np.float64)
 
 
 def new_network(

@@ -21,6 +21,7 @@ class NoIntervention:
     packages = ()
     losses = None
     reads_groups = False
+    gives_members = True
 
     def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
         """Nothing can stand in its way."""
@@ -57,3 +58,11 @@ class Unconstrained:
         if hasattr(self.estimator, "predict_proba"):
             return {"score": self.estimator.predict_proba(X)[:, 1]}
         return {"mean": self.estimator.predict(X)}
+
+    def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
+        """Return the same of networks drawn from the fitted one, each (n, members)."""
+        drawn = np.moveaxis(self.estimator.predict_members(X, members, random_state), 0, 1)
+        if hasattr(self.estimator, "predict_distribution"):
+            return {"mean": drawn[..., 0], "sd": drawn[..., 1]}
+        name = "score" if hasattr(self.estimator, "predict_proba") else "mean"
+        return {name: drawn[..., 0]}

@@ -25,6 +25,7 @@ class Reweighing:
     losses = None
     packages = ()
     reads_groups = True
+    gives_members = True
 
     def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
         """Refuse regression; every learner takes weights."""
@@ -60,6 +61,10 @@ class Reweighed:
         return self.model.outputs(
             X, sensitive_features=sensitive_features, random_state=random_state
         )
+
+    def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
+        """Return the outputs of networks drawn from the fitted one."""
+        return self.model.members(X, members, random_state=random_state)
 
 
 def independence_weights(groups: pd.Series, y: Array, weight: Array) -> Array:

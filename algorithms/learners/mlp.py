@@ -16,7 +16,8 @@ from fairbench.encoding import Encoding
 class MLP:
     """Hyperparameters: ReLU layers of `hidden` units, trained by AdamW.
 
-    `validation` of the training rows say when to stop: `patience` epochs after the best.
+    `validation` of the training rows say when to stop: `patience` epochs after the best. `dropout`
+    is the share of hidden units left out at random while training; one model predicts with all.
     """
 
     hidden: Sequence[int] = (64, 64)
@@ -26,6 +27,7 @@ class MLP:
     weight_decay: float = 0.01
     validation: float = 0.15
     patience: int = 10
+    dropout: float = 0.0
 
     losses = frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"})
     packages = ("torch",)
@@ -42,6 +44,12 @@ class MLP:
         check_minimum("learner.learning_rate", self.learning_rate, 0)
         check_minimum("learner.weight_decay", self.weight_decay, 0)
         check_share("learner.validation", self.validation)
+        check_share("learner.dropout", self.dropout, zero=True)
+
+    @property
+    def members_by(self) -> str:
+        """What draws networks from a fitted one, if anything does."""
+        return "dropout" if self.dropout and self.hidden else ""
 
     def incompatible(self, dataset: Dataset) -> str | None:
         """Networks take every data set."""
@@ -59,5 +67,6 @@ class MLP:
             self.weight_decay,
             self.validation,
             self.patience,
+            self.dropout,
         )
         return MLPEstimator(loss, training, seed)

@@ -31,7 +31,8 @@ COMPOSITIONS = [
 
 # What has nothing to do with how components compose, and only takes time.
 QUICK = {
-    "mlp": ["learner.epochs=4"],
+    "bayesian_nn": ["learner.epochs=4"],
+    "mlp": ["learner.epochs=4", "learner.dropout=0.1"],
     "random_forest": ["learner.n_estimators=4"],
     "sklearn_mlp": ["learner.max_iter=4"],
     "xgboost": ["learner.rounds=3"],

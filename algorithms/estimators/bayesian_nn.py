@@ -1,0 +1,155 @@
+"""A Bayesian network by torch: normal weight posteriors, trained by Bayes by Backprop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from algorithms.estimators.members import linked_members
+from algorithms.estimators.training import Data, one_thread, train_until_stale
+from algorithms.estimators.units import Unit
+from algorithms.estimators.weight_posterior import (
+    ScaleMixture,
+    WeightPosterior,
+    forward,
+    new_posterior,
+)
+from fairbench.contracts import Loss
+
+Array = NDArray[np.float64]
+BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of them
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a posterior is trained: Adam, stopped where held-out rows no longer improve."""
+
+    hidden: tuple[int, ...]
+    samples: int
+    prior: ScaleMixture
+    likelihood_weight: float | None
+    initial_sd: float
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    validation: float
+    patience: int
+
+
+class BayesianNNEstimator(BaseEstimator):
+    """ReLU layers with a normal posterior for every weight, drawn by torch from one seed.
+
+    Values are standardised before the fit and scaled back after it. Probabilities, means and sds
+    of one model are those of the mixture over `samples` networks drawn from the posterior.
+    """
+
+    def __init__(self, loss: Loss, training: Training, seed: int) -> None:
+        self.loss = loss
+        self.training = training
+        self.seed = seed
+
+    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> BayesianNNEstimator:
+        """Fit to labels or values; a weight of w is w rows, and rows of weight 0 are left out."""
+        self.classes_ = np.array([0, 1])
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        rows = np.flatnonzero(weight > 0)
+        binomial = self.loss.name == "binomial"
+        self.unit_ = Unit() if binomial else Unit.of(y[rows], weight[rows])
+        data = Data(
+            torch.from_numpy(np.asarray(X, np.float32)[rows]),
+            self.unit_.standard(y[rows]),
+            weight[rows],
+        )
+        with one_thread():
+            self.posterior_ = _train(data, self.loss, self.training, self.seed)
+        return self
+
+    def predict_members(self, X: Array, members: int, seed: int) -> Array:
+        """Return (M, n, k) probabilities, means, or means and sds, of M networks drawn."""
+        with one_thread(), torch.no_grad():
+            weights = self.posterior_.draw(members, torch.Generator().manual_seed(seed))
+            scores = _scores(torch.from_numpy(np.asarray(X, np.float32)), weights)
+        return linked_members(scores, self.loss, self.unit_)
+
+    @available_if(lambda self: self.loss.name == "binomial")
+    def predict_proba(self, X: Array) -> Array:
+        """Return the (n, 2) probabilities of labels 0 and 1."""
+        p = self._own_members(X)[..., 0].mean(axis=0)
+        return np.column_stack([1 - p, p])
+
+    @available_if(lambda self: self.loss.outputs == 2)
+    def predict_distribution(self, X: Array) -> Array:
+        """Return the (n, 2) means and standard deviations of the mixture."""
+        means, sds = np.moveaxis(self._own_members(X), -1, 0)
+        return np.column_stack(
+            [means.mean(axis=0), np.sqrt((sds**2).mean(axis=0) + means.var(axis=0))]
+        )
+
+    def predict(self, X: Array) -> Array:
+        """Return labels (ties are 0), values or means."""
+        first: Array = self._own_members(X)[..., 0].mean(axis=0)
+        return (first > 0.5).astype(np.float64) if self.loss.name == "binomial" else first
+
+    def _own_members(self, X: Array) -> Array:
+        return self.predict_members(X, self.training.samples, self.seed)
+
+
+def _scores(X: torch.Tensor, weights: list[torch.Tensor]) -> Array:
+    blocks = [forward(X[i : i + BLOCK], weights) for i in range(0, max(len(X), 1), BLOCK)]
+    return torch.cat(blocks, dim=1).numpy().astype(np.float64)
+
+
+def _train(data: Data, loss: Loss, training: Training, seed: int) -> WeightPosterior:
+    generator, noise = np.random.default_rng([seed, 1]), torch.Generator().manual_seed(seed)
+    validation, rest = data.held_out(training.validation, generator)
+    start = loss.initial(rest.y, rest.weight)
+    posterior = new_posterior(
+        data.X.shape[1], start, training.hidden, sd=training.initial_sd, seed=seed
+    )
+    optimiser = torch.optim.Adam(posterior.parameters, lr=training.learning_rate, foreach=True)
+    strength = training.likelihood_weight or float(rest.weight.sum())
+    mean_weight = rest.weight.mean()
+
+    def epoch() -> None:
+        for batch in rest.batches(training.batch_size, generator):
+            weights = posterior.draw(training.samples, noise)
+            raw = forward(batch.X, weights)
+            gradient = _gradient(raw, batch, loss) / mean_weight
+            divergence = posterior.divergence(weights, training.prior) / strength
+            optimiser.zero_grad()
+            torch.autograd.backward([raw, divergence], [gradient, torch.ones(())])
+            optimiser.step()
+
+    def judge() -> float:
+        with torch.no_grad():
+            # The same draws every time, so that epochs differ by the posterior alone.
+            weights = posterior.draw(training.samples, torch.Generator().manual_seed(seed))
+            scores = _scores(validation.X, weights)
+        return _log_loss(scores, validation, loss)
+
+    train_until_stale(
+        posterior.parameters, epoch, judge, epochs=training.epochs, patience=training.patience
+    )
+    return posterior
+
+
+def _gradient(raw: torch.Tensor, batch: Data, loss: Loss) -> torch.Tensor:
+    """Return the gradient (M, n, k) of the loss's mean over members and rows, at the scores."""
+    scores = raw.detach().numpy().astype(np.float64)
+    members, n, k = scores.shape
+    gradient = loss.gradient(np.tile(batch.y, members), scores.reshape(-1, k)).reshape(scores.shape)
+    gradient = gradient * batch.weight[:, None] / (n * members)
+    return torch.from_numpy(gradient.astype(np.float32))
+
+
+def _log_loss(scores: Array, data: Data, loss: Loss) -> float:
+    """Return the mean negative log density of labels under the mixture of the members."""
+    members, n, k = scores.shape
+    values = loss.value(np.tile(data.y, members), scores.reshape(-1, k)).reshape(members, n)
+    mixture = np.log(members) - np.logaddexp.reduce(-values, axis=0)
+    return float(np.average(mixture, weights=data.weight))

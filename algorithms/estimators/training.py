@@ -1,0 +1,78 @@
+"""Training a network by torch: its rows, one thread, and stopping where it no longer improves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Features, standardised labels and weights of the same rows."""
+
+    X: torch.Tensor
+    y: Array
+    weight: Array
+
+    def take(self, rows: NDArray[np.intp]) -> Data:
+        """Return some of the rows."""
+        return Data(self.X[torch.from_numpy(rows)], self.y[rows], self.weight[rows])
+
+    def held_out(self, share: float, generator: np.random.Generator) -> tuple[Data, Data]:
+        """Return a random share of the rows, at least one, and the others."""
+        order = generator.permutation(len(self.y))
+        first = max(1, round(share * len(order)))
+        return self.take(order[:first]), self.take(order[first:])
+
+    def batches(self, size: int, generator: np.random.Generator) -> Iterator[Data]:
+        """Yield all rows in a new order, `size` at a time."""
+        shuffled = self.take(generator.permutation(len(self.y)))
+        for first in range(0, len(self.y), size):
+            part = slice(first, first + size)
+            yield Data(shuffled.X[part], shuffled.y[part], shuffled.weight[part])
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread, as every learner does."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def train_until_stale(
+    parameters: list[torch.Tensor],
+    epoch: Callable[[], None],
+    judge: Callable[[], float],
+    *,
+    epochs: int,
+    patience: int,
+) -> None:
+    """Call `epoch` until `judge` has not fallen for `patience` epochs, and go back to its best."""
+    best, kept, waited = np.inf, _copies(parameters), 0
+    for _ in range(epochs):
+        epoch()
+        judged = judge()
+        if judged < best:
+            best, kept, waited = judged, _copies(parameters), 0
+        else:
+            waited += 1
+            if waited >= patience:
+                break
+    with torch.no_grad():
+        for parameter, value in zip(parameters, kept, strict=True):
+            parameter.copy_(value)
+
+
+def _copies(parameters: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in parameters]

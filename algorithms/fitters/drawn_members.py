@@ -1,0 +1,58 @@
+"""One fitted network and several drawn from it: weight samples of a posterior, or dropout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from algorithms.losses import Binomial
+from algorithms.normal_losses import NormalNLL
+from fairbench.checks import check_minimum
+from fairbench.contracts import Loss, MakeModel, RawOutputs, TrainingSet
+from fairbench.data import Task
+from fairbench.encoding import Frame
+from fairbench.seeds import integer_seed
+
+
+class GivesMembers(Protocol):
+    """A fitted model that networks can be drawn from."""
+
+    def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
+        """Return (n, members) arrays: ``score``, or ``mean`` and ``sd``."""
+        ...
+
+
+@dataclass(frozen=True)
+class DrawnMembers:
+    """A single fit; `members` networks drawn from it make the predictions."""
+
+    members: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse members without disagreement."""
+        check_minimum("method.members", self.members, 2)
+
+    def loss(self, task: Task) -> Loss:
+        """Return the likelihood of a label, or of a value with a standard deviation of its own."""
+        return Binomial() if task is Task.BINARY else NormalNLL()
+
+    def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
+        """Fit one network to all training rows."""
+        model = make_model(integer_seed(rng))
+        model.fit(train.X, train.y, sensitive_features=train.sensitive)
+        return Fitted(model, self.members)  # type: ignore[arg-type]  # run.py refuses all others
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The fitted network."""
+
+    model: GivesMembers
+    count: int
+
+    def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
+        """Return each output of the members as an (n, members) array; all rows share the draws."""
+        return self.model.members(X, self.count, random_state=integer_seed(rng))

@@ -1,0 +1,96 @@
+"""A Bayesian neural network: Bayes by Backprop (Blundell et al. 2015), by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairbench.checks import check_minimum, check_share
+from fairbench.contracts import Loss
+from fairbench.data import Dataset
+from fairbench.encoding import Encoding
+from fairbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class BayesianNN:
+    """Hyperparameters: ReLU layers of `hidden` units whose weights have normal posteriors.
+
+    Minimised is KL(posterior, prior) + `likelihood_weight` x the mean negative log-likelihood of
+    a row, over `samples` draws of the weights at a time. The likelihood so counts for
+    `likelihood_weight` rows, however many there are: Kuzucu et al. (2024) have 2000. Without one
+    (null) it counts for the rows trained on, which is Bayes' rule.
+
+    The prior is a mixture of two normals, `prior_share` of it with standard deviation
+    `prior_narrow` and the rest `prior_wide`. Kuzucu et al. print 0.5, 0 and 1; a normal of
+    standard deviation 0 has no density, and is read as a narrow one. `prior_share=0` is one normal.
+
+    Every posterior starts with standard deviation `initial_sd`, which a short training keeps.
+    `validation` of the training rows say when to stop: `patience` epochs after the best.
+    """
+
+    hidden: Sequence[int] = (25,)
+    samples: int = 10
+    prior_share: float = 0.5
+    prior_narrow: float = 0.001
+    prior_wide: float = 1.0
+    likelihood_weight: float | None = 2000.0
+    initial_sd: float = 0.02
+    epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 0.003
+    validation: float = 0.15
+    patience: int = 10
+
+    losses = frozenset({"binomial", "squared_error", "normal_nll"})
+    members_by = "weights"
+    packages = ("torch",)
+    reads_groups = False
+    seeded = True
+    encoding = Encoding.STANDARD
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be trained."""
+        for units in self.hidden:
+            check_minimum("learner.hidden", units, 1)
+        for name in ("samples", "epochs", "batch_size", "patience"):
+            check_minimum(f"learner.{name}", getattr(self, name), 1)
+        check_minimum("learner.learning_rate", self.learning_rate, 0)
+        check_share("learner.prior_share", self.prior_share, zero=True)
+        check_share("learner.validation", self.validation)
+        if self.initial_sd <= 0:
+            raise UserError(f"learner.initial_sd is {self.initial_sd}; it must be above 0")
+        if not 0 < self.prior_narrow <= self.prior_wide:
+            raise UserError(
+                f"learner.prior_narrow is {self.prior_narrow} and learner.prior_wide "
+                f"{self.prior_wide}; they must be above 0, the narrow one not the wider"
+            )
+        if self.likelihood_weight is not None and self.likelihood_weight <= 0:
+            raise UserError(
+                f"learner.likelihood_weight is {self.likelihood_weight}; it must be above 0, or "
+                "null for the number of training rows"
+            )
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Networks take every data set."""
+        return None
+
+    def estimator(self, loss: Loss, seed: int) -> Any:
+        """Return an unfitted estimator."""
+        from algorithms.estimators.bayesian_nn import BayesianNNEstimator, Training
+        from algorithms.estimators.weight_posterior import ScaleMixture
+
+        training = Training(
+            tuple(self.hidden),
+            self.samples,
+            ScaleMixture(self.prior_share, self.prior_narrow, self.prior_wide),
+            self.likelihood_weight,
+            self.initial_sd,
+            self.epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.validation,
+            self.patience,
+        )
+        return BayesianNNEstimator(loss, training, seed)

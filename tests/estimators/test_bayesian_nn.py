@@ -1,0 +1,172 @@
+"""Bayes by Backprop: its divergence, gradients, members, and the posterior it recovers."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
+
+from algorithms.estimators.weight_posterior import (
+    ScaleMixture,
+    WeightPosterior,
+    forward,
+    new_posterior,
+)
+from algorithms.learners.bayesian_nn import BayesianNN
+from algorithms.losses import Binomial, SquaredError
+from algorithms.normal_losses import NormalNLL
+from fairbench.errors import UserError
+from fairbench.metrics.decomposition import variance_decomposition
+
+LOSSES = [Binomial(), SquaredError(), NormalNLL()]
+MIXTURE = ScaleMixture(0.5, 0.001, 1.0)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 3))
+    return X, X[:, 0] + 0.3 * draw.normal(size=300)
+
+
+def fit(loss, rows, seed=0, weight=None, **options):
+    X, y = rows
+    y = (y > 0).astype(float) if loss.name == "binomial" else y
+    options = {"epochs": 5, "hidden": (8,), **options}
+    return BayesianNN(**options).estimator(loss, seed).fit(X, y, sample_weight=weight)
+
+
+def posterior(mean, sd):
+    """Return a layer of independent weights, in float64."""
+    rho = np.log(np.expm1(sd))
+    return WeightPosterior(
+        [torch.tensor(mean, requires_grad=True)], [torch.tensor(rho, requires_grad=True)]
+    )
+
+
+def test_the_mixture_has_the_density_of_two_normals():
+    w = np.concatenate([np.linspace(-3, 3, 50), np.linspace(-0.005, 0.005, 50)])
+    expected = np.log(0.5 * norm.pdf(w, scale=0.001) + 0.5 * norm.pdf(w))
+    ours = MIXTURE.log_density(torch.from_numpy(w)).numpy()
+    np.testing.assert_allclose(ours, expected, atol=1e-9)
+    alone = ScaleMixture(0.0, 0.001, 0.7).log_density(torch.from_numpy(w)).numpy()
+    np.testing.assert_allclose(alone, norm.logpdf(w, scale=0.7), atol=1e-9)
+
+
+def test_the_divergence_from_one_normal_is_the_closed_form():
+    draw = np.random.default_rng(0)
+    mean, sd = draw.normal(size=(4, 3)), draw.uniform(0.05, 0.5, (4, 3))
+    ours, members = posterior(mean, sd), 20_000
+    weights = ours.draw(members, torch.Generator().manual_seed(0))
+    estimate = float(ours.divergence(weights, ScaleMixture(0.0, 0.1, 0.8)).detach())
+    exact = (np.log(0.8 / sd) + (sd**2 + mean**2) / (2 * 0.8**2) - 0.5).sum()
+    # Only the average of w^2 / (2 sd^2) over draws is random.
+    error = np.sqrt((2 * sd**4 + 4 * mean**2 * sd**2).sum() / members) / (2 * 0.8**2)
+    assert abs(estimate - exact) < 5 * error
+
+
+def test_its_gradient_is_a_finite_difference():
+    draw = np.random.default_rng(1)
+    mean, sd = 0.3 * draw.normal(size=(3, 2)), np.full((3, 2), 0.1)
+
+    def value(ours):
+        weights = ours.draw(5, torch.Generator().manual_seed(0))
+        raw = forward(torch.ones(4, 2, dtype=torch.float64), weights)
+        return ours.divergence(weights, ScaleMixture(0.5, 0.05, 1.0)) + (raw**2).sum()
+
+    ours = posterior(mean, sd)
+    value(ours).backward()
+    for i, name in enumerate(("means", "rhos")):
+        (parameter,) = getattr(ours, name)
+        steps = []
+        for sign in (1, -1):
+            moved = posterior(mean, sd)
+            with torch.no_grad():
+                getattr(moved, name)[0][1, i] += sign * 1e-6
+            steps.append(float(value(moved).detach()))
+        assert float(parameter.grad[1, i]) == pytest.approx((steps[0] - steps[1]) / 2e-6, rel=1e-5)
+
+
+def test_a_member_is_one_network():
+    ours = new_posterior(3, np.zeros(1), (5, 4), sd=0.1, seed=0)
+    X = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
+    weights = ours.draw(7, torch.Generator().manual_seed(2))
+    one = [layer[4] for layer in weights]
+    hidden = torch.relu(X @ one[0][:-1] + one[0][-1])
+    hidden = torch.relu(hidden @ one[1][:-1] + one[1][-1])
+    torch.testing.assert_close(forward(X, weights)[4], hidden @ one[2][:-1] + one[2][-1])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows, loss):
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    one = fit(loss, rows).predict_members(rows[0], 6, 3)
+    again = fit(loss, rows).predict_members(rows[0], 6, 3)
+    assert one.dtype == np.float64
+    assert one.shape == (6, 300, loss.outputs)
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, fit(loss, rows, seed=1).predict_members(rows[0], 6, 3))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+
+
+def test_rows_of_weight_zero_have_no_part(rows):
+    X, y = rows
+    weight = (np.arange(300) < 200).astype(float)
+    spoiled = np.where(weight == 0, -50 * y, y)
+    one = fit(NormalNLL(), (X, spoiled), weight=weight).predict_distribution(X)
+    np.testing.assert_array_equal(one, fit(NormalNLL(), (X[:200], y[:200])).predict_distribution(X))
+
+
+def test_without_spread_of_the_weights_nothing_is_epistemic(rows):
+    model = fit(Binomial(), rows)
+    with torch.no_grad():
+        for rho in model.posterior_.rhos:
+            rho.fill_(-100)
+    aleatoric, epistemic = variance_decomposition(model.predict_members(rows[0], 10, 0)[..., 0])
+    assert (epistemic == 0).all()
+    assert (aleatoric > 0).all()
+
+
+def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
+    """With 1000 rows the normal approximation at the mode is good, and features independent."""
+    def to_the_end(parameters, epoch, judge, *, epochs, patience):
+        for _ in range(epochs):
+            epoch()
+
+    monkeypatch.setattr("algorithms.estimators.bayesian_nn.train_until_stale", to_the_end)
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(1000, 2))
+    y = (draw.random(1000) < expit(X @ [1.5, -0.7] + 0.3)).astype(float)
+    learner = BayesianNN(
+        hidden=(), prior_share=0.0, likelihood_weight=None, samples=10, epochs=250,
+        learning_rate=0.005, validation=0.001, batch_size=250,
+    )  # fmt: skip
+    model = learner.estimator(Binomial(), 0).fit(X, y)
+    mean = model.posterior_.means[0].detach().numpy()[:, 0]
+    sd = torch.nn.functional.softplus(model.posterior_.rhos[0]).detach().numpy()[:, 0]
+    ones = np.column_stack([X, np.ones(len(X))])
+    mode = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-8).fit(ones, y).coef_[0]
+    p = expit(ones @ mode)
+    precision = np.einsum("ni,n,ni->i", ones, p * (1 - p), ones) + 1
+    # A factorised posterior has the conditional standard deviations, 1 / sqrt(precision).
+    np.testing.assert_allclose(mean, mode, atol=0.05)
+    np.testing.assert_allclose(sd, 1 / np.sqrt(precision), rtol=0.15)
+
+
+def test_values_are_fitted_in_whatever_unit(rows):
+    X, y = rows
+    one = fit(NormalNLL(), rows).predict_distribution(X)
+    other = fit(NormalNLL(), (X, 1e4 * y + 1e6)).predict_distribution(X)
+    np.testing.assert_allclose(other[:, 0], 1e4 * one[:, 0] + 1e6, rtol=1e-3)
+    np.testing.assert_allclose(other[:, 1], 1e4 * one[:, 1], rtol=1e-2)
+
+
+def test_settings_that_cannot_be_trained_are_refused():
+    with pytest.raises(UserError, match="^learner.prior_narrow is 0"):
+        BayesianNN(prior_narrow=0.0)
+    with pytest.raises(UserError, match="^learner.likelihood_weight is 0"):
+        BayesianNN(likelihood_weight=0.0)
+    with pytest.raises(UserError, match="^learner.prior_share is 1"):
+        BayesianNN(prior_share=1.0)

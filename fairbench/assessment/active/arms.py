@@ -28,6 +28,9 @@ class Arms(Protocol):
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's parameters once from its posterior."""
 
+    def take(self, rows: Integers) -> Arms:
+        """Return some of the replications."""
+
 
 @dataclass(frozen=True, eq=False)
 class BetaArms:
@@ -71,6 +74,11 @@ class BetaArms:
         """Draw every arm's success rate once, (R, A)."""
         return generator.beta(self.posterior.successes, self.posterior.failures)
 
+    def take(self, rows: Integers) -> BetaArms:
+        """Return some of the replications."""
+        posterior = Beta(self.posterior.successes[rows], self.posterior.failures[rows])
+        return BetaArms(posterior, self.unlabelled[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class DirichletArms:
@@ -104,3 +112,7 @@ class DirichletArms:
         gammas = generator.standard_gamma(self.alpha)
         drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
         return drawn
+
+    def take(self, rows: Integers) -> DirichletArms:
+        """Return some of the replications."""
+        return DirichletArms(self.alpha[rows], self.unlabelled[rows])

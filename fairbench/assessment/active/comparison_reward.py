@@ -19,7 +19,8 @@ from fairbench.assessment.beta import Beta
 
 Floats = NDArray[np.float64]
 _SPREAD = 8.0  # standard deviations of a posterior that are integrated over
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)  # for each of the two directions
+# Errors stay under 1e-5, and under 1e-3 after the first failure of an arm with a score of 0.99.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # for each of the two directions
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
@@ -88,10 +89,13 @@ def _quadrature(beta: Beta, lowest: float) -> tuple[Floats, Floats]:
     arm without a failure is, becomes smooth.
     """
     won, lost = beta.successes[..., None], beta.failures[..., None]
-    mean, reach = beta.mean[..., None], _SPREAD * np.sqrt(beta.variance)[..., None]
+    # The ends of the range hold for the posteriors after one more label, too.
+    ends = [Beta(won + 1, lost), Beta(won, lost + 1)]
+    right, left = (1 - end.mean for end in ends)
+    reach_right, reach_left = (_SPREAD * np.sqrt(end.variance) for end in ends)
     power = np.where(lost < 2, lost, 1.0)
-    start = np.maximum(1 - mean - reach, 0) ** power
-    length = np.minimum(1 - mean + reach, 1 - lowest) ** power - start
+    start = np.maximum(right - reach_right, 0) ** power
+    length = np.minimum(left + reach_left, 1 - lowest) ** power - start
     inside = start + np.maximum(length, 0) * _NODES
     log_rest = np.log(np.maximum(inside, np.finfo(float).tiny)) / power
     x = np.maximum(-np.expm1(log_rest), lowest + 1e-15)

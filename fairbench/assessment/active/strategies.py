@@ -48,19 +48,23 @@ def top_two(
     The challenger is the first different arm that further draws give; where a hundred draws give
     the same arm, it is the second best of the last.
     """
-    chosen = thompson(arms, reward, generator)
-    pending = (generator.random(chosen.shape) >= best) & (chosen >= 0)
-    pending &= (arms.unlabelled > 0).sum(axis=1, keepdims=True) > 1
-    leader = chosen.copy()
+    chosen = thompson(arms, reward, generator)[:, 0]
+    challenged = (arms.unlabelled > 0).sum(axis=1) > 1
+    challenged &= generator.random(len(chosen)) >= best
+    pending = np.flatnonzero(challenged)
     for _ in range(_REDRAWS):
-        if not pending.any():
-            return chosen
-        values = reward.expected(arms, arms.draw(generator))
-        other = _largest(values, arms)
-        chosen = np.where(pending & (other != leader), other, chosen)
-        pending &= other == leader
-    np.put_along_axis(values, np.maximum(leader, 0), -np.inf, axis=1)
-    return np.where(pending, _largest(values, arms), chosen)
+        if len(pending) == 0:
+            break
+        few = arms.take(pending)
+        values = _available(reward.expected(few, few.draw(generator)), few)
+        leader, other = chosen[pending], values.argmax(axis=1)
+        chosen[pending] = other
+        values[np.arange(len(pending)), leader] = -np.inf
+        second, same = values.argmax(axis=1), other == leader
+        pending, second = pending[same], second[same]
+    if len(pending):
+        chosen[pending] = second
+    return chosen[:, None]
 
 
 def multiple_play(

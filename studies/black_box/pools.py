@@ -11,15 +11,25 @@ from hydra.utils import instantiate
 
 from fairbench.assessment.multiclass_scores import MulticlassScores
 from fairbench.download import Archive
+from fairbench.errors import unknown_name
 from fairbench.seeds import rng
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def pool(name: str) -> MulticlassScores:
-    """Return the predictions that conf/scores/<name>.yaml describes."""
-    file = instantiate(yaml.safe_load((ROOT / "conf" / "scores" / f"{name}.yaml").read_text()))
-    scores: MulticlassScores = file.scores(Archive.of(download=False))
+    """Return the predictions that conf/scores/<name>.yaml describes.
+
+    Raises
+    ------
+    UserError : no such file, or not one of several classes, or what it describes is not there.
+    """
+    folder = ROOT / "conf" / "scores"
+    described = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
+    files = {stem: text for stem, text in described.items() if "multiclass" in text["_target_"]}
+    if name not in files:
+        raise unknown_name("scores of several classes", name, files)
+    scores: MulticlassScores = instantiate(files[name]).scores(Archive.of(download=False))
     return scores
 
 

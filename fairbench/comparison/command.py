@@ -20,7 +20,12 @@ from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typi
 from fairbench.comparison.settings import Settings
 from fairbench.errors import UserError, unknown_name
 from fairbench.report.comparison_figure import comparison_figure
-from fairbench.report.comparison_table import differences_table, events_table, matrix_table
+from fairbench.report.comparison_table import (
+    differences_table,
+    events_table,
+    matrix_tables,
+    ranking_table,
+)
 from fairbench.runs import RunFolder
 from fairbench.store import atomic, write_text
 from fairbench.stored_runs import StoredRun, comparable_runs, find_run, load_run
@@ -130,9 +135,11 @@ def _matrix(
     ranks = ranking(outperforms, certainty)
     by = " x ".join(settings.protect or runs[0].protect)
     objectives = ", ".join(settings.objectives)
-    title = f"{runs[0].dataset.name} by {by}: P(row outperforms column) in {objectives}"
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    _console.print(matrix_table(outperforms, ranks, names, ids, title))
+    title = f"{runs[0].dataset.name} by {by}: ranked by {objectives}"
+    _console.print(ranking_table(ranks, names, ids, title))
+    for table in matrix_tables(outperforms, ranks, "P(row outperforms column), percent"):
+        _console.print(table)
 
 
 def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:

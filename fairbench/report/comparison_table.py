@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from fairbench.assessment.comparison import Comparison
+
+_COLUMNS = 18
 
 
 def events_table(everywhere: pd.DataFrame, inside: pd.DataFrame, title: str) -> Table:
@@ -49,22 +52,44 @@ def differences_table(comparison: Comparison, level: float) -> Table:
     return table
 
 
-def matrix_table(
-    outperforms: NDArray[np.float64],
-    ranks: NDArray[np.int64],
-    names: Sequence[str],
-    ids: Sequence[str],
-    title: str,
+def ranking_table(
+    ranks: NDArray[np.int64], names: Sequence[str], ids: Sequence[str], title: str
 ) -> Table:
-    """Return every pair's P(row >> column), rows and columns in the order of the ranks."""
+    """Return the runs in the order of their ranks, with the numbers that `matrix_tables` uses."""
     table = Table(title=title, title_justify="left")
-    order = np.argsort(ranks, kind="stable")
     for header in ("rank", "", "run", "id"):
-        table.add_column(header, justify="right" if header == "rank" else "left")
-    for column in range(len(order)):
-        table.add_column(str(column + 1), justify="right")
-    for row, i in enumerate(order):
+        table.add_column(header, justify="left" if header in ("run", "id") else "right")
+    for number, i in enumerate(_order(ranks), start=1):
         tied = "=" if (ranks == ranks[i]).sum() > 1 else ""
-        cells = ["" if i == j else f"{outperforms[i, j]:.2f}" for j in order]
-        table.add_row(f"{ranks[i]}{tied}", str(row + 1), names[i], ids[i][:6], *cells)
+        table.add_row(f"{ranks[i]}{tied}", str(number), names[i], ids[i])
     return table
+
+
+def matrix_tables(
+    outperforms: NDArray[np.float64], ranks: NDArray[np.int64], title: str
+) -> Iterator[Table]:
+    """Yield every pair's P(row >> column) in percent, so many columns a table as fit a terminal.
+
+    Rows and columns are numbered in the order of the ranks; ``<1`` is no impossibility.
+    """
+    order = _order(ranks)
+    for start in range(0, len(order), _COLUMNS):
+        shown = order[start : start + _COLUMNS]
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
+        table.add_column("")
+        for column in range(start, start + len(shown)):
+            table.add_column(str(column + 1), justify="right")
+        for row, i in enumerate(order, start=1):
+            cells = ["" if i == j else _percent(outperforms[i, j]) for j in shown]
+            table.add_row(str(row), *cells)
+        yield table
+
+
+def _order(ranks: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.argsort(ranks, kind="stable")
+
+
+def _percent(probability: float) -> str:
+    if 0 < probability < 0.01:
+        return "<1"
+    return ">99" if 0.99 < probability < 1 else f"{100 * probability:.0f}"

@@ -43,6 +43,11 @@ class Measured:
     posteriors: int = 20
     draws: int = 10000
 
+    @property
+    def cvs(self) -> int:
+        """The number of cross-validations of the ground truth."""
+        return min(map(len, self.counts.values()), default=0)
+
     def worth(self, name: str, rho: str) -> float | None:
         """Return what a count of an algorithm is worth; None without half-splits."""
         settings = Settings(rho=RHOS[rho])

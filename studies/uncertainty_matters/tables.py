@@ -36,24 +36,27 @@ EVENTS = {
     "p_a_accuracy_b_fairness": "A accuracy, B equal_opportunity_difference",
     "p_b_accuracy_a_fairness": "B accuracy, A equal_opportunity_difference",
 }
-_PAPERS_CVS = 10000
 # Printed, as far as it is known what they show, by other commands; their numbers are not at hand.
 ABSENT = "1, 12.2, 12.3, 12.4, 12.5, 13.1, 15.1, 15.2"
 # Half a unit of the last digit: the CSV has lost trailing zeros.
 _HALF = {AREA: 0.00005, INSIDE: 0.005, **dict.fromkeys(EVENTS, 0.005)}
 
 
+# Kind of draws -> metric -> its value by each cross-validation.
+Kinds = Mapping[str, Mapping[str, list[float]]]
+
+
 def table_12_1(measured: Measured, published: pd.DataFrame) -> pd.DataFrame:
     """Return area of the 95 % region and percent of the cross-validations inside, row by row."""
-    found: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
+    found: dict[tuple[str, str], Kinds] = {}
     for name, counts in measured.counts.items():
         for rho in RHOS:
             found[name, rho] = {
                 kind: _areas(measured.cloud(name, rho, predictive=kind == "predictive"), counts)
                 for kind in ("posterior", "predictive")
             }
-    rows = published[published["table"] == "12.1"].to_dict("records")
-    return pd.DataFrame([_row(row, found.get((row["method"], row["setting"]), {})) for row in rows])
+    rows = published[published["table"] == "12.1"]
+    return _table(rows, found, measured)
 
 
 def _areas(cloud: Cloud | None, counts: NDArray[np.int64]) -> dict[str, list[float]]:
@@ -68,20 +71,24 @@ def _areas(cloud: Cloud | None, counts: NDArray[np.int64]) -> dict[str, list[flo
 def events_table(measured: Measured, published: pd.DataFrame, table: str) -> pd.DataFrame:
     """Return the event probabilities of Table 2 or 3, and of the ground truth, row by row."""
     rows = published[published["table"] == table]
-    found = {}
+    found: dict[tuple[str, str], Kinds] = {}
     for (method, rho), _ in rows.groupby(["method", "setting"], sort=False):
         names = _names(str(method))
         if not set(names) <= measured.counts.keys():
             continue
-        found[method, rho] = (
-            _truth(measured, names) if rho == TRUTH else _kinds(measured, names, rho)
+        found[str(method), str(rho)] = (
+            _truth(measured, names) if rho == TRUTH else _kinds(measured, names, str(rho))
         )
-    return pd.DataFrame(
-        [
-            _row(row, found.get((row["method"], row["setting"]), {}))
-            for row in rows.to_dict("records")
-        ]
-    )
+    return _table(rows, found, measured)
+
+
+def _table(
+    rows: pd.DataFrame, found: Mapping[tuple[str, str], Kinds], measured: Measured
+) -> pd.DataFrame:
+    keyed = [
+        (found.get((row["method"], row["setting"]), {}), row) for row in rows.to_dict("records")
+    ]
+    return pd.DataFrame([_row(row, kinds, measured.cvs) for kinds, row in keyed])
 
 
 def _names(method: str) -> tuple[str, str]:
@@ -114,12 +121,12 @@ def _events(first: Cloud | None, second: Cloud | None) -> dict[str, list[float]]
     return {name: [each[event] for each in found] for name, event in EVENTS.items()}
 
 
-def _row(row: Mapping[str, str], found: Mapping[str, Mapping[str, list[float]]]) -> dict[str, Any]:
+def _row(row: Mapping[str, str], found: Kinds, cvs: int) -> dict[str, Any]:
     """Return a published number with ours: means and sds over cross-validations.
 
     The paper's number is of one cross-validation: it agrees where it is within two of our sds over
-    them, plus half a digit. A ground truth is a share of cross-validations, with its standard error
-    in place of the sd.
+    them, plus half a digit. What is a share of the `cvs` cross-validations has the standard error
+    of one besides.
     """
     metric, published = row["metric"], float(row["value"])
     columns = {name: row[name] for name in ("table", "method", "setting", "metric")}
@@ -129,22 +136,23 @@ def _row(row: Mapping[str, str], found: Mapping[str, Mapping[str, list[float]]])
         each = np.array(measured.get(kind, []))
         summary[kind] = float(each.mean()) if each.size else np.nan
         summary[f"{kind} sd"] = float(each.std(ddof=1)) if each.size > 1 else np.nan
-    own = len(measured.get("posterior", []))
-    if row["setting"] == TRUTH and own:
+    own = max(len(measured.get("posterior", [])), 1)
+    truth = row["setting"] == TRUTH
+    if truth:
         summary["posterior sd"] /= np.sqrt(own)
-        fresh = 1 + own / _PAPERS_CVS
-    else:
-        fresh = 1 + 1 / max(own, 1)
-    return {**summary, **_verdict(summary, _HALF[metric], fresh)}
+    spread = np.nan_to_num(summary["posterior sd"]) * np.sqrt(1 if truth else 1 + 1 / own)
+    noise = _noise(published, 100) if metric == INSIDE else _noise(published, 1) if truth else 0
+    bound = 2 * np.hypot(spread, noise / np.sqrt(max(cvs, 1))) + _HALF[metric]
+    return {**summary, **_verdict(summary["posterior"] - published, bound)}
 
 
-def _verdict(summary: Mapping[str, Any], half: float, fresh: float) -> dict[str, Any]:
-    difference = summary["posterior"] - summary["published"]
-    if np.isnan(difference):
-        verdict = MISSING
-    else:
-        error = np.nan_to_num(summary["posterior sd"]) * np.sqrt(fresh)
-        verdict = AGREES if abs(difference) <= 2 * error + half else DIFFERS
+def _noise(share: float, whole: float) -> float:
+    return float(np.sqrt(share * (whole - share)))
+
+
+def _verdict(difference: float, bound: float) -> dict[str, Any]:
+    close = AGREES if abs(difference) <= bound else DIFFERS
+    verdict = MISSING if np.isnan(difference) else close
     return {"difference": difference, "verdict": verdict, "reproduces": True}
 
 

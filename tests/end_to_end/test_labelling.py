@@ -1,0 +1,127 @@
+"""A person's path: unlabelled predictions, labels typed in over three sittings, a kill in each."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.audit.tables import predictions, written
+from tests.harness import ROOT
+
+AUDIT = [sys.executable, str(ROOT / "audit.py")]
+PROMPT = re.compile(r"label of row (\d+) \([^)]*\): $")
+ROWS, SITTINGS, EACH = 800, 3, 8
+
+
+class Terminal:
+    """``audit.py label`` at a terminal of its own, typed into by a person who knows the truth."""
+
+    def __init__(self, folder, truth):
+        self.truth, self.said, self.row = truth, "", 0
+        self.mine, theirs = os.openpty()
+        command = [*AUDIT, "label", "state=audit.json"]
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+        )
+        os.close(theirs)
+
+    def prompt(self):
+        """Read up to the next question; return its row."""
+        self.said = ""
+        while not (found := PROMPT.search(self.said)):
+            self.said += os.read(self.mine, 4096).decode()
+        self.row = int(found[1])
+        return self.row
+
+    def type(self, text=None):
+        """Type the label of the row that is asked for, or something else."""
+        os.write(self.mine, f"{self.truth[self.row - 1] if text is None else text}\n".encode())
+
+    def kill(self):
+        """End it as a loss of power would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=60)
+        os.close(self.mine)
+
+
+def run(*words, cwd):
+    done = subprocess.run(
+        [*AUDIT, *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=True
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """Walk the path; return the folder, the truth, and what was acknowledged."""
+    folder = tmp_path_factory.mktemp("person")
+    frame = predictions(ROWS, bias=0.3)
+    truth = frame["label"].tolist()
+    written(frame.drop(columns=["label", "is_labelled"]), folder)
+    words = ("state=audit.json", "score=score", "group=[sex,race]", "by=sex")
+    run("next", "predictions.csv", *words, cwd=folder)
+    acknowledged = {}
+    for sitting in range(SITTINGS):
+        terminal = Terminal(folder, truth)
+        terminal.prompt()
+        for _ in range(EACH):
+            row = terminal.row
+            terminal.type()
+            terminal.prompt()
+            acknowledged[row] = str(truth[row - 1])
+        if sitting:
+            terminal.type()  # and the lights go out while it is being stored
+        terminal.kill()
+    return folder, truth, acknowledged
+
+
+def test_no_label_is_lost(labelled):
+    folder, truth, acknowledged = labelled
+    content = json.loads((folder / "audit.json").read_text())
+    stored = {each["row"]: each["label"] for each in content["labels"]}
+    assert len(acknowledged) == SITTINGS * EACH
+    assert acknowledged.items() <= stored.items()
+    # Those typed as it was killed are there or not, and right if they are.
+    assert len(stored) <= len(acknowledged) + SITTINGS - 1
+    assert all(label == str(truth[row - 1]) for row, label in stored.items())
+    assert len(content["labels"]) == len(stored)
+
+
+def test_the_next_row_is_one_without_a_label(labelled):
+    folder, _, acknowledged = labelled
+    once, again = (run("next", "state=audit.json", "n=3", cwd=folder) for _ in range(2))
+    assert once == again
+    named = {int(line.split()[0]) for line in once.splitlines() if line.strip()[:1].isdigit()}
+    assert len(named) == 3
+    assert not named & set(acknowledged)
+
+
+def test_the_report_is_opened(labelled, tmp_path):
+    folder, _, acknowledged = labelled
+    out = run("report", "state=audit.json", f"out={tmp_path}", cwd=folder)
+    assert "800 rows" in out
+    assert "decided while labelling" in " ".join(out.split())
+    content = json.loads((tmp_path / "audit.json").read_text())
+    assert content["labels"] >= len(acknowledged)
+    assert "passed over" not in " ".join(content["conclusions"]["notes"])
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("no browser to open the page with")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'c'}"]
+    page = (tmp_path / "audit.html").as_uri()
+    shot = tmp_path / "shot.png"
+    subprocess.run(
+        [browser, *options, "--window-size=1100,1600", f"--screenshot={shot}", page],
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    from matplotlib import image
+
+    pixels = image.imread(shot)
+    assert pixels.shape[:2] == (1600, 1100)
+    assert np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0).shape[0] > 20

@@ -146,17 +146,23 @@ def _error(result: Any) -> str | None:
 
 
 def _joblib(launcher: Any, jobs: Sequence[Job]) -> Errors:
-    """Launch on worker processes, and again what was lost.
+    """Launch on worker processes, no more than there are cores."""
+    from joblib import cpu_count
+
+    wanted = launcher.joblib["n_jobs"]
+    launcher.joblib["n_jobs"] = min(wanted, cpu_count()) if wanted > 0 else cpu_count()
+    with mock.patch.dict(os.environ, {LAUNCHER: str(os.getpid())}):  # inherited by the workers
+        return _again_while_lost(launcher, jobs)
+
+
+def _again_while_lost(launcher: Any, jobs: Sequence[Job]) -> Errors:
+    """Launch, and again what was lost with a worker.
 
     When one worker dies, joblib ends them all and drops the jobs that wait: the jobs that had
     begun are run one by one, so that only what kills its own worker fails, and then the rest.
     """
-    from joblib import cpu_count
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    wanted = launcher.joblib["n_jobs"]
-    launcher.joblib["n_jobs"] = min(wanted, cpu_count()) if wanted > 0 else cpu_count()
-    os.environ[LAUNCHER] = str(os.getpid())  # inherited by the workers
     errors: Errors = {}
     while jobs:
         try:

@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from fairbench.store import write_text
-
 OUTCOME = "outcome.json"
 
 
@@ -27,6 +25,8 @@ class Outcome:
 
     def write(self, folder: Path) -> None:
         """Leave the outcome where the sweep's summary finds it."""
+        from fairbench.store import write_text  # which loads numpy: --help does without
+
         write_text(folder / OUTCOME, json.dumps(asdict(self)))
 
     @classmethod

@@ -64,7 +64,7 @@ def test_killed_worker_loses_its_own_job_only(tmp_path):
 
 
 def test_worker_ends_with_the_process_that_launched_it(tmp_path):
-    worker = "from fairbench import launching as l; import time; l.end_with_launcher(); "
+    worker = "from fairbench.command import launching as l; import time; l.end_with_launcher(); "
     worker += f"open({str(tmp_path / 'worker')!r}, 'w').close(); time.sleep(60)"
     parent = (
         "import os, subprocess, sys; os.environ['FAIRBENCH_LAUNCHER'] = str(os.getpid()); "

@@ -9,7 +9,9 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 from benchmarks import (  # noqa: E402
+    audit,
     bag,
+    bayesian_nn,
     comparison,
     cross_validation,
     few_labels,
@@ -23,7 +25,9 @@ from benchmarks import (  # noqa: E402
 )
 
 BENCHMARKS = {
+    "audit": audit.main,
     "bag": bag.main,
+    "bayesian_nn": bayesian_nn.main,
     "comparison": comparison.main,
     "cross_validation": cross_validation.main,
     "few_labels": few_labels.main,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,8 @@ def matrix_tables(
     order = _order(ranks)
     for start in range(0, len(order), _COLUMNS):
         shown = order[start : start + _COLUMNS]
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
+        style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD}
+        table = Table(title=title, min_width=len(title), collapse_padding=True, **style)
         table.add_column("")
         for column in range(start, start + len(shown)):
             table.add_column(str(column + 1), justify="right")

@@ -41,5 +41,5 @@ def test_areas_stand_by_rho_with_the_published_ones():
     for axes in figure.axes:
         published = next(line for line in axes.lines if line.get_marker() == "x")
         np.testing.assert_allclose(published.get_xdata(), 0.02)
-        labels = [label.get_text() for label in axes.get_yticklabels()]
-        assert labels == ["DI remover + SVM", "SVM"]
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["DI remover + SVM", "SVM"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -10,6 +12,7 @@ from matplotlib.figure import Figure
 from fairbench.report.palette import COLOURS
 
 PARTS = ("aleatoric", "epistemic", "predictive")
+FEWEST = 10  # rows: the mean of fewer is left out
 OUTCOMES = {
     "TP": "true positives",
     "FP": "false positives",
@@ -45,33 +48,39 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     """Draw individual fairness against the number of neighbours, by group and outcome.
 
     A row of panels for what is compared, a column for each outcome; means over repeats, with a
-    band of one sd.
+    band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
     """
     mine = metrics[(metrics["attribute"] == protect) & metrics["setting"].str.contains("outcome=")]
     place = mine["setting"].str.extract(r"outcome=(?P<outcome>\w+) k=(?P<k>\d+)")
+    mine = mine[mine["n"] >= FEWEST]
     mine = mine.assign(outcome=place["outcome"], k=place["k"].astype(float))
     names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
     names = [name for name in names if name in set(mine["metric"])]
+    colours = dict(zip(dict.fromkeys(mine["group"]), cycle(COLOURS), strict=False))
     figure = _new(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names))
     grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
     for row, name in zip(grid, names, strict=True):
         for axes, outcome in zip(row, OUTCOMES, strict=True):
             chosen = mine[(mine["metric"] == name) & (mine["outcome"] == outcome)]
-            _curves(axes, chosen)
+            _curves(axes, chosen, colours)
         row[0].set_ylabel(name.removeprefix("individual_fairness_"))
     for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
         axes.set_title(words, fontsize="medium")
-    grid[0][0].legend(title=protect, frameon=False, fontsize="small")
+    lines = {line.get_label(): line for axes in grid[0] for line in axes.lines}
+    figure.legend(lines.values(), lines, title=protect, frameon=False, loc="outside right upper")
     figure.supxlabel("neighbours (mean, sd over repeats)")
     figure.suptitle(title)
     return figure
 
 
-def _curves(axes: Axes, rows: pd.DataFrame) -> None:
-    for (group, of_group), colour in zip(rows.groupby("group", sort=False), COLOURS, strict=False):
+def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    for group, colour in colours.items():
+        of_group = rows[rows["group"] == group]
+        if of_group.empty:
+            continue
         curve = of_group.groupby("k")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
-        axes.plot(mean.index, mean, color=colour, label=str(group))
+        axes.plot(mean.index, mean, color=colour, label=group)
         axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
     axes.grid(alpha=0.3)
 

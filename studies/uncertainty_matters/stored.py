@@ -42,8 +42,16 @@ def _parts(words: tuple[str, ...]) -> tuple[str, str]:
 
 def variance_ratios(runs: Mapping[str, StoredRun], conf: Path, results: Path) -> dict[str, float]:
     """Return the variance over the SVM's, by algorithm, in the mean of both rates and groups."""
+    each = variance_ratios_each(runs, conf, results)
+    return {name: float(np.nanmean(ratios)) for name, ratios in each.items()}
+
+
+def variance_ratios_each(
+    runs: Mapping[str, StoredRun], conf: Path, results: Path
+) -> dict[str, NDArray[np.float64]]:
+    """Return the ratios by rate (accuracy, that of the good loans found) and group, (2, G)."""
     ratios = VarianceRatios(HalfRuns(conf, results), _RESTS_ON)
-    return {name: float(ratios(run)) for name, run in runs.items()}
+    return {name: ratios.each(run) for name, run in runs.items()}
 
 
 def joint_counts(first: StoredRun, second: StoredRun) -> NDArray[np.int64]:

@@ -1,0 +1,68 @@
+"""The study of uncertainty fairness: ratios of groups, verdicts, the proposition's directions."""
+
+import io
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from studies.uncertainty_fairness import METRICS, PUBLISHED, beside, directions, ratios
+
+COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
+
+
+def three_runs(dataset, **given):
+    """Return runs whose group 1 has 0.1 of everything, and group 0 the given ratios to it."""
+    rows = []
+    for metric in sorted(set(METRICS.values())):
+        for run, ratio in enumerate(np.broadcast_to(given.get(metric, 1.0), 3)):
+            rows += [
+                (dataset, str(run), 0, metric, "group", group, 0.1 * value)
+                for group, value in (("1", 1.0), ("0", ratio))
+            ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def cells(table):
+    """Return the cells of each printed row."""
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(table)
+    lines = [line for line in console.export_text().splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_a_ratio_is_of_the_same_run_and_undefined_over_next_to_nothing():
+    ours = three_runs("sd1", epistemic=[1.0, 2.0, 3.0])
+    np.testing.assert_allclose(ratios(ours, "sd1", "group", "epistemic"), [1, 2, 3])
+    tiny = ours["metric"].eq("epistemic") & ours["run"].eq("1")
+    ours.loc[tiny, "value"] = 1e-8
+    found = ratios(ours, "sd1", "group", "epistemic").to_numpy()
+    np.testing.assert_allclose(found, [1, np.nan, 3])
+
+
+def test_a_direction_counts_runs_that_show_both_of_its_parts():
+    ours = pd.concat(
+        [
+            three_runs("sd1", aleatoric=[2.0, 1.0, 2.0], accuracy=[1.0, 1.0, 0.5]),
+            three_runs("sd2", epistemic=[1.3, 0.7, 1.1]),
+            three_runs("sd3", selection_rate=0.5, predictive=[1.0, 1.0, np.nan]),
+        ]
+    )
+    counts = [row[2:5] for row in cells(directions(ours, ""))]
+    assert counts == [
+        ["2 of 3", "2 of 3", "1 of 3"],
+        ["3 of 3", "2 of 3", "2 of 3"],
+        ["2 of 3", "3 of 3", "2 of 3"],
+    ]
+
+
+def test_published_ratios_over_next_to_nothing_are_not_printed():
+    published = pd.read_csv(PUBLISHED)
+    ours = (
+        three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
+    )
+    rows = {(row[1], row[2], row[3]): row[4:] for row in cells(beside(published, ours, ""))}
+    assert rows["sex", "ratio_epistemic", "G0/G1"][0] == "tiny denominator"
+    assert rows["sex", "ratio_aleatoric", "G0/G1"][:2] == ["1", "1"]
+    assert rows["sex", "ratio_equalized_odds", "G0/G1"][-1] == "not defined"
+    assert not any("521" in cell for row in rows.values() for cell in row)

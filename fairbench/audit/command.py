@@ -59,11 +59,15 @@ def _write(options: Options, folder: Path, page: str, content: str) -> None:
     place = Path(options.out) if options.out else folder / f"audit-{options.path.stem}"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        write_text(place / "audit.html", page)
-        write_text(place / "audit.json", content)
+        if options.against:
+            write_text(place / "pair.json", content)
+        else:
+            write_text(place / "audit.html", page)
+            write_text(place / "audit.json", content)
     except OSError as error:
         raise UserError(f"{place} cannot be written: {error}") from error
-    print(f"\nwritten: {place / 'audit.html'}, audit.json")
+    written = "pair.json" if options.against else "audit.html"
+    print(f"\nwritten: {place / written}{'' if options.against else ', audit.json'}")
 
 
 def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
@@ -72,7 +76,12 @@ def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
-    return _report_table(options, read_audit_table(options, frame=frame))
+    table = read_audit_table(options, frame=frame)
+    if options.against:
+        from fairbench.audit.pair import report_pair
+
+        return report_pair(options, table, frame)
+    return _report_table(options, table)
 
 
 def _report_table(options: Options, table: AuditTable) -> tuple[str, str]:

@@ -17,6 +17,7 @@ target=label        column of labels, empty where unknown; leave it out if there
 score=score         column of the predicted probability of the positive label
 group=[sex,race]    columns of groups; their combinations are assessed too
 prediction=column   column of decisions, where they are not score > threshold
+against=score_b     another classifier's score: its gaps less score='s, on the same labels
 threshold=0.5       a score above it is a positive decision
 labelled=column     column of true / false; a label counts only where it is true
 positive=yes        the label that the score is the probability of, where labels are not 0 and 1
@@ -55,6 +56,7 @@ class Options:
     epsilon: float = 0.05
     seed: int = 0
     out: str = ""
+    against: str = ""
     scores: tuple[str, ...] = ()
     cost: str = ""
     prior: str = "uniform"
@@ -68,6 +70,8 @@ class Options:
             raise UserError(f"group=[{','.join(self.group)}] names a column twice")
         if self.labelled and not self.target:
             raise UserError("labelled= is given without target=: name the column of labels")
+        if self.against and (self.prediction or not self.score):
+            raise UserError("against= compares two scores by one threshold: give score= alone")
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
@@ -77,7 +81,7 @@ class Options:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        scores = (self.score, *self.scores)
+        scores = (self.score, self.against, *self.scores)
         named = (self.target, *scores, self.prediction, self.labelled, *self.group)
         return list(dict.fromkeys(name for name in named if name))
 

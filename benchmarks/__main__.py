@@ -9,6 +9,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 from benchmarks import (  # noqa: E402
+    active,
     audit,
     bag,
     bayesian_nn,
@@ -25,6 +26,7 @@ from benchmarks import (  # noqa: E402
 )
 
 BENCHMARKS = {
+    "active": active.main,
     "audit": audit.main,
     "bag": bag.main,
     "bayesian_nn": bayesian_nn.main,

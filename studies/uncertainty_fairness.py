@@ -9,6 +9,7 @@ too small to divide by is not printed, theirs neither.
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,15 +35,15 @@ METRICS = {
     "npv": "negative_predictive_value",
     "fpr": "false_positive_rate",
     "fnr": "false_negative_rate",
-    "epistemic": "epistemic",
-    "aleatoric": "aleatoric",
-    "predictive": "predictive",
+    "epistemic": "epistemic_uncertainty",
+    "aleatoric": "aleatoric_uncertainty",
+    "predictive": "predictive_uncertainty",
     "ratio_statistical_parity": "selection_rate",
     "ratio_equal_opportunity": "true_positive_rate",
     "ratio_equal_accuracy": "accuracy",
-    "ratio_epistemic": "epistemic",
-    "ratio_aleatoric": "aleatoric",
-    "ratio_predictive": "predictive",
+    "ratio_epistemic": "epistemic_uncertainty",
+    "ratio_aleatoric": "aleatoric_uncertainty",
+    "ratio_predictive": "predictive_uncertainty",
 }
 GROUPS = {
     "group": {"0": "0", "1": "1"},
@@ -56,7 +57,7 @@ PAIRS = {
     "age": ("<25", ">45"),
     "sex": ("female", "male"),
 }
-VARIANCES = ("epistemic", "aleatoric", "predictive")
+VARIANCES = ("epistemic_uncertainty", "aleatoric_uncertainty", "predictive_uncertainty")
 NEGLIGIBLE = 2e-6  # the evaluator's: probabilities with a standard deviation of 0.001
 BAND = 0.2
 POINT = ("selection_rate", "true_positive_rate", "accuracy")
@@ -71,8 +72,8 @@ class Direction(NamedTuple):
 
 
 DIRECTIONS = {
-    "sd1": Direction("labels fair, aleatoric uncertainty not", POINT, ("aleatoric",)),
-    "sd2": Direction("labels fair, epistemic uncertainty not", POINT, ("epistemic",)),
+    "sd1": Direction("labels fair, aleatoric uncertainty not", POINT, ("aleatoric_uncertainty",)),
+    "sd2": Direction("labels fair, epistemic uncertainty not", POINT, ("epistemic_uncertainty",)),
     "sd3": Direction("uncertainties fair, labels not", VARIANCES, POINT),
 }
 
@@ -122,27 +123,29 @@ def beside(published: pd.DataFrame, ours: pd.DataFrame, title: str) -> Table:
         else:
             runs = single_runs(ours, *key, name, row.setting.removeprefix("group="))
         tiny = is_ratio and name in VARIANCES and _denominator(published, *key, name) < NEGLIGIBLE
-        table.add_row(*key, row.metric, row.setting, *_cells(float(row.value), runs, tiny=tiny))
+        table.add_row(*key, row.metric, row.setting, *_cells(row.value, runs, tiny=tiny))
     return table
 
 
 def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: str) -> float:
     same = published["dataset"].eq(dataset) & published["sensitive_attribute"].eq(attribute)
     group = published["setting"].eq(f"group={PAIRS[attribute][1]}")
-    return float(published[same & group & published["metric"].eq(metric)]["value"].iloc[0])
+    return float(
+        published[same & group & published["metric"].map(METRICS).eq(metric)]["value"].iloc[0]
+    )
 
 
-def _cells(value: float, runs: pd.Series, *, tiny: bool) -> tuple[str, str, str, str]:
+def _cells(printed: str, runs: pd.Series, *, tiny: bool) -> tuple[str, str, str, str]:
     """Return the published number, our mean, our range, and whether theirs is inside."""
-    theirs = "tiny denominator" if tiny else f"{value:.4g}"
+    theirs = "tiny denominator" if tiny else printed
     defined = runs.dropna()
     if defined.empty:
-        return theirs, "-", "", "not defined" if runs.empty else "tiny denominator"
+        return theirs, "-", "", "not defined" if runs.empty else "nothing to divide by"
     lower, upper = np.quantile(defined, [0.025, 0.975])
-    # Half a unit of the published digits, of which there are two at least.
-    inside = "" if tiny else "inside" if lower - 0.005 <= value <= upper + 0.005 else "outside"
+    value, half = float(printed), 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
+    inside = "" if tiny else "inside" if lower - half <= value <= upper + half else "outside"
     missing = f", {len(runs) - len(defined)} undefined" if len(defined) < len(runs) else ""
-    return theirs, f"{defined.mean():.4g}", f"{lower:.4g} to {upper:.4g}{missing}", inside
+    return theirs, f"{defined.mean():.3g}", f"{lower:.3g} to {upper:.3g}{missing}", inside
 
 
 def directions(ours: pd.DataFrame, title: str) -> Table:
@@ -167,8 +170,8 @@ def directions(ours: pd.DataFrame, title: str) -> Table:
 
 def main(results: str = "results") -> None:
     """Print the tables of what was run."""
-    published = pd.read_csv(PUBLISHED)
-    console = Console(width=120)
+    published = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
+    console = Console(width=130)
     for experiment, title in EXPERIMENTS.items():
         ours = values(experiment, Path(results))
         if ours.empty:

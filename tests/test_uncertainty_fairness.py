@@ -32,20 +32,20 @@ def cells(table):
 
 
 def test_a_ratio_is_of_the_same_run_and_undefined_over_next_to_nothing():
-    ours = three_runs("sd1", epistemic=[1.0, 2.0, 3.0])
-    np.testing.assert_allclose(ratios(ours, "sd1", "group", "epistemic"), [1, 2, 3])
-    tiny = ours["metric"].eq("epistemic") & ours["run"].eq("1")
+    ours = three_runs("sd1", epistemic_uncertainty=[1.0, 2.0, 3.0])
+    np.testing.assert_allclose(ratios(ours, "sd1", "group", "epistemic_uncertainty"), [1, 2, 3])
+    tiny = ours["metric"].eq("epistemic_uncertainty") & ours["run"].eq("1")
     ours.loc[tiny, "value"] = 1e-8
-    found = ratios(ours, "sd1", "group", "epistemic").to_numpy()
+    found = ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
     np.testing.assert_allclose(found, [1, np.nan, 3])
 
 
 def test_a_direction_counts_runs_that_show_both_of_its_parts():
     ours = pd.concat(
         [
-            three_runs("sd1", aleatoric=[2.0, 1.0, 2.0], accuracy=[1.0, 1.0, 0.5]),
-            three_runs("sd2", epistemic=[1.3, 0.7, 1.1]),
-            three_runs("sd3", selection_rate=0.5, predictive=[1.0, 1.0, np.nan]),
+            three_runs("sd1", aleatoric_uncertainty=[2.0, 1.0, 2.0], accuracy=[1.0, 1.0, 0.5]),
+            three_runs("sd2", epistemic_uncertainty=[1.3, 0.7, 1.1]),
+            three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
         ]
     )
     counts = [row[2:5] for row in cells(directions(ours, ""))]
@@ -57,12 +57,12 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
 
 
 def test_published_ratios_over_next_to_nothing_are_not_printed():
-    published = pd.read_csv(PUBLISHED)
+    published = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
     ours = (
         three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
     )
     rows = {(row[1], row[2], row[3]): row[4:] for row in cells(beside(published, ours, ""))}
     assert rows["sex", "ratio_epistemic", "G0/G1"][0] == "tiny denominator"
-    assert rows["sex", "ratio_aleatoric", "G0/G1"][:2] == ["1", "1"]
+    assert rows["sex", "ratio_aleatoric", "G0/G1"][:2] == ["1.0", "1"]
     assert rows["sex", "ratio_equalized_odds", "G0/G1"][-1] == "not defined"
     assert not any("521" in cell for row in rows.values() for cell in row)

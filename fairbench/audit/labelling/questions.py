@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.assessment.active.rewards import Estimation, LeastCalibrated, Lowest, Reward
 from fairbench.assessment.extremes import ranks
+from fairbench.audit.gaps import settle
 from fairbench.audit.labelling.knowledge import Knowledge
 from fairbench.audit.labelling.session import Session
 from fairbench.audit.labelling.widest_gap import WidestGap
@@ -61,25 +62,37 @@ class Worst:
 
 @dataclass(frozen=True)
 class GapSize:
-    """Comparison of the groups that are furthest apart."""
+    """Comparison of the groups that are furthest apart.
 
-    words = "Does the accuracy of any two groups differ by epsilon or more?"
+    As in the report, a gap is large where one group is surely ahead of another: that some two of
+    many groups differ is likely of any that are little known.
+    """
+
+    words = "Does the accuracy of any two groups differ by more than epsilon?"
 
     def reward(self, session: Session) -> Reward:
         """Return the reward of comparing the two."""
         return WidestGap(session.state.options.epsilon)
 
     def now(self, known: Knowledge) -> str:
-        """Tell the probability that they differ."""
-        return f"yes, with probability {chance(self._wide(known, known.draws))}"
+        """Name the two, and the probabilities that they differ and that no two do."""
+        epsilon, names = known.session.state.options.epsilon, known.session.names
+        found = settle(known.draws, epsilon)
+        return (
+            f"{names[found.low]} is behind {names[found.high]} by more than {epsilon:g} with "
+            f"probability {chance(found.beyond)}, and no two differ by that much with "
+            f"{chance(found.small)}"
+        )
 
     def why(self, known: Knowledge, arm: int) -> str:
-        """Tell the probability now and after either answer."""
-        after = (self._wide(known, known.after(arm, right=right)) for right in (True, False))
-        return _turns("P(yes)", self._wide(known, known.draws), *after)
-
-    def _wide(self, known: Knowledge, accuracy: Floats) -> float:
-        return float((np.ptp(accuracy, axis=1) >= known.session.state.options.epsilon).mean())
+        """Tell the probability that the two differ, now and after either answer."""
+        epsilon = known.session.state.options.epsilon
+        pair = settle(known.draws, epsilon)
+        now, right, wrong = (
+            float((draws[:, pair.high] - draws[:, pair.low] > epsilon).mean())
+            for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
+        )
+        return _turns("P(gap)", now, right, wrong)
 
 
 @dataclass(frozen=True)

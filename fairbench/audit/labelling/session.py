@@ -88,6 +88,12 @@ class Session:
                  for each in (right, ~right)]  # fmt: skip
         return found[0], found[1]
 
+    @cached_property
+    def answered(self) -> Rows:
+        """Each group's rows that a person has looked at."""
+        rows = np.array(list(self.state.labels), np.int64) - 1
+        return np.bincount(self.codes[rows], minlength=len(self.names))
+
     def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
         """Return the rows still to be labelled, in their order.
 

@@ -162,7 +162,7 @@ def test_predictions_can_be_elsewhere(begun, table, tmp_path, capsys):
 def test_the_question_can_be_changed(begun, capsys):
     assert "± " in run(capsys, "next", f"state={begun}", "question=accuracy")
     assert json.loads(begun.read_text())["question"] == "accuracy"
-    assert "P(yes)" in run(capsys, "next", f"state={begun}", "question=gap", "strategy=thompson")
+    assert "P(gap)" in run(capsys, "next", f"state={begun}", "question=gap", "strategy=thompson")
 
 
 def test_names_of_labels_are_learnt(tmp_path, state, capsys):

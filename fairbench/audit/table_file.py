@@ -60,3 +60,5 @@ def _check_columns(options: Options, found: list[str]) -> None:
     for name in options.columns:
         if name not in found:
             raise unknown_name(f"column of {options.path.name}", name, found)
+        if found.count(name) > 1:
+            raise UserError(f"{options.path.name}: {found.count(name)} columns are named '{name}'")

@@ -15,7 +15,7 @@ from fairbench.metrics.rates import true_positive_rate
 from studies.few_labels.pools import Rows, shares
 
 Floats = NDArray[np.float64]
-_DRAWS, _LARGEST_LOG_ODDS = 256, 15.0
+_DRAWS, _LARGEST_LOG_ODDS, _LOWEST_LOG_ODDS = 256, 15.0, -700.0
 
 
 def faulty_estimates(
@@ -45,4 +45,4 @@ def _faulty(score: Floats, theta: Floats) -> Floats:
     a, _, c = theta.T[..., None]
     with np.errstate(divide="ignore", over="ignore"):
         odds = c + np.exp(a) * np.log(score) - np.exp(np.minimum(c, 10)) * np.log1p(-score)
-    return 1 / (1 + np.exp(-np.minimum(odds, _LARGEST_LOG_ODDS)))
+    return 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))

@@ -66,6 +66,11 @@ FAULTS = {
         r"column 'decision', row 1: 'maybe' is not '0' or '1'",
     ),
     "favourable": (predictions(60), {"favourable": "good"}, r"favourable label 'good'"),
+    "column twice": (
+        predictions(60).assign(again=1).rename(columns={"again": "label"}),
+        {},
+        r"2 columns are named 'label'",
+    ),
     "no rows": (predictions(60).iloc[:0], {}, r"no rows below the header"),
     "epsilon": (predictions(60), {"epsilon": "2"}, r"epsilon is 2"),
     "epsilon text": (predictions(60), {"epsilon": "few"}, r"epsilon is 'few'; it must be a number"),

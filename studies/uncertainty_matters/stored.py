@@ -25,7 +25,8 @@ def stored_runs(conf: Path, results: Path) -> dict[str, StoredRun]:
     names = {_parts(words): name for name, words in ALGORITHMS.items()}
     found = {}
     for experiment in EXPERIMENTS:
-        for choice, folder in finished_runs(experiment, conf, results):
+        # All of them first: reading a run composes configurations of its own.
+        for choice, folder in list(finished_runs(experiment, conf, results)):
             chosen = folder.environment()["choices"]
             if choice["split"] != HALF_SPLITS:
                 name = names[

@@ -62,13 +62,17 @@ def test_rhos_that_no_variance_allows_are_clipped():
     np.testing.assert_allclose(clipped(np.array([-3, 0.2, np.inf]), FOLDS), [-0.1, 0.2, 1])
     assert (shrinkage(np.array([-10.0, -1 / 9, 50]), FOLDS) > 0).all()
     assert relative_rho(0.0, FOLDS) == -1 / FOLDS
-    assert mean_relative_shrinkage(1e9, FOLDS) == pytest.approx(1 / FOLDS)
+    assert mean_relative_shrinkage(1e9, FOLDS) == pytest.approx(np.log(10) / 9)  # rho in [0, 1]
 
 
-def test_mean_relative_shrinkage_of_the_reference_is_the_mean_shrinkage():
-    assert mean_relative_shrinkage(1.0, FOLDS) == pytest.approx(mean_shrinkage(FOLDS), rel=1e-4)
-    ratios = mean_relative_shrinkage(np.array([0.8, 1.25]), FOLDS)
-    np.testing.assert_allclose(ratios, mean_shrinkage(FOLDS) / np.array([0.8, 1.25]), rtol=1e-4)
+def test_mean_relative_shrinkage_averages_up_to_rho_rel():
+    assert mean_relative_shrinkage(1.0, FOLDS) == pytest.approx(mean_shrinkage(FOLDS))
+    ratios = np.array([0.4, 0.8, 1.25])
+    for ratio, shrunk in zip(ratios, mean_relative_shrinkage(ratios, FOLDS), strict=True):
+        grid = np.linspace(0, relative_rho(ratio, FOLDS), 2001)
+        average = np.trapezoid(shrinkage(grid, FOLDS), grid) / grid[-1]
+        assert shrunk == pytest.approx(average, rel=1e-6)
+    assert mean_relative_shrinkage(1 / 1.9, FOLDS) == pytest.approx(1)  # rho_rel is 0
 
 
 def test_overestimated_variance_is_the_variance_of_one_half():

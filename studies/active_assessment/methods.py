@@ -17,6 +17,7 @@ from studies.active_assessment.pools import ArmPool
 
 STRENGTH = 2.0
 _NO_PRIOR = 1e-6
+_MANY_ARMS = 50  # from which thresholds are cheaper than draws
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def start(
 ) -> tuple[Any, Callable[[Any], Integers]]:
     """Return the arms before the first label, and what chooses the next ones."""
     arms = BetaArms.of(method.posterior(pool), pool.sizes, replications=replications)
-    if method.strategy == "thompson" and plays == 1 and isinstance(reward, Lowest):
+    single = method.strategy == "thompson" and plays == 1 and isinstance(reward, Lowest)
+    if single and len(pool.sizes) >= _MANY_ARMS:
         return ThresholdArms.of(arms), lambda held: held.lowest(generator)
     strategy = "multiple_play" if method.strategy == "thompson" and plays > 1 else method.strategy
     return arms, lambda held: choose(strategy, held, reward, generator, plays=plays)

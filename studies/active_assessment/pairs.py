@@ -29,13 +29,13 @@ MARGIN, TOLERANCE = 0.05, 0.05
 
 
 def labels_to_compare(
-    pool: ArmPool, method: Method, folder: Path, *, replications: int, margin: float = MARGIN
+    pool: ArmPool, method: Method, folder: Path, *, replications: int
 ) -> Integers:
     """Return the labels each replication needs, (R,), from their file where it is there."""
-    parts = (pool.name, "pairs", method.prior, method.strategy, str(margin), str(replications))
+    parts = (pool.name, "pairs", method.prior, method.strategy, str(replications))
     path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
     if not path.exists():
-        needed = _computed(pool, method, replications, Comparison(margin))
+        needed = _computed(pool, method, replications, Comparison(MARGIN))
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary, temporary.open("wb") as file:
             np.save(file, needed)

@@ -20,7 +20,7 @@ from fairbench.errors import unknown_name
 
 Floats = NDArray[np.float64]
 Strategy = Callable[[Arms, Reward, np.random.Generator], Integers]
-_REDRAWS = 100
+_REDRAWS = 20
 
 
 def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
@@ -45,7 +45,7 @@ def top_two(
 ) -> Integers:
     """Return Thompson's arm with probability `best`, and otherwise its challenger (Russo 2016).
 
-    The challenger is the first different arm that further draws give; where a hundred draws give
+    The challenger is the first different arm that further draws give; where twenty draws give
     the same arm, it is the second best of the last.
     """
     chosen = thompson(arms, reward, generator)[:, 0]

@@ -25,10 +25,10 @@ by=[sex,race]       rows are chosen among the groups of these columns; group='s 
 part=1/2            the first of two people who label at the same time, on different rows
 overwrite=true      replaces labels that are there
 
-Rows count from 1. Groups are chosen by what is known, rows within a group at random: so the
-report's intervals hold. Label what next names, and all of it; a row you cannot tell the label of
-gets ?, such as 17=?. Question and strategy can be changed at any time. The score and the decision
-are not shown, lest they sway you.
+Rows count from 1. Groups are chosen by what is known (each gets at least half of an equal share),
+rows within a group at random: so the report's intervals hold. Label what next names, and all of
+it; a row you cannot tell the label of gets ?, such as 17=?. Question and strategy can be changed at
+any time. The score and the decision are not shown, lest they sway you.
 
 Example, from no labels at all:
 python audit.py next loans.csv state=audit.json target=repaid score=score 'group=[sex,race]' n=3

@@ -46,7 +46,7 @@ def pair_figure(measured: Measured, names: tuple[str, str]) -> Figure:
         _rates(axes, measured, name)
     _algorithms(panels[1, 0], measured, names)
     _difference(panels[1, 1], measured, names)
-    cvs = len(measured.counts[names[0]])
+    cvs = measured.cvs(*names)
     figure.suptitle(
         f"German, age > 25: 95 % regions of one ten-fold cross-validation ({RHO}), and the point "
         f"estimates of {cvs}", fontsize=14,
@@ -79,8 +79,8 @@ def _algorithms(axes: Axes, measured: Measured, names: Sequence[str]) -> None:
 def _difference(axes: Axes, measured: Measured, names: Sequence[str]) -> None:
     first, second = (_cloud(measured, name) for name in names)
     _region(axes, first - second, GREEN, f"A - B, {RHO}, independent")
-    points = values(measured.counts[names[0]]) - values(measured.counts[names[1]])
-    _points(axes, points, "black", "A - B in each cross-validation")
+    found = [values(measured.counts[name][: measured.cvs(*names)]) for name in names]
+    _points(axes, found[0] - found[1], "black", "A - B in each cross-validation")
     x, y = ROPE
     axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREY, alpha=0.5, zorder=4))
     for end in (-1, 1):
@@ -122,7 +122,7 @@ def _labels(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=13)
     axes.set_ylabel(y, fontsize=13)
     axes.tick_params(labelsize=12)
-    axes.legend(frameon=False, fontsize=12)
+    axes.legend(edgecolor="none", framealpha=0.8, fontsize=12)
     axes.grid(alpha=0.25)
 
 

@@ -31,7 +31,7 @@ class Measured:
 
     Attributes
     ----------
-    counts : (B, G, 4) of as many cross-validations, the same partitions for all algorithms.
+    counts : (B, G, 4) of cross-validations; the same index is the same partition.
     joint : pair -> (R, G, 8) joint counts of both on a few cross-validations.
     ratios : the variance over the reference learner's.
     posteriors : how many of the cross-validations give a posterior.
@@ -43,10 +43,9 @@ class Measured:
     posteriors: int = 20
     draws: int = 10000
 
-    @property
-    def cvs(self) -> int:
-        """The number of cross-validations of the ground truth."""
-        return min(map(len, self.counts.values()), default=0)
+    def cvs(self, *names: str) -> int:
+        """Return how many cross-validations of the ground truth all of these algorithms have."""
+        return min(len(self.counts.get(name, ())) for name in names)
 
     def worth(self, name: str, rho: str) -> float | None:
         """Return what a count of an algorithm is worth; None without half-splits."""
@@ -77,15 +76,22 @@ class Measured:
 def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measured:
     """Read the ground truth, and what the finished runs of the presets add to it."""
     from studies.uncertainty_matters import ground_truth
-    from studies.uncertainty_matters.stored import joint_counts, stored_runs, variance_ratios
+    from studies.uncertainty_matters.stored import (
+        joint_counts,
+        pooled_counts,
+        stored_runs,
+        variance_ratios,
+    )
 
+    runs = stored_runs(CONF, results)
     counts = {}
     for name in ALGORITHMS:
         try:
             counts[name] = ground_truth.load(name, cvs)
         except UserError as error:
-            print(f"left out: {error}")
-    runs = stored_runs(CONF, results)
+            print(f"left to the finished runs' few cross-validations: {error}")
+            if name in runs:
+                counts[name] = pooled_counts(runs[name])
     joint = {
         pair: joint_counts(runs[pair[0]], runs[pair[1]]) for pair in pairs if set(pair) <= {*runs}
     }

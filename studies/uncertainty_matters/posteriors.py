@@ -70,7 +70,7 @@ class Cloud:
 
     def events(self, other: Cloud) -> list[dict[str, float]]:
         """Return, by cross-validation, the probabilities that A (this) or B outperforms."""
-        return [events(one - two) for one, two in zip(self.draws, other.draws, strict=True)]
+        return [events(one - two) for one, two in zip(self.draws, other.draws, strict=False)]
 
 
 def events(delta: Array) -> dict[str, float]:

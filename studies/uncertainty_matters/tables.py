@@ -88,7 +88,9 @@ def _table(
     keyed = [
         (found.get((row["method"], row["setting"]), {}), row) for row in rows.to_dict("records")
     ]
-    return pd.DataFrame([_row(row, kinds, measured.cvs) for kinds, row in keyed])
+    return pd.DataFrame(
+        [_row(row, kinds, measured.cvs(*row["method"].split(" vs "))) for kinds, row in keyed]
+    )
 
 
 def _names(method: str) -> tuple[str, str]:
@@ -98,7 +100,8 @@ def _names(method: str) -> tuple[str, str]:
 
 def _truth(measured: Measured, names: tuple[str, str]) -> dict[str, dict[str, list[float]]]:
     """Return, by event, whether each cross-validation shows it; the mean is the ground truth."""
-    delta = values(measured.counts[names[0]]) - values(measured.counts[names[1]])
+    first, second = (values(measured.counts[name][: measured.cvs(*names)]) for name in names)
+    delta = first - second
     shown = [events(each[None]) for each in delta]
     return {"posterior": {name: [each[event] for each in shown] for name, event in EVENTS.items()}}
 

@@ -59,6 +59,7 @@ PAIRS = {
 }
 VARIANCES = ("epistemic_uncertainty", "aleatoric_uncertainty", "predictive_uncertainty")
 NEGLIGIBLE = 2e-6  # the evaluator's: probabilities with a standard deviation of 0.001
+RARE = 0.005  # of a rate
 BAND = 0.2
 POINT = ("selection_rate", "true_positive_rate", "accuracy")
 
@@ -103,7 +104,7 @@ def single_runs(
 def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.Series:
     """Return G0 / G1 in every run, NaN where the denominator is too small to divide by."""
     top, bottom = (single_runs(ours, dataset, attribute, metric, g) for g in PAIRS[attribute])
-    floor = NEGLIGIBLE if metric in VARIANCES else 0
+    floor = NEGLIGIBLE if metric in VARIANCES else RARE
     return top / bottom.where(bottom > floor)
 
 

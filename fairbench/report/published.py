@@ -219,5 +219,5 @@ def scoreboard(rows: pd.DataFrame) -> str:
 
 def quick_note(rows: pd.DataFrame, runs: int) -> str:
     """Say of how few repeats our means are, if of fewer than the paper's `runs`; else nothing."""
-    most = rows["repeats"].max()
-    return f"quick: {most:.0f} repeats" if most < runs else ""
+    most = float(rows["repeats"].max())
+    return f"quick: {most:.0f} repeat{'s' * (most > 1)}" if most < runs else ""

@@ -21,10 +21,12 @@ class Block:
 
     Attributes
     ----------
-    name : the data set, numbered where it has several blocks; also the name of its files.
+    name : the data set, numbered where it has several blocks: the name of its files.
+    title : the data set, and what tells its blocks apart.
     """
 
     name: str
+    title: str
     runs: Mapping[str, FinishedRun]
     metrics: pd.DataFrame
 
@@ -66,11 +68,24 @@ def blocks(collection: Collection) -> list[Block]:
     found = []
     for dataset, of_dataset in sorted(sets.items()):
         ordered = sorted(of_dataset.values(), key=len, reverse=True)
-        for i, runs in enumerate(ordered, start=1):
+        titles = _titles([next(iter(runs.values())) for runs in ordered])
+        for i, (runs, title) in enumerate(zip(ordered, titles, strict=True), start=1):
             name = f"{dataset}-{i}" if len(ordered) > 1 else dataset
             mine = pd.concat([metrics[id_] for id_ in runs if id_ in metrics], ignore_index=True)
-            found.append(Block(name, runs, mine))
+            found.append(Block(name, title, runs, mine))
     return found
+
+
+def _titles(firsts: Sequence[FinishedRun]) -> list[str]:
+    """Name blocks of one data set, each by one of its runs, by what differs between them."""
+    titles = told_apart([run.choices["dataset"] for run in firsts], firsts, ("dataset", "split"))
+    for name, values in (
+        ("seed", [run.config["seed"] for run in firsts]),
+        ("protect", [run.protect for run in firsts]),
+    ):
+        if len(set(values)) > 1:
+            titles = [f"{title}, {name}={v}" for title, v in zip(titles, values, strict=True)]
+    return titles
 
 
 def named(runs: Sequence[FinishedRun]) -> list[str]:

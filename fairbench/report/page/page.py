@@ -96,8 +96,8 @@ class Page:
     @property
     def note(self) -> str:
         """That there are few repeats, if so."""
-        few = self.block.repeats < _FEW
-        return f"quick: {self.block.repeats} repeats" if few else ""
+        repeats = self.block.repeats
+        return f"quick: {repeats} repeat{'s' * (repeats > 1)}" if repeats < _FEW else ""
 
     @property
     def summary(self) -> Wide:

@@ -125,13 +125,13 @@ def render(
     )
     environment.filters |= _FILTERS
     source = environment.loader.get_source  # type: ignore[union-attr]
-    notes = list(dict.fromkeys(page.note for page in pages if page.note))
+    notes = {page.note for page in pages}
     return environment.get_template("page.html.jinja").render(
         title=experiment or "All finished runs",
         runs=sum(len(page.block.runs) for page in pages),
         command=f"python report.py html{f' experiment={experiment}' if experiment else ''}",
         version=VERSION,
-        note="; ".join(notes),
+        note=notes.pop() if len(notes) == 1 else "",  # otherwise each page has its own
         pages=pages,
         papers=[_answered(table, pages, presets) for table in papers],
         verdicts=VERDICTS,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from fairbench.errors import unknown_name
 from fairbench.report.page.write import Places, write_report
 from fairbench.report.published import scoreboard
@@ -38,4 +40,7 @@ def html_command(words: Sequence[str], places: Places) -> None:
         if table.runs:
             note = f" ({table.note})" if table.note else ""
             print(f"{table.paper}, table {table.table}: {scoreboard(table.rows)}{note}")
+    for paper in dict.fromkeys(table.paper for table in report.papers if table.runs):
+        rows = [table.rows for table in report.papers if table.paper == paper and table.runs]
+        print(f"{paper}: {scoreboard(pd.concat(rows))}")
     print(f"{report.runs} runs on {report.path}")

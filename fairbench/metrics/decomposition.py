@@ -59,7 +59,9 @@ def entropy_decomposition(members: ArrayLike) -> Decomposition:
     p = np.asarray(members, float)
     if p.ndim == 2:
         p = np.stack([1 - p, p], axis=-1)
-    divergence = rel_entr(p, _mean(p)).sum(axis=-1).mean(axis=0)
+    # A mean of next to nothing must not become 0, of which the divergence is infinite.
+    mean = np.maximum(_mean(p), np.finfo(float).tiny)
+    divergence = rel_entr(p, mean).sum(axis=-1).mean(axis=0)
     # Rounding leaves a divergence of 0 a few 1e-17 under it.
     return Decomposition(entr(p).sum(axis=-1).mean(axis=0), np.maximum(divergence, 0))
 

@@ -202,6 +202,18 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     assert (tmp_path / "report" / "fairlyuncertain-table8_13" / "index.html").exists()
 
 
+def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
+    folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
+    german = container(configuration("dataset=german").dataset)
+    evaluator = container(configuration("evaluator.choose_on=test").evaluator)
+    assert evaluator.pop("neighbours") == 0
+    copy(folder, "old", config={"dataset": german, "evaluator": evaluator}, dataset="german")
+    other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}
+    copy(folder, "other", config=other | {"split.repeats": 9}, dataset="german")
+    found = Presets(CONF).runs_of("fairlyuncertain/table8_13", read_collection(tmp_path).runs)
+    assert list(found) == ["old"]
+
+
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         write_report(places(tmp_path))

@@ -93,8 +93,9 @@ class Presets:
 
     def _chosen(self, experiment: Experiment, run: FinishedRun) -> dict[str, str] | None:
         """Return what of the sweep a run chose, or None if it is none of its jobs."""
+        # An option that has come since is not in a run's configuration: it had its default.
         own = options_of(run.config, IDENTITY)
-        if any(own.get(key) != v for key, v in experiment.fixed.items() if key != REPEATS):
+        if any(own.get(key, v) != v for key, v in experiment.fixed.items() if key != REPEATS):
             return None
         chosen = {}
         for name, values in experiment.varied.items():
@@ -113,7 +114,8 @@ class Presets:
         """Return a run's choice for a group, if its options are as that choice has them."""
         option = str(run.choices.get(group, ""))
         preset = self.choice(group, option)
-        same = all(own.get(key) == preset[key] for key in preset if key not in experiment.varied)
+        given = {key: value for key, value in preset.items() if key not in experiment.varied}
+        same = all(own.get(key, value) == value for key, value in given.items())
         return option if preset and same else ""
 
     def _compose(self, override: str) -> dict[str, Any]:

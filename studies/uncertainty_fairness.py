@@ -143,7 +143,8 @@ def _cells(printed: str, runs: pd.Series, *, tiny: bool) -> tuple[str, str, str,
     if defined.empty:
         return theirs, "-", "", "not defined" if runs.empty else "nothing to divide by"
     lower, upper = np.quantile(defined, [0.025, 0.975])
-    value, half = float(printed), 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
+    # Half a unit of the printed digits, of which the file has lost trailing zeros.
+    value, half = float(printed), 0.5 * 10.0 ** min(int(Decimal(printed).as_tuple().exponent), -2)
     inside = "" if tiny else "inside" if lower - half <= value <= upper + half else "outside"
     missing = f", {len(runs) - len(defined)} undefined" if len(defined) < len(runs) else ""
     return theirs, f"{defined.mean():.3g}", f"{lower:.3g} to {upper:.3g}{missing}", inside

@@ -22,6 +22,7 @@ _EVENTS = {
     "p_a_accuracy_b_fairness": "A accurate, B fair",
     "p_b_accuracy_a_fairness": "B accurate, A fair",
 }
+_SHORT = {"accuracy": "acc.", "EO": "EO"}
 _NUMBERS = ("published", "ours (sd)", "predictive", "paired", "diff.")
 
 
@@ -82,7 +83,7 @@ def _width(rows: pd.DataFrame) -> Table:
     headers = {"mean": "mean", "sd": "CVs", "posterior": "post.", "predictive": "pred."}
     for objective in ("accuracy", "EO"):
         for header in headers.values():
-            table.add_column(f"{objective}\n{header}", justify="right")
+            table.add_column(f"{_SHORT[objective]}\n{header}", justify="right")
     table.add_column("r", justify="right")
     for row in rows.to_dict("records"):
         cells = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,9 +25,11 @@ from fairbench.fingerprint import code_digest, digest
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
 from fairbench.store import Store
+from fairbench.study import Study
 from studies.uncertainty_matters.algorithms import ALGORITHMS, study
 from studies.uncertainty_matters.cross_validation import (
     FOLDS,
+    SOLVERS,
     held_out_labels,
     modules_read,
     solved_here,
@@ -83,9 +86,21 @@ def _identity(algorithm: str) -> dict[str, object]:
         identity, files = study(algorithm).identity(), [FOLDER / "cross_validation.py"]
         if solved_here(study(algorithm)):
             identity["code"] = code_digest(modules_read(study(algorithm)))
-            files += sorted(FOLDER.glob("solvers/*.py"))
+            files += solver_files(study(algorithm))
         _identities[algorithm] = identity | {"study": [code_of(file) for file in files]}
     return _identities[algorithm]
+
+
+def solver_files(part: Study) -> list[Path]:
+    """Return the files of the solver that fits an algorithm, those it imports among them."""
+    package = f"{SOLVERS[type(part.learner)].__module__.rpartition('.')[0]}."
+    found = [Path(inspect.getfile(SOLVERS[type(part.learner)]))]
+    for file in found:  # which grows
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        near = [each.removeprefix(package) for each in names if each.startswith(package)]
+        found += [each for name in near if (each := FOLDER / "solvers" / f"{name}.py") not in found]
+    return sorted(found)
 
 
 def code_of(path: Path) -> str:

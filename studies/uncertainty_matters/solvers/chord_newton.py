@@ -14,8 +14,8 @@ OfProblems = Callable[[Array, Rows], Array]
 TOLERANCE = 1e-7  # largest step in any coordinate
 KEPT = 8  # steps for which a Hessian is kept
 PATIENCE = 24  # steps after which none is: near a kink an old one may go to and fro
-HALVED = 60  # steps after which they are half as long, since a new one may too
-STEPS = 200
+WHOLE = 60  # steps after which they get shorter and shorter, since a new one may too
+STEPS = 1000
 
 
 def chord_newton(start: Array, hessians: Array, gradient: OfProblems, hessian: OfProblems) -> Array:
@@ -34,7 +34,7 @@ def chord_newton(start: Array, hessians: Array, gradient: OfProblems, hessian: O
     points, inverses, left = start.copy(), np.linalg.inv(hessians), np.arange(len(start))
     for count in range(1, STEPS + 1):
         step = times(inverses, gradient(points[left], left))
-        points[left] -= step if count <= HALVED else step / 2
+        points[left] -= step * min(1, WHOLE / count)
         moving = np.abs(step).max(axis=1) > TOLERANCE
         if not moving.any():
             return points

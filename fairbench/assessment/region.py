@@ -35,7 +35,8 @@ class Density:
         corner = np.minimum(position.astype(np.intp), _GRID - 2)
         indices, weights = _corners(corner, position - corner)
         density = (self.values.ravel()[indices] * weights).sum(axis=0)
-        return on_grid & (density >= self.threshold)
+        inside: NDArray[np.bool_] = on_grid & (density >= self.threshold)
+        return inside
 
 
 @dataclass(frozen=True, eq=False)

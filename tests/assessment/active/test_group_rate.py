@@ -12,7 +12,7 @@ from fairbench.assessment.active.group_rate import (
     true_positive_rate,
 )
 from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import choose
+from fairbench.assessment.active.strategies import STRATEGIES, choose
 from fairbench.assessment.beta import Beta, uniform
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]
@@ -56,6 +56,24 @@ def test_the_arm_that_says_more_is_labelled_and_the_other_when_it_is_used_up():
     )
     assert set(chosen[:, 0]) == {0, 2}
     assert set(chosen[:, 1]) == {1, 3}
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "multiple_play"])
+def test_every_row_can_be_labelled(strategy):
+    """Also when a reward rules out all arms but one."""
+    generator = np.random.default_rng(0)
+    arm = np.repeat(np.arange(4), [3, 9, 30, 2])
+    queues = Queues.of(generator.random(44) < 0.5, arm, generator, replications=20)
+    arms = BetaArms.of(uniform(4), queues.sizes, replications=20)
+    reward = LowestRate(np.array([0.75, 2 / 32]), true_positive_rate)
+    assess(
+        queues,
+        arms,
+        lambda held: choose(strategy, held, reward, generator),
+        observe=lambda held: None,
+        rounds=44,
+    )
+    assert not arms.unlabelled.any()
 
 
 def test_the_lowest_true_positive_rate_is_found_sooner_than_at_random():

@@ -9,6 +9,7 @@ too small to divide by is not printed, theirs neither.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -79,11 +80,11 @@ DIRECTIONS = {
 }
 
 
-def values(experiment: str, results: Path) -> pd.DataFrame:
+def values(experiment: str, results: Path, overrides: Sequence[str] = ()) -> pd.DataFrame:
     """Return the groups' metrics of every finished run and repeat of an experiment."""
     found = []
-    conf = ROOT / "conf"
-    for choice, folder in finished_runs(f"uncertainty_fairness/{experiment}", conf, results):
+    name, conf = f"uncertainty_fairness/{experiment}", ROOT / "conf"
+    for choice, folder in finished_runs(name, conf, results, overrides):
         metrics = folder.metrics()
         of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
         run = choice.get("dataset.seed", "0")

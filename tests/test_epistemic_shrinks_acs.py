@@ -1,0 +1,32 @@
+"""The draws of the study on ACS income: nested, never tested on, and skipped without the data."""
+
+import numpy as np
+import pandas as pd
+
+from fairbench.errors import DataError
+from studies import epistemic_shrinks_acs
+from studies.epistemic_shrinks_acs import SIZES, TEST, folds
+
+RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
+
+
+def test_test_rows_stay_and_training_rows_are_nested():
+    found = folds(RACE, seeds=2)
+    assert len(found) == 2 * len(SIZES)
+    for fold in found:
+        np.testing.assert_array_equal(fold.test, found[0].test)
+        assert not np.isin(fold.train, fold.test).any()
+        assert tuple(RACE[fold.train].value_counts()[["White", "Black"]]) == SIZES[fold.fold]
+    assert RACE[found[0].test].value_counts().eq(TEST).all()
+    for smaller, larger in zip(found[:3], found[1:4], strict=True):
+        assert np.isin(smaller.train, larger.train).all()
+    assert not np.isin(found[0].train, found[len(SIZES)].train).all()
+
+
+def test_without_the_data_it_is_skipped_with_a_sentence(monkeypatch, capsys):
+    def missing(learner, results):
+        raise DataError("acs/income.csv was not found")
+
+    monkeypatch.setattr(epistemic_shrinks_acs, "uncertainties", missing)
+    epistemic_shrinks_acs.main()
+    assert "ACS income was skipped: acs/income.csv was not found" in capsys.readouterr().out

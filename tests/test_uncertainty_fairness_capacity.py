@@ -31,7 +31,9 @@ FOUND = {0: splits([1.0, 1.0, 1.0]), 25: splits([1.0, 2.0, 3.0])}
 def test_series_are_over_splits_of_each_size():
     series = ratio_series(FOUND, "age", "epistemic")
     np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
-    np.testing.assert_allclose(mean_series(FOUND, "race", "black", "aleatoric"), 0.1 * series, atol=1e-12)
+    np.testing.assert_allclose(
+        mean_series(FOUND, "race", "black", "aleatoric"), 0.1 * series, atol=1e-12
+    )
 
 
 def test_sizes_are_places_and_none_is_said():

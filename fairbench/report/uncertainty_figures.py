@@ -38,6 +38,7 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
         axes.set_yticks(range(len(groups)), groups if part == parts[0] else [])
         axes.set(xlabel=part, ylim=(len(groups) - 0.5, -0.5))
         axes.set_xlim(0, None)
+        axes.locator_params(axis="x", nbins=4)
         axes.grid(axis="x", alpha=0.3)
     figure.supxlabel("variance, with 95 % interval of one repeat (medians over repeats)")
     figure.suptitle(title)

@@ -22,7 +22,7 @@ from fairbench.metrics.probability import nll_of_sd
 from fairbench.seeds import rng
 from fairbench.splits import RepeatedHoldout
 from fairbench.store import Store
-from fairbench.study import Study, cells_of
+from fairbench.study import Cell, Study, cells_of
 
 READINGS = (Ensemble(), SelectiveEnsemble(), SelfConsistency())
 REPEATS = 3
@@ -40,7 +40,7 @@ def main() -> None:
         for cell in cells:
             losses: list[float] = []
 
-            def ours(cell=cell, losses=losses) -> None:
+            def ours(cell: Cell = cell, losses: list[float] = losses) -> None:
                 ensure(cell, store)
                 raw = raw_outputs(store.read(cell.id).columns)
                 for method in READINGS:
@@ -48,7 +48,7 @@ def main() -> None:
                     test = y[cell.fold.test]
                     losses.append(nll_of_sd(test, read["prediction"], read["uncertainty"]).mean())
 
-            def copies(cell=cell) -> None:
+            def copies(cell: Cell = cell) -> None:
                 for seed in range(3):
                     bag_on_copies(X, y, cell.fold.train, cell.fold.test, seed)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from algorithms.learners.bayesian_nn import BayesianNN
@@ -16,8 +18,8 @@ def main() -> None:
     X, y = like_compas()
     rows = []
     for hidden in ((), (25,), (100,)):
-        learner = BayesianNN(hidden=hidden)
-        seconds = cpu_of(lambda learner=learner: learner.estimator(Binomial(), 0).fit(X, y))
+        estimator = BayesianNN(hidden=hidden).estimator(Binomial(), 0)
+        seconds = cpu_of(partial(estimator.fit, X, y))
         rows.append((f"{hidden[0] if hidden else 'no'} hidden units", seconds))
     title = f"Bayes by Backprop, {ROWS} rows x {FEATURES} features, CPU (target: {TARGET:.0f} s)"
     show(title, ("", "fit, s"), rows)

@@ -73,4 +73,5 @@ def _oracle() -> Callable[..., np.ndarray]:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.theta_draws
+    theta_draws: Callable[..., np.ndarray] = module.theta_draws
+    return theta_draws

@@ -114,7 +114,7 @@ def _measure(name: str, results: Path) -> list[Any]:
     arrays, task = _arrays(runs[0]), runs[0].dataset.task
     bare = cpu_of(lambda: grid_floor.shared(arrays, task, DEPTHS))
     published = cpu_of(lambda: grid_floor.as_published(arrays, task, DEPTHS))
-    parts = [float(seconds[stage]) for stage in PARTS]
+    parts = [seconds[stage] for stage in PARTS]
     return [name, *parts, whole - sum(parts), whole, bare, published]
 
 

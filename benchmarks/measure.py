@@ -34,15 +34,16 @@ def german() -> tuple[Dataset, str]:
     return _real_or_simulated("german", n_samples=1000, n_features=57)
 
 
-def _real_or_simulated(name: str, **size: int) -> tuple[Dataset, str]:
+def _real_or_simulated(name: str, *, n_samples: int, n_features: int) -> tuple[Dataset, str]:
     import datasets.simulated
 
     try:
         load = importlib.import_module(f"datasets.{name}").load
         return load(Archive.of(download=False)), f"dataset={name}"
     except DataError:
-        overrides = " ".join(f"dataset.{option}={value}" for option, value in size.items())
-        return datasets.simulated.load(Archive.of(), **size), f"dataset=simulated {overrides}"
+        data = datasets.simulated.load(Archive.of(), n_samples=n_samples, n_features=n_features)
+        size = f"dataset.n_samples={n_samples} dataset.n_features={n_features}"
+        return data, f"dataset=simulated {size}"
 
 
 def cpu_of(call: Callable[[], object]) -> float:

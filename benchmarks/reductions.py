@@ -19,6 +19,7 @@ from benchmarks.measure import cpu_of, german, show
 from fairbench.data import Dataset
 from fairbench.encoding import onehot, sparse_onehot
 
+Labels = Callable[[], NDArray[np.bool_]]
 REPEATS = 5
 PARITIES = {
     "demographic_parity": fairlearn.reductions.DemographicParity,
@@ -65,38 +66,39 @@ def _case(data: Dataset, rounds: int, reduction: str, constraints: str) -> tuple
         model = mine(constraints).wrap(learner.estimator(Binomial(), seed), seed)
         direct = theirs(plain, PARITIES[constraints]())
         calls = (_ours(data, model, seed), _fairlearn(data, direct, seed))
-        labels: list[NDArray[Any]] = []
+        labels: list[NDArray[np.bool_]] = []
         costs.append([_cpu_and_labels(call, labels) for call in calls])
-        equal &= np.array_equal(*labels)
+        equal &= np.array_equal(labels[0], labels[1])
     ratios = [ours / fairlearns for ours, fairlearns in costs]
     medians = [float(each) for each in np.median(costs, axis=0)]
     label = f"{rounds}, {reduction}, {constraints}"
     return label, *medians, float(np.median(ratios)), min(ratios), "yes" if equal else "no"
 
 
-def _cpu_and_labels(call: Callable[[], NDArray[Any]], labels: list[NDArray[Any]]) -> float:
+def _cpu_and_labels(call: Labels, labels: list[NDArray[np.bool_]]) -> float:
     return cpu_of(lambda: labels.append(call()))
 
 
-def _ours(data: Dataset, model: Any, seed: int) -> Callable[[], NDArray[Any]]:
+def _ours(data: Dataset, model: Any, seed: int) -> Labels:
     X, (train, test), (y, groups) = sparse_onehot(data.features), _split(data, seed), _labels(data)
 
-    def call() -> NDArray[Any]:
+    def call() -> NDArray[np.bool_]:
         model.fit(X[train], y[train], sensitive_features=groups.iloc[train])
         of_test = {"sensitive_features": groups.iloc[test], "random_state": seed}
         (outputs,) = model.outputs(X[test], **of_test).values()
-        return outputs > 0.5
+        return np.asarray(outputs > 0.5)
 
     return call
 
 
-def _fairlearn(data: Dataset, reduction: Any, seed: int) -> Callable[[], NDArray[Any]]:
+def _fairlearn(data: Dataset, reduction: Any, seed: int) -> Labels:
     X, (train, test), (y, groups) = onehot(data.features), _split(data, seed), _labels(data)
     drawn = hasattr(reduction, "eps")
 
-    def call() -> NDArray[Any]:
+    def call() -> NDArray[np.bool_]:
         reduction.fit(X[train], y[train], sensitive_features=groups.iloc[train].astype(str))
-        return reduction.predict(X[test], **({"random_state": seed} if drawn else {})) > 0.5
+        drawing = {"random_state": seed} if drawn else {}
+        return np.asarray(reduction.predict(X[test], **drawing) > 0.5)
 
     return call
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest.mock import patch
 
 
 @contextlib.contextmanager
-def stages(functions: Mapping[str, tuple[Any, str]]) -> Iterator[Counter[str]]:
+def stages(functions: Mapping[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
     """Count the seconds spent in functions, each less what it spends in the others.
 
     Parameters
     ----------
     functions : stage -> (module or class, name of its function); ``stage#2`` adds to ``stage``.
     """
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     inner = [0.0]
 
     def timed(stage: str, function: Any) -> Any:

@@ -68,14 +68,15 @@ class GroupPool:
         arm = 2 * self.group + self.prediction
         size = np.bincount(arm, minlength=2 * len(self.groups))
         theta = np.bincount(arm, weights=self.label, minlength=len(size)) / np.maximum(size, 1)
-        return LowestRate(self.share, rate).rates(theta[None])[0]
+        rates: Floats = LowestRate(self.share, rate).rates(theta[None])[0]
+        return rates
 
 
 def pool(dataset: str) -> GroupPool:
     """Return the first test fold of the data set's finished baseline run."""
     name = f"{dataset}, xgboost, baseline"
-    folders = (run for run in finished_runs(ROOT / "results") if _named(run, name))
-    folder = next(folders, None)
+    finished = finished_runs(ROOT / "results")
+    folder = next((each for each in finished if each.environment()["name"] == name), None)
     if folder is None:
         raise SystemExit(f"no finished run '{name}': python run.py dataset={dataset}")
     run = load_run(folder, ROOT / "conf")
@@ -91,10 +92,6 @@ def pool(dataset: str) -> GroupPool:
     return GroupPool(
         dataset, tuple(kept.index), codes, protected, fold.prediction[inside], label[inside]
     )
-
-
-def _named(run: object, name: str) -> bool:
-    return str(run.environment()["name"]) == name  # type: ignore[attr-defined]
 
 
 def worst_found(pool: GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Floats]:

@@ -36,7 +36,8 @@ class Population:
     @property
     def positives(self) -> NDArray[np.float64]:
         """Return the share of rows that are positives of a group, (2,)."""
-        return np.array(self.shares) * np.array(self.base_rates)
+        positives: NDArray[np.float64] = np.multiply(self.shares, self.base_rates)
+        return positives
 
     @property
     def gap(self) -> float:
@@ -50,7 +51,7 @@ def by_normal(population: Population, margin: float = 0.01, level: float = 0.95)
     z² Σ θ (1 - θ) / (share x base rate) / margin².
     """
     rates = np.array(population.rates)
-    variance = (rates * (1 - rates) / population.positives).sum()
+    variance = float((rates * (1 - rates) / population.positives).sum())
     return ceil(NormalDist().inv_cdf((1 + level) / 2) ** 2 * variance / margin**2)
 
 

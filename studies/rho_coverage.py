@@ -37,7 +37,7 @@ from fairbench.assessment.joint_counts import (
 )
 from fairbench.assessment.objectives import objective
 from fairbench.confusion import binary_confusion
-from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.metrics.rates import Counts, accuracy, true_positive_rate
 from fairbench.seeds import rng
 
 Array = NDArray[np.float64]
@@ -115,11 +115,11 @@ def replicate(rows: int, index: int) -> Replication:
         name: cross_validated(data, parts, seen, rng(0, "coverage folds", index))
         for name, seen in SEEN.items()
     }
-    predictions = {name: parts_read[0][0] for name, parts_read in read.items()}
-    joint = joint_confusion(data.target, *predictions.values(), data.group, n_groups=2)
+    first, second = (read[name][0][0] for name in SEEN)
+    joint = joint_confusion(data.target, first, second, data.group, n_groups=2)
     estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
     ratio = float(variance_ratio(estimates["A"], estimates["B"]))
-    hits = [(predictions[name] == data.target).astype(float) for name in SEEN]
+    hits = [(each == data.target).astype(float) for each in (first, second)]
     return Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
 
 
@@ -151,7 +151,8 @@ def true_differences(rows: int, models: int = 400) -> Array:
         tables = {name: _expected_tables(data, population, seen) for name, seen in SEEN.items()}
         for j, name in enumerate(OBJECTIVES):
             differences[i, j] = objective(name)(tables["A"]) - objective(name)(tables["B"])
-    return differences.mean(axis=0)
+    mean: Array = differences.mean(axis=0)
+    return mean
 
 
 def _expected_tables(data: Sample, population: Sample, seen: slice) -> Array:
@@ -179,7 +180,7 @@ def variants() -> dict[str, tuple[str, Worth]]:
     found: dict[str, tuple[str, Worth]] = {}
     for kind in ("paired", "independent"):
         for name, worth in fixed.items():
-            found[f"{kind}, {name}"] = kind, lambda ratios, worth=worth: (worth, worth)
+            found[f"{kind}, {name}"] = kind, _alike(worth)
     found["independent, rho_rel"] = (
         "independent",
         lambda ratios: (shrinkage(relative_rho(ratios, FOLDS), FOLDS), at_most),
@@ -192,7 +193,11 @@ def variants() -> dict[str, tuple[str, Worth]]:
     return found
 
 
-def intervals(joint: Array, ratios: Array, kind: str, worth: Worth, batch: int) -> Array:
+def _alike(worth: Array | float) -> Worth:
+    return lambda ratios: (worth, worth)
+
+
+def intervals(joint: Counts, ratios: Array, kind: str, worth: Worth, batch: int) -> Array:
     """Return the 95 % intervals of every replication and objective, (2, R, objectives)."""
     generator = rng(0, "coverage draws", batch)
     first, second = (np.broadcast_to(w, ratios.shape)[:, None, None] for w in worth(ratios))

@@ -46,7 +46,7 @@ METRICS = {
     "ratio_aleatoric": "aleatoric_uncertainty",
     "ratio_predictive": "predictive_uncertainty",
 }
-GROUPS = {
+GROUPS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "group": {"0": "0", "1": "1"},
     "race": {"black": ("African-American", "Black"), "white": ("Caucasian", "White")},
     "age": {"<25": "under 25", "25-45": "25 to 45", ">45": "over 45"},
@@ -112,8 +112,8 @@ def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.
 def beside(published: pd.DataFrame, ours: pd.DataFrame, title: str) -> Table:
     """Return a row for every printed number of the data sets that were run."""
     table = Table(title=title, title_justify="left")
-    for name in ("data set", "attribute", "metric", "of", "published", "ours", "95 % of runs", ""):
-        table.add_column(name, justify="right" if name in ("published", "ours") else "left")
+    for head in ("data set", "attribute", "metric", "of", "published", "ours", "95 % of runs", ""):
+        table.add_column(head, justify="right" if head in ("published", "ours") else "left")
     for row in published[published["dataset"].isin(ours["dataset"])].itertuples():
         key = (row.dataset, row.sensitive_attribute)
         name = METRICS.get(row.metric)

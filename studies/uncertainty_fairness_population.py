@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from algorithms.learners.bayesian_nn import BayesianNN
 from algorithms.losses import Binomial
 from datasets import kuzucu
 from fairbench.confusion import binary_confusion
+from fairbench.download import Archive
 from fairbench.encoding import Encoder
 from fairbench.metrics.decomposition import variance_decomposition
 from fairbench.metrics.rates import (
@@ -31,10 +33,10 @@ from fairbench.metrics.rates import (
 from fairbench.splits import RepeatedHoldout
 from studies.uncertainty_fairness import DIRECTIONS, directions, ratios
 
-SHARED = {"hidden": (), "learning_rate": 0.02}
+LINEAR = BayesianNN(hidden=(), learning_rate=0.02)
 LEARNERS = {
-    "five epochs": BayesianNN(**SHARED, epochs=5, batch_size=8),
-    "trained": BayesianNN(**SHARED, epochs=300, batch_size=32, patience=20),
+    "five epochs": replace(LINEAR, epochs=5, batch_size=8),
+    "trained": replace(LINEAR, epochs=300, batch_size=32, patience=20),
 }
 RATES = (selection_rate, true_positive_rate, false_positive_rate, accuracy)
 ROWS, MEMBERS = 20_000, 10
@@ -53,13 +55,14 @@ def of_populations(learner: BayesianNN, seeds: int) -> pd.DataFrame:
 
 def _groups(learner: BayesianNN, which: str, seed: int) -> Iterator[dict[str, object]]:
     """Yield what a network trained on one population is like on many rows of its kind."""
-    data = kuzucu.load(None, which=which, n_samples=320, seed=seed)
+    archive = Archive.of(download=False)
+    data = kuzucu.load(archive, which=which, n_samples=320, seed=seed)
     (fold,) = RepeatedHoldout(repeats=1).folds(data, 0)
     train = data.take(fold.train)
     encoder = Encoder(learner.encoding).fit(train.features)
     model = learner.estimator(Binomial(), seed)
     model.fit(encoder.transform(train.features), train.target.to_numpy(float))
-    fresh = kuzucu.load(None, which=which, n_samples=ROWS, seed=seed)
+    fresh = kuzucu.load(archive, which=which, n_samples=ROWS, seed=seed)
     members = model.predict_members(encoder.transform(fresh.features), MEMBERS, seed)[..., 0]
     group = fresh.sensitive["group"].astype(int).to_numpy()
     labels = members.mean(axis=0) > 0.5

@@ -73,7 +73,8 @@ def curves(
         found = _computed(pool, question, method, replications)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, labels=found.labels, **found.batches)
+            arrays: dict[str, Any] = {"labels": found.labels, **found.batches}
+            np.savez(file, **arrays)
     with np.load(path, allow_pickle=False) as stored:
         return Curves(stored["labels"], {name: stored[name] for name in question.measures})
 

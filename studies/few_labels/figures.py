@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,17 +47,10 @@ def posterior_figures(pools: Pools, rate: Rate, folder: Path) -> None:
     """Draw posterior densities of the difference and calibration curves of the largest groups."""
     cases = list(pools.items())
     title = f"posterior of the difference of {rate.name.replace('_', ' ')}"
-    _panels(
-        cases, lambda axes, case: _densities(axes, *case, rate), folder / "densities.png", title
-    )
+    _panels(cases, partial(_densities, rate=rate), folder / "densities.png", title)
     for labels in (20, 200):
-        path = folder / f"calibration_{labels}.png"
-        _panels(
-            cases,
-            lambda axes, case, n=labels: _calibration(axes, *case, n),
-            path,
-            f"P(label 1) by score, {labels} labels",
-        )
+        path, title = folder / f"calibration_{labels}.png", f"P(label 1) by score, {labels} labels"
+        _panels(cases, partial(_calibration, labels=labels), path, title)
 
 
 def _panels(cases: Sequence[T], draw: Callable[[Axes, T], None], path: Path, label: str) -> None:
@@ -114,7 +108,8 @@ def _posterior(table: PartlyLabelled, labels: int, key: str) -> CalibrationPoste
     return bayesian_calibration(table.showing(order[:labels]), rng(0, "few_labels", key, labels))
 
 
-def _densities(axes: Axes, pool: str, table: PartlyLabelled, rate: Rate) -> None:
+def _densities(axes: Axes, case: tuple[str, PartlyLabelled], *, rate: Rate) -> None:
+    pool, table = case
     grid = np.linspace(-0.3, 0.3, 301)
     for labels, colour in zip(_SHOWN_LABELS, (GREY, ORANGE, BLUE), strict=True):
         if labels < len(table.score):
@@ -126,8 +121,9 @@ def _densities(axes: Axes, pool: str, table: PartlyLabelled, rate: Rate) -> None
     axes.set(title=pool, xlabel="difference", yticks=[])
 
 
-def _calibration(axes: Axes, pool: str, table: PartlyLabelled, labels: int) -> None:
+def _calibration(axes: Axes, case: tuple[str, PartlyLabelled], *, labels: int) -> None:
     """Draw maps of the two largest groups, and what all their labels say."""
+    pool, table = case
     posterior = _posterior(table, min(labels, len(table.score) - 1), pool)
     coefficients = BETA.coefficients(posterior.theta)
     largest = np.argsort(-table.sizes().sum(axis=1))[:2]
@@ -147,10 +143,10 @@ def _shares(axes: Axes, table: PartlyLabelled, group: int, colour: str) -> None:
     bins = np.minimum((table.score[rows] * _BINS).astype(int), _BINS - 1)
     size = np.bincount(bins, minlength=_BINS)
     positives = np.bincount(bins, weights=table.label[rows], minlength=_BINS)
-    score = np.bincount(bins, weights=table.score[rows], minlength=_BINS)
+    total = np.bincount(bins, weights=table.score[rows], minlength=_BINS)
     full = size > 0
-    size, positives, score = size[full], positives[full], score[full] / size[full]
+    size, positives, total = size[full], positives[full], total[full]
     ends = beta.ppf([[0.025], [0.975]], positives + 0.5, size - positives + 0.5)
-    share = positives / size
+    score, share = total / size, positives / size
     error = np.maximum([share - ends[0], ends[1] - share], 0)
     axes.errorbar(score, share, error, fmt=".", color=colour, linewidth=1)

@@ -72,7 +72,8 @@ def _order(group: Rows, run: int) -> Rows:
 def shares(table: PartlyLabelled) -> Floats:
     """Return what share of everyone outside the reference group each other group is, (G - 1,)."""
     size = table.sizes().sum(axis=1)[1:]
-    return size / size.sum()
+    share: Floats = size / size.sum()
+    return share
 
 
 def everyone_else(counts: Counts) -> Floats:

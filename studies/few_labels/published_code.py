@@ -45,4 +45,5 @@ def _faulty(score: Floats, theta: Floats) -> Floats:
     a, _, c = theta.T[..., None]
     with np.errstate(divide="ignore", over="ignore"):
         odds = c + np.exp(a) * np.log(score) - np.exp(np.minimum(c, 10)) * np.log1p(-score)
-    return 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
+    p: Floats = 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
+    return p

@@ -12,8 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from algorithms.estimators.members import linked_members
 from algorithms.estimators.network import Network, new_network
-from algorithms.estimators.training import Data, one_thread, train_until_stale
-from algorithms.estimators.units import Unit
+from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
 from fairbench.contracts import Loss
 
 Array = NDArray[np.float64]
@@ -48,15 +47,7 @@ class MLPEstimator(BaseEstimator):
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> MLPEstimator:
         """Fit to labels or values; rows of weight 0 are left out, and do not say when to stop."""
         self.classes_ = np.array([0, 1])
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        rows = np.flatnonzero(weight > 0)
-        binomial = self.loss.name == "binomial"
-        self.unit_ = Unit() if binomial else Unit.of(y[rows], weight[rows])
-        data = Data(
-            torch.from_numpy(np.asarray(X, np.float32)[rows]),
-            self.unit_.standard(y[rows]),
-            weight[rows],
-        )
+        data, self.unit_ = standardised(X, y, sample_weight, labels=self.loss.name == "binomial")
         with one_thread():
             self.network_ = _train(data, self.loss, self.training, self.seed)
         return self

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from algorithms.estimators.units import Unit
+
 Array = NDArray[np.float64]
 
 
@@ -37,6 +39,24 @@ class Data:
         for first in range(0, len(self.y), size):
             part = slice(first, first + size)
             yield Data(shuffled.X[part], shuffled.y[part], shuffled.weight[part])
+
+
+def standardised(
+    X: Array, y: Array, sample_weight: Array | None, *, labels: bool
+) -> tuple[Data, Unit]:
+    """Return the rows of positive weight, and the unit that values were divided into.
+
+    Parameters
+    ----------
+    X : (n, d). y : (n,). sample_weight : (n,), 1 for every row where it is None.
+    labels : `y` holds labels, which keep their unit.
+    """
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    rows = np.flatnonzero(weight > 0)
+    y, weight = y[rows], weight[rows]
+    unit = Unit() if labels else Unit.of(y, weight)
+    features = torch.from_numpy(np.asarray(X, np.float32)[rows])
+    return Data(features, unit.standard(y), weight), unit
 
 
 @contextmanager

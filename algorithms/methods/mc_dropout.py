@@ -4,38 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from algorithms.fitters.drawn_members import DrawnMembers
-from algorithms.methods.deep_ensemble import DeepEnsemble
-from fairbench.checks import check_minimum
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from algorithms.methods.drawn_networks import DrawnNetworks
 
 
 @dataclass(frozen=True)
-class MCDropout:
+class MCDropout(DrawnNetworks):
     """Gal & Ghahramani 2016: dropout left on when predicting."""
 
-    members: int = 10
-
-    reads_score = True
     reads_members_by = "dropout"
     learners = "learner=mlp learner.dropout=0.1"
-
-    def __post_init__(self) -> None:
-        """Refuse members without disagreement."""
-        check_minimum("method.members", self.members, 2)
-
-    @property
-    def fitter(self) -> DrawnMembers:
-        """Networks with other units left out."""
-        return DrawnMembers(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
-
-    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
-        """Return the mean distribution and its two variances, as of a deep ensemble."""
-        return DeepEnsemble(self.members).read(raw, task, rng)

@@ -1,0 +1,39 @@
+"""The reading shared by methods whose networks are drawn from a fitted one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.fitters.drawn_members import DrawnMembers
+from algorithms.methods.deep_ensemble import DeepEnsemble
+from fairbench.checks import check_minimum
+from fairbench.contracts import RawOutputs
+from fairbench.data import Dataset, Task
+
+
+@dataclass(frozen=True)
+class DrawnNetworks:
+    """Networks drawn from a fitted one; a method says what draws them, and which learners can."""
+
+    members: int = 10
+
+    reads_score = True
+
+    def __post_init__(self) -> None:
+        """Refuse members without disagreement."""
+        check_minimum("method.members", self.members, 2)
+
+    @property
+    def fitter(self) -> DrawnMembers:
+        """One fit, and the networks drawn from it."""
+        return DrawnMembers(self.members)
+
+    def incompatible(self, dataset: Dataset) -> str | None:
+        """Every data set will do."""
+        return None
+
+    def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
+        """Return the mean distribution and its two variances, as of a deep ensemble."""
+        return DeepEnsemble(self.members).read(raw, task, rng)

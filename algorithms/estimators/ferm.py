@@ -14,30 +14,32 @@ Array = NDArray[np.float64]
 
 
 class EqualOpportunitySVC(ClassifierMixin, BaseEstimator):
-    """An SVC whose mean decisions for the positive rows of groups 0 and 1 differ by `epsilon` only.
+    """An SVC whose mean decisions for one label's rows of groups 0 and 1 differ by `epsilon` only.
 
-    With u the difference of the two means of the positive rows in the kernel's feature space, the
+    With u the difference of the two means of these rows in the kernel's feature space, the
     constraint is |<w, u>| <= epsilon (equation 12). Its Lagrangian is a support vector machine
     with the kernel K - t K u u'K / u'K u for one t in [0, 1]: 0 where the plain machine meets the
     constraint, 1 where epsilon is 0 (the projection onto the complement of u), else the root of
     |<w, u>| = epsilon, which falls as t grows. So no other solver is needed.
 
     The last column of X is the group, read in fitting alone: cross-validation then cuts it with
-    the rows. In a fold where a group has no positive row there is nothing to constrain.
+    the rows. In a fold where a group has no such row there is nothing to constrain.
 
     Parameters
     ----------
     machine : an unfitted SVC, of scikit-learn's own ``gamma="scale"``.
     epsilon : the largest difference, in units of the decision function.
+    label : of the rows that are compared, 0 or 1.
     """
 
     rows_: Array
     coefficients_: Array
     intercept_: float
 
-    def __init__(self, machine: Any, epsilon: float) -> None:
+    def __init__(self, machine: Any, epsilon: float, label: int = 1) -> None:
         self.machine = machine
         self.epsilon = epsilon
+        self.label = label
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> EqualOpportunitySVC:
         """Fit to labels `y`, 0 or 1, of rows of positive weight."""
@@ -46,7 +48,7 @@ class EqualOpportunitySVC(ClassifierMixin, BaseEstimator):
         self.gamma_ = 1 / (X.shape[1] * variance) if variance > 0 else 1.0
         self.rows_, self.classes_ = X, np.unique(y)
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        self._solve(y, weight, mean_difference(groups, y, weight))
+        self._solve(y, weight, mean_difference(groups, y == self.label, weight))
         used = np.flatnonzero(self.coefficients_)
         self.rows_, self.coefficients_ = X[used], self.coefficients_[used]
         return self
@@ -98,14 +100,14 @@ class EqualOpportunitySVC(ClassifierMixin, BaseEstimator):
         return (self.decision_function(X) > 0).astype(np.float64)
 
 
-def mean_difference(groups: NDArray[Any], y: Array, weight: Array) -> Array:
+def mean_difference(groups: NDArray[Any], compared: NDArray[np.bool_], weight: Array) -> Array:
     """Return the row weights, (n,), whose sum over rows is mean of group 1 less mean of group 0.
 
-    The means are those of the positive rows; all weights are 0 where one group has none.
+    The means are those of the rows to be compared; all weights are 0 where one group has none.
     """
-    shares = [np.where((groups == code) & (y == 1), weight, 0) for code in (0, 1)]
+    shares = [np.where((groups == code) & compared, weight, 0) for code in (0, 1)]
     if min(share.sum() for share in shares) == 0:
-        return np.zeros(len(y))
+        return np.zeros(len(weight))
     difference: Array = shares[1] / shares[1].sum() - shares[0] / shares[0].sum()
     return difference
 

@@ -1,4 +1,4 @@
-"""Features without the direction in which the groups' positive rows differ (Donini et al. 2018)."""
+"""Features without the direction in which groups of one label differ (Donini et al. 2018)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ Array = NDArray[np.float64]
 class WithoutDirection(BaseEstimator):
     """A linear estimator of x - (v'x) u, where u is the difference of means and v'u = 1.
 
-    Every linear function of that has the same mean for the positive rows of both groups. With
+    Every linear function of that has the same mean for the rows of `label` of both groups. With
     ``substitution`` v picks the feature of the largest |u_i|, which so drops out (equation 14);
     with ``projection`` v is u / |u|², and the penalty of the weights is that of the constrained
     problem itself.
     """
 
-    def __init__(self, estimator: Any, representation: str) -> None:
+    def __init__(self, estimator: Any, representation: str, label: int = 1) -> None:
         self.estimator = estimator
         self.representation = representation
+        self.label = label
 
     def fit(
         self, X: Array, y: Array, groups: NDArray[Any], sample_weight: Array | None = None
     ) -> WithoutDirection:
         """Fit to rows, labels 0 and 1, and groups 0 and 1."""
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        self.direction_ = mean_difference(groups, y, weight) @ X
+        self.direction_ = mean_difference(groups, y == self.label, weight) @ X
         self.reader_ = self._reader(self.direction_)
         self.estimator.fit(self.transform(X), y, sample_weight=sample_weight)
         return self

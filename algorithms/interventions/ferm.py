@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.trained_on_groups import TrainedOnGroups
+from algorithms.interventions.trained_on_groups import TrainedOnGroups, check_label
 from algorithms.learners.svm import SVM
 from fairbench.checks import check_minimum
 from fairbench.contracts import Learner
@@ -16,10 +16,12 @@ from fairbench.data import Dataset
 class FERM:
     """The learner's support vector machine, with the constraint in its training problem.
 
-    The mean decisions for the rows of label 1 of the two groups differ by at most `epsilon`.
+    The mean decisions for the rows of one `label` of the two groups differ by at most `epsilon`:
+    opportunity is equal for label 1, or for label 0 where that is the favourable one.
     """
 
     epsilon: float = 0.0
+    label: int = 1
 
     losses = frozenset({"binomial"})
     packages = ()
@@ -27,8 +29,9 @@ class FERM:
     groups_at_most = 2
 
     def __post_init__(self) -> None:
-        """Refuse a negative distance."""
+        """Refuse a negative distance and an unknown label."""
         check_minimum("intervention.epsilon", self.epsilon, 0)
+        check_label(self.label)
 
     def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
         """Refuse learners without a kernel."""
@@ -42,6 +45,7 @@ class FERM:
 
         from algorithms.estimators.ferm import EqualOpportunitySVC, GroupColumn
 
-        constrained = EqualOpportunitySVC(estimator.estimator.classifier, self.epsilon)
+        machine = estimator.estimator.classifier
+        constrained = EqualOpportunitySVC(machine, self.epsilon, self.label)
         estimator = clone(estimator).set_params(estimator__classifier=constrained)
-        return TrainedOnGroups("ferm", GroupColumn(estimator), labels=(1,))
+        return TrainedOnGroups("ferm", GroupColumn(estimator), labels=(self.label,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.trained_on_groups import TrainedOnGroups
+from algorithms.interventions.trained_on_groups import TrainedOnGroups, check_label
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.checks import check_choice
@@ -15,13 +15,14 @@ from fairbench.data import Dataset
 
 @dataclass(frozen=True)
 class LinearFERM:
-    """The learner's own fit, of features whose means for label 1 are equal in the two groups.
+    """The learner's own fit, of features whose means for one `label` are equal in the two groups.
 
     The `representation` of the paper, ``substitution``, drops the feature in which the means
     differ most; ``projection`` treats all alike, and equals ``ferm`` with a linear kernel.
     """
 
     representation: str = "substitution"
+    label: int = 1
 
     losses = frozenset({"binomial"})
     packages = ()
@@ -29,7 +30,8 @@ class LinearFERM:
     groups_at_most = 2
 
     def __post_init__(self) -> None:
-        """Refuse an unknown representation."""
+        """Refuse an unknown representation or label."""
+        check_label(self.label)
         check_choice(
             "intervention.representation", self.representation, ("substitution", "projection")
         )
@@ -47,5 +49,5 @@ class LinearFERM:
         """Return the unfitted model."""
         from algorithms.estimators.without_direction import WithoutDirection
 
-        constrained = WithoutDirection(estimator, self.representation)
-        return TrainedOnGroups("linear_ferm", constrained, labels=(1,))
+        constrained = WithoutDirection(estimator, self.representation, self.label)
+        return TrainedOnGroups("linear_ferm", constrained, labels=(self.label,))

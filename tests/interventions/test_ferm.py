@@ -45,13 +45,16 @@ def primal(kernel, y, weight, u, epsilon):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
-@pytest.mark.parametrize("epsilon", [0, 0.1, 0.5, 5])
-def test_equals_the_quadratic_programme(people, kernel, epsilon):
+@pytest.mark.parametrize(
+    ("label", "epsilon"), [(1, 0), (1, 0.1), (1, 0.5), (1, 5), (0, 0), (0, 0.1)]
+)
+def test_equals_the_quadratic_programme(people, kernel, label, epsilon):
     X, y, groups, weight = people
     seen = np.column_stack([X, groups])
-    ours = EqualOpportunitySVC(SVC(kernel=kernel, tol=1e-8), epsilon).fit(seen, y, weight)
+    ours = EqualOpportunitySVC(SVC(kernel=kernel, tol=1e-8), epsilon, label)
+    ours.fit(seen, y, weight)
     decisions = ours.decision_function(seen)
-    u = mean_difference(groups, y, weight)
+    u = mean_difference(groups, y == label, weight)
     parameters = {"gamma": ours.gamma_, "degree": 3, "coef0": 0}
     gram = pairwise_kernels(X, metric=kernel, filter_params=True, **parameters)
     least, theirs = primal(gram, y, weight, u, epsilon)
@@ -89,17 +92,34 @@ def test_projection_equals_a_linear_kernel():
     )
 
 
+@pytest.mark.parametrize("label", [1, 0])
 @pytest.mark.parametrize("representation", ["substitution", "projection"])
-def test_linear_scores_have_equal_means_for_label_1(representation):
+def test_linear_scores_have_equal_means_for_the_label(representation, label):
     train, _ = rows(n=600, n_groups=2)
-    model = LinearFERM(representation).wrap(LogisticRegression().estimator(Binomial(), 0), 0)
+    intervention = LinearFERM(representation, label)
+    model = intervention.wrap(LogisticRegression().estimator(Binomial(), 0), 0)
     seen = train.fit(model).estimator.transform(train.X)
     groups = (train.groups == train.groups.cat.categories[0]).to_numpy()
-    u = mean_difference(groups, train.y, np.ones(len(train.y)))
+    u = mean_difference(groups, train.y == label, np.ones(len(train.y)))
     assert np.abs(u @ train.X).max() > 0.1
     np.testing.assert_allclose(u @ seen, 0, atol=1e-12)
     dropped = (np.abs(seen).max(axis=0) < 1e-12).sum()
     assert dropped == (representation == "substitution")
+
+
+def test_kernel_scores_have_equal_means_for_the_label_alone():
+    train, _ = rows(n=600, n_groups=2)
+    gaps = np.empty((2, 2))
+    for label in (0, 1):
+        model = train.fit(FERM(label=label).wrap(SVM(folds=0).estimator(Binomial(), 0), 0))
+        machine = model.estimator.estimator.fitted_.fitted_
+        margins = machine.decision_function(np.column_stack([train.X, train.y]))
+        minority = (train.groups == "minority").to_numpy()
+        for of in (0, 1):
+            one, other = (margins[(train.y == of) & side].mean() for side in (minority, ~minority))
+            gaps[label, of] = abs(one - other)
+    np.testing.assert_allclose(np.diag(gaps), 0, atol=1e-3)
+    assert min(gaps[0, 1], gaps[1, 0]) > 0.02
 
 
 @pytest.mark.parametrize(
@@ -126,6 +146,11 @@ def test_refuses_what_it_cannot_compare():
     train, _ = rows(n=300, n_groups=2)
     model = FERM().wrap(SVM().estimator(Binomial(), 0), 0)
     minority = (train.groups == "minority").to_numpy()
+    good = FERM(label=0).wrap(SVM().estimator(Binomial(), 0), 0)
+    with pytest.raises(UserError, match=r"label 0 .* group 'minority'"):
+        train.fit(good, 1 - minority * (1 - train.y))
+    with pytest.raises(UserError, match=r"intervention.label is 2; it must be 0 or 1"):
+        LinearFERM(label=2)
     with pytest.raises(UserError, match=r"label 1 .* group 'minority'"):
         train.fit(model, 1 - minority * train.y)
     with pytest.raises(UserError, match=r"two groups, .* have 1 \(majority\)"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
+from textwrap import fill
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ from fairbench.report.parity_figure import parity
 
 Named: TypeAlias = tuple[str, Figure]
 _MARKERS = "os^DvPX*<"
+_LETTERS_PER_INCH = 10
 _OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
 
@@ -52,9 +54,9 @@ def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
     95th, crosses mark the maximum; grey are the same for fits that differ in their draws alone.
     """
     figure = _panels(metrics, _boxes, columns=2, height=0.9 + 0.38 * metrics["method"].nunique())
-    figure.supxlabel("sd of an individual's uncertainty across variants")
+    _x_label(figure, "sd of an individual's uncertainty across variants")
     if "noise_sd" in set(metrics["metric"]):
-        figure.supxlabel("sd of an individual's uncertainty across variants (grey: draws alone)")
+        _x_label(figure, "sd of an individual's uncertainty across variants (grey: draws alone)")
     yield "", figure
 
 
@@ -65,7 +67,7 @@ def spread(metrics: pd.DataFrame) -> Iterator[Named]:
     points = points.assign(groups=place[0], part=place[1])
     for groups, of_groups in points.groupby("groups"):
         figure = _panels(of_groups, _diagram)
-        figure.supxlabel(f"mean predicted uncertainty, of {groups} groups of like uncertainty")
+        _x_label(figure, f"mean predicted uncertainty, of {groups} groups of like uncertainty")
         figure.supylabel("sd of target - prediction")
         _legend(figure)
         yield f"groups{groups}", figure
@@ -81,13 +83,13 @@ def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
         rows = curves[(curves["metric"] == metric) & (curves["group"] == "")]
         if len(rows):
             figure = _panels(rows, _curves)
-            figure.supxlabel("share abstained on")
+            _x_label(figure, "share abstained on")
             figure.supylabel(f"{label}, rows kept")
             _legend(figure)
             yield metric.removeprefix("abstention_"), figure
     for rate, rows in feature_shifts(metrics).groupby("rate"):
         figure = _panels(rows, _dots, columns=2, height=3.6)
-        figure.supxlabel(f"{SHIFT_LABEL}, abstaining on {rate:.0%}")
+        _x_label(figure, f"{SHIFT_LABEL}, abstaining on {rate:.0%}")
         _legend(figure)
         yield f"feature_shift_rate{rate:g}", figure
 
@@ -112,6 +114,11 @@ def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: floa
         for axes in grid.flat[len(datasets) :]:
             axes.remove()
     return figure
+
+
+def _x_label(figure: Figure, text: str) -> None:
+    """Write a label under all panels, on as many lines as their width needs."""
+    figure.supxlabel(fill(text, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
 
 
 def _legend(figure: Figure) -> None:

@@ -142,3 +142,12 @@ def test_boxes_of_variants_and_of_draws_alone(metrics, drawn):
     np.testing.assert_allclose(found, sorted(value for value in expected if not np.isnan(value)))
     labels = [label.get_text() for label in second.get_yticklabels()]
     assert labels == ["one method", "another", "third"]
+
+
+def test_labels_fit_a_single_panel(metrics):
+    for kind, draw in across.DRAWN.items():
+        for name, figure in draw(metrics[metrics["dataset"] == "first"]):
+            figure.canvas.draw()
+            label = figure.texts[0].get_window_extent()
+            assert label.x0 >= 0, (kind, name)
+            assert label.x1 <= figure.bbox.x1, (kind, name)

@@ -64,8 +64,8 @@ paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=
 	@$(BIN)/python report.py html $(filter results=%,$(ARGS))
 
 paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CVs, 200 by default
-	@for learner in lr svm linear_svm; do \
-		$(BIN)/python run.py -m experiment=uncertainty_matters/german_$$learner || exit 1; done
+	@for sweep in lr svm linear_svm ferm linear_ferm; do \
+		$(BIN)/python run.py -m experiment=uncertainty_matters/german_$$sweep || exit 1; done
 	@$(BIN)/python -m studies.uncertainty_matters.ground_truth --cvs $(or $(ARGS),200)
 	@$(BIN)/python -m studies.uncertainty_matters.tables $(ARGS)
 	@$(BIN)/python -m studies.uncertainty_matters.figures $(ARGS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.trained_on_groups import TrainedOnGroups, check_label
+from algorithms.interventions.label import check_label
+from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from algorithms.learners.svm import SVM
 from fairbench.checks import check_minimum
 from fairbench.contracts import Learner

@@ -17,12 +17,6 @@ from fairbench.errors import UserError
 Array = NDArray[np.float64]
 
 
-def check_label(label: int) -> None:
-    """Refuse an ``intervention.label`` that no row of a binary data set has."""
-    if label not in (0, 1):
-        raise UserError(f"intervention.label is {label}; it must be 0 or 1")
-
-
 @dataclass
 class TrainedOnGroups:
     """An estimator that is fitted with groups, and read without them.

@@ -15,7 +15,10 @@ from fairbench.report.papers import finished_runs
 from fairbench.stored_runs import StoredRun, load_run
 from studies.uncertainty_matters.algorithms import ALGORITHMS
 
-EXPERIMENTS = tuple(f"uncertainty_matters/german_{name}" for name in ("lr", "svm", "linear_svm"))
+EXPERIMENTS = tuple(
+    f"uncertainty_matters/german_{name}"
+    for name in ("lr", "svm", "linear_svm", "ferm", "linear_ferm")
+)
 # The rates behind accuracy and equal opportunity for label 0, the good loan.
 _RESTS_ON = ("accuracy", "true_negative_rate")
 

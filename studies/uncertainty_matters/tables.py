@@ -1,9 +1,10 @@
 """Uncertainty Matters' Tables 12.1, 2 and 3 on German: ours beside the published numbers.
 
-``python -m studies.uncertainty_matters.tables [CVS] [--posteriors 20] [--tables 12.1 2 3 width]``.
-The ground truth is up to as many ten-fold cross-validations as asked for (200), of every algorithm
-those that were computed; a posterior is that of one of them, so each number of ours is a mean (sd)
-over several. Relative rhos and paired comparisons come from the finished runs of
+``python -m studies.uncertainty_matters.tables [CVS] [--posteriors 20] [--tables 12.1 2 ...]``; two
+further tables are ``width``, sds, and ``pairs``, the events of every two algorithms. The ground
+truth is up to as many ten-fold cross-validations as asked for (200), of every algorithm those that
+were computed; a posterior is that of one of them, so each number of ours is a mean (sd) over
+several. Relative rhos and paired comparisons come from the finished runs of
 ``experiment=uncertainty_matters/german_*``.
 """
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from fairbench.report.published import AGREES, DIFFERS, MISSING, scoreboard
 from fairbench.store import write_text
+from studies.uncertainty_matters.every_pair import every_pair, print_pairs
 from studies.uncertainty_matters.measured import RHOS, Measured, measure
 from studies.uncertainty_matters.posteriors import Cloud, events, values
 from studies.uncertainty_matters.printing import print_table
@@ -185,28 +187,35 @@ def pairs(published: pd.DataFrame) -> list[tuple[str, str]]:
     return [_names(method) for method in published["method"].unique() if " vs " in method]
 
 
+def _rows(table: str, measured: Measured, published: pd.DataFrame) -> pd.DataFrame:
+    if table == "width":
+        return pd.DataFrame(width_table(measured))
+    if table == "12.1":
+        return table_12_1(measured, published)
+    return events_table(measured, published, table)
+
+
 def main() -> None:
     """Print the tables, write them, and say how many numbers agree."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cvs", nargs="?", type=int, default=200, help="CVs of the ground truth")
     parser.add_argument("--posteriors", type=int, default=20, help="CVs with a posterior each")
     parser.add_argument("--draws", type=int, default=10000)
-    parser.add_argument("--tables", nargs="+", default=["12.1", "2", "3", "width"])
+    parser.add_argument("--tables", nargs="+", default=["12.1", "2", "3", "width", "pairs"])
     parser.add_argument("--results", default=Path("results"), type=Path)
     options = parser.parse_args()
     published = read_published()
     measured = measure(options.cvs, pairs(published), options.results)
     measured = replace(measured, posteriors=options.posteriors, draws=options.draws)
     for table in options.tables:
-        if table == "width":
-            rows = pd.DataFrame(width_table(measured))
-        elif table == "12.1":
-            rows = table_12_1(measured, published)
+        if table == "pairs":
+            rows = every_pair(measured)
+            print_pairs(rows)
         else:
-            rows = events_table(measured, published, table)
-        print_table(table, rows)
+            rows = _rows(table, measured, published)
+            print_table(table, rows)
         write_text(REPORT / f"table{table}.csv", rows.to_csv(index=False))
-        if table != "width":
+        if "verdict" in rows:
             print(f"table {table}: {scoreboard(rows)}\n")
     print(f"tables {ABSENT}: no published numbers at hand, see docs/deviations.md")
 

@@ -160,6 +160,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
                 f"{check.gap.attribute}: in {RATES[check.gap.metric]} the {check.method} estimate "
                 f"({shown}) disagrees with the one above: rely on neither."
             )
+    yield from _by_noise(assessment)
     left: dict[str, list[str]] = {}
     for gap in assessment.gaps:
         left.setdefault(gap.attribute, []).extend(gap.left_out)
@@ -173,6 +174,19 @@ def _notes(assessment: Assessment) -> Iterator[str]:
         f"{tested} gaps were examined at 95 %: {wrong:.1f} of that many would be misjudged on "
         "average if every verdict were as uncertain as is allowed."
     )
+
+
+def _by_noise(assessment: Assessment) -> Iterator[str]:
+    """Yield how large an attribute's open gaps would be by what is not known of its groups."""
+    for attribute in assessment.table.groups:
+        mine = [gap for gap in assessment.gaps if gap.attribute == attribute]
+        open_ = [gap for gap in mine if gap.verdict == OPEN and not gap.signed]
+        if open_:
+            sizes = ", ".join(f"{number(gap.alike)} in {RATES[gap.metric]}" for gap in open_)
+            yield (
+                f"{attribute}: the largest gap among more than two groups is never 0; if every "
+                f"group had the same estimate it would be {sizes}, from what is not known alone."
+            )
 
 
 def _chosen(assessment: Assessment) -> Iterator[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.groups import Counted
-from fairbench.metrics.group import GROUP_METRICS, difference
 from fairbench.metrics.rates import (
     Rate,
     accuracy,
@@ -23,7 +22,7 @@ from fairbench.posterior import central_interval
 
 Floats = NDArray[np.float64]
 
-CERTAIN = 0.95
+CERTAIN, NAN = 0.95, float("nan")
 SMALL, LARGE, OPEN, UNKNOWN = "small", "large", "open", "too few rows"
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
@@ -44,28 +43,34 @@ class Gap:
     Attributes
     ----------
     compared : positions of the groups that have enough rows. left_out : names of the others.
-    value, lower, upper : the gap; for two groups the second one's rate minus the first's.
+    assumed : it rests on scores that no label has confirmed.
+    value, lower, upper : mean and interval of the gap's posterior; for two groups the gap is the
+        second one's rate minus the first's.
+    raw : the gap of the counts themselves. Among many groups the posterior's is wider, by what is
+        not known of each, and its interval may leave this one out.
+    alike : of more groups than two, the value if all had the same estimate: noise alone.
     small : probability that the gap's size is under epsilon.
     low, high : the groups of which the second is most probably ahead by more than epsilon.
     beyond, order : the probabilities that it is, and that it is ahead at all.
     verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows.
-    assumed : it rests on scores that no label has confirmed.
     """
 
     attribute: str
     metric: str
     compared: Sequence[int]
     left_out: Sequence[str]
-    value: float
-    lower: float
-    upper: float
-    small: float
-    low: str
-    high: str
-    beyond: float
-    order: float
-    verdict: str
     assumed: bool
+    value: float = NAN
+    lower: float = NAN
+    upper: float = NAN
+    raw: float = NAN
+    alike: float = NAN
+    small: float = NAN
+    low: str = ""
+    high: str = ""
+    beyond: float = NAN
+    order: float = NAN
+    verdict: str = UNKNOWN
 
     @property
     def signed(self) -> bool:
@@ -129,33 +134,39 @@ def settle(rates: Floats, epsilon: float) -> Settled:
 
 
 def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: bool) -> Gap:
-    rate, gap, names = RATE_OF[metric], GROUP_METRICS[metric], counted.groups
+    rate, names = RATE_OF[metric], counted.groups
     enough = rate.size(counted.counts) >= minimum
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
-    nan = float("nan")
+    unknown = Gap(counted.attribute, metric, compared, left_out, assumed)
     if len(compared) < 2:
-        nothing = (nan, nan, nan, nan, "", "", nan, nan, UNKNOWN)
-        return Gap(counted.attribute, metric, compared, left_out, *nothing, assumed)
-    draws, counts = counted.draws[:, compared], counted.counts[compared]
-    signed = len(compared) == 2
-    samples = difference(rate, draws)[:, 0] if signed else gap(draws)
-    value = float(difference(rate, counts)[0] if signed else gap(counts))
+        return unknown
+    counts, rates = counted.counts[compared], rate(counted.draws[:, compared])
+    samples, raw = (_size(each, unknown.signed) for each in (rates, rate(counts)))
     lower, upper = central_interval(samples)
-    settled = settle(rate(draws), epsilon)
-    return Gap(
-        counted.attribute,
-        metric,
-        compared,
-        left_out,
-        value,
-        float(lower),
-        float(upper),
-        settled.small,
-        names[compared[settled.low]],
-        names[compared[settled.high]],
-        settled.beyond,
-        settled.order,
-        settled.verdict,
-        assumed,
+    settled = settle(rates, epsilon)
+    return replace(
+        unknown,
+        value=float(samples.mean()),
+        lower=float(lower),
+        upper=float(upper),
+        raw=float(raw),
+        alike=NAN if unknown.signed else _alike(rates),
+        small=settled.small,
+        low=names[compared[settled.low]],
+        high=names[compared[settled.high]],
+        beyond=settled.beyond,
+        order=settled.order,
+        verdict=settled.verdict,
     )
+
+
+def _size(rates: Floats, signed: bool) -> Floats:
+    """Return the gap of rates (..., A)."""
+    size: Floats = rates[..., 1] - rates[..., 0] if signed else np.ptp(rates, axis=-1)
+    return size
+
+
+def _alike(rates: Floats) -> float:
+    """Return the mean gap of draws (T, A) moved to the same mean."""
+    return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())

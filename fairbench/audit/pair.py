@@ -43,7 +43,9 @@ class Compared:
     Attributes
     ----------
     attribute : empty for the accuracy of everyone. metric : a gap's size, or the accuracy.
-    lower, upper : of the difference. lesser : the probability that the second's is smaller.
+    first, second : raw, of the mean counts.
+    difference, lower, upper : mean and interval of the difference's posterior.
+    lesser : the probability that the second's is smaller.
     """
 
     attribute: str
@@ -115,12 +117,17 @@ def population_pair(
 def _compared(
     attribute: str, metric: str, function: Callable[[Floats], Floats], draws: Sequence[Floats]
 ) -> Compared:
-    """Summarise draws of both; the values are those of the mean counts, which noise widens less."""
+    """Summarise draws of both; the two values are those of the mean counts, less widened by noise.
+
+    The difference is the mean of its posterior, as its interval is the posterior's: noise need not
+    widen both gaps alike.
+    """
     first, second = (float(function(each.mean(axis=0))) for each in draws)
     difference = function(draws[1]) - function(draws[0])
     lower, upper = map(float, central_interval(difference))
     lesser = float((difference < 0).mean())
-    return Compared(attribute, metric, first, second, second - first, lower, upper, lesser)
+    mean = float(difference.mean())
+    return Compared(attribute, metric, first, second, mean, lower, upper, lesser)
 
 
 def _print(options: Options, table: AuditTable, rows: list[Compared]) -> None:
@@ -131,7 +138,7 @@ def _print(options: Options, table: AuditTable, rows: list[Compared]) -> None:
     if not len(table.known):
         warning = "WARNING: without labels both scores are believed alike"
         console.print(warning, style="bold red")
-    names = ("gap in", "first", "second", "difference", "95 % interval", "P(smaller)")
+    names = ("gap in", "first, raw", "second, raw", "difference", "95 % interval", "P(smaller)")
     columns = [("groups", False), *((name, name != "gap in") for name in names)]
     listed = table_of(f"Sizes of gaps: the first {one}, the second {other}", columns)
     for row in rows:

@@ -18,8 +18,7 @@ OPTIONS = parse(["x.csv", "target=y", "score=s", "group=g", "epsilon=0.1"])
 
 
 def gap(metric):
-    nan = float("nan")
-    return Gap("group", metric, [0, 1], [], nan, nan, nan, nan, "", "", nan, nan, OPEN, False)
+    return Gap("group", metric, [0, 1], [], assumed=False, verdict=OPEN)
 
 
 GAPS = [gap("accuracy_gap"), gap("equal_opportunity")]

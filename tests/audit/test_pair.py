@@ -78,3 +78,10 @@ def test_faults(words, sentence, tmp_path, capsys):
     path = written(pair(60), tmp_path)
     assert audit.main([str(path), "target=label", "group=sex", *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_difference_lies_in_its_interval_among_many_groups_too(tmp_path):
+    frame = pair(600, labels=100)
+    frame["sex"] = [f"g{i % 10}" for i in range(len(frame))]
+    rows = compared(frame, tmp_path).values()
+    assert all(row.lower < row.difference < row.upper for row in rows)

@@ -21,14 +21,25 @@ _MOST_GROUPS = 16
 
 def print_report(assessment: Assessment, conclusions: Conclusions) -> None:
     """Print the report, no line of it longer than `WIDTH`."""
+    console = opened_report(assessment.options.path.name, conclusions)
+    console.print(_group_table(group_rows(assessment)))
+    console.print(_gap_table(assessment))
+    print_conclusions(console, conclusions)
+
+
+def opened_report(name: str, conclusions: Conclusions) -> Console:
+    """Print a report's title, warning and basis, and return where the rest is to be printed."""
     console = Console(width=WIDTH, highlight=False)
-    console.print(Text(f"Audit of {assessment.options.path.name}", style="bold"))
+    console.print(Text(f"Audit of {name}", style="bold"))
     if conclusions.warning:
         console.print(Text(f"WARNING: {conclusions.warning}", style="bold red"))
     for sentence in conclusions.basis:
         console.print(Text(sentence))
-    console.print(_group_table(group_rows(assessment)))
-    console.print(_gap_table(assessment))
+    return console
+
+
+def print_conclusions(console: Console, conclusions: Conclusions) -> None:
+    """Print what can and what cannot be concluded, and the notes."""
     for title, sentences in (
         ("Can be concluded", conclusions.can),
         ("Cannot be concluded", conclusions.cannot),
@@ -65,7 +76,8 @@ def _gap_table(assessment: Assessment) -> Table:
     small = f"P(<{assessment.options.epsilon:g})"
     columns = [("groups", False), ("gap in", False), ("size", True), ("95 % interval", True)]
     columns += [(small, True), ("verdict", False), ("more labels", True)]
-    table = table_of("Gaps between groups; of two groups the second less the first", columns)
+    title = "Gaps between groups, posterior means; of two groups the second less the first"
+    table = table_of(title, columns)
     needed = {id(each.gap): needed_words(each) for each in assessment.needed}
     for gap in assessment.gaps:
         table.add_row(*_gap_cells(gap), needed.get(id(gap), ""))

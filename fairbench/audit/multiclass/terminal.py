@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.multiclass.assessment import Estimate, MulticlassAssessment, Part
-from fairbench.audit.terminal import WIDTH, table_of
+from fairbench.audit.terminal import opened_report, print_conclusions, table_of
 from fairbench.audit.words import chance, count, interval, number, short
 
 _MOST = 12
@@ -18,24 +17,11 @@ _MOST = 12
 
 def print_multiclass(assessment: MulticlassAssessment, conclusions: Conclusions) -> None:
     """Print the report, no line of it longer than `WIDTH`."""
-    console = Console(width=WIDTH, highlight=False)
-    console.print(Text(f"Audit of {assessment.options.path.name}", style="bold"))
-    if conclusions.warning:
-        console.print(Text(f"WARNING: {conclusions.warning}", style="bold red"))
-    for sentence in conclusions.basis:
-        console.print(Text(sentence))
+    console = opened_report(assessment.options.path.name, conclusions)
     for kind, parts in (("class", assessment.classes), *assessment.groups.items()):
         console.print(_parts(kind, parts))
     console.print(_mistakes(assessment))
-    for title, sentences in (
-        ("Can be concluded", conclusions.can),
-        ("Cannot be concluded", conclusions.cannot),
-        ("Notes", conclusions.notes),
-    ):
-        if sentences:
-            console.print(Text(title, style="bold"))
-            for sentence in sentences:
-                console.print(Text(f"- {sentence}"))
+    print_conclusions(console, conclusions)
 
 
 def _parts(kind: str, parts: Sequence[Part]) -> Table:

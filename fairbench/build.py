@@ -18,6 +18,7 @@ from fairbench.download import Archive
 from fairbench.errors import UserError
 from fairbench.evaluator import Evaluator
 from fairbench.fingerprint import digest
+from fairbench.group_names import check_combinable
 from fairbench.splits import Split
 from fairbench.variants import Consistency
 
@@ -72,7 +73,9 @@ def load_dataset(cfg: DictConfig) -> Dataset:
         _loaded.pop(key, None)
     if key not in _loaded:
         loader = _instantiate(cfg, "dataset", _partial_=True)
-        _loaded[key] = dataset_cache.load(archive, container(cfg.dataset), loader)
+        data = dataset_cache.load(archive, container(cfg.dataset), loader)
+        check_combinable(data.sensitive, f"dataset={data.name}")
+        _loaded[key] = data
         while len(_loaded) > _KEPT:
             _loaded.popitem(last=False)
     return _loaded[key]

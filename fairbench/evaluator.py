@@ -25,6 +25,7 @@ from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
 from fairbench.evaluation.truth import evaluate_against_truth
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation
+from fairbench.group_names import check_combinable
 from fairbench.metrics.spread import spread_diagram
 from fairbench.predictions import read_predictions
 from fairbench.seeds import rng
@@ -228,8 +229,8 @@ def evaluate(
     Raises
     ------
     UserError : no rows, unequal lengths, arrays that are not one-dimensional or not numeric,
-        labels that are not 0 or 1, scores outside [0, 1], an unknown task, or a reference group
-        of an attribute that is not given.
+        labels that are not 0 or 1, scores outside [0, 1], an unknown task, a reference group of
+        an attribute that is not given, or names that combinations could not be told apart by.
 
     Examples
     --------
@@ -262,6 +263,8 @@ def evaluate(
         if name not in references:
             raise unknown_name("sensitive feature in privileged", name, references)
         references[name] = str(label)
+    if evaluator.intersections > 1:
+        check_combinable(sensitive, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
     return evaluator.evaluate(Labelled(y, predictions, groups, task), rng(seed, "posterior"))
 

@@ -26,7 +26,7 @@ FIGURES = [
 # Each layer may import its own and the ones above it in this list.
 LAYERS = (
     ("errors", "version"),
-    ("checks", "seeds", "confusion", "data", "fingerprint", "card"),
+    ("checks", "seeds", "confusion", "data", "fingerprint", "card", "group_names"),
     ("metrics", "splits", "half_splits", "encoding", "download", "posterior", "tabular"),
     ("contracts", "predictions", "store", "delimited"),
     ("study",),

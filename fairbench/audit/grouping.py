@@ -11,6 +11,7 @@ from fairbench.audit.options import Options
 from fairbench.data import combine
 from fairbench.errors import UserError
 from fairbench.evaluator import group_columns
+from fairbench.group_names import check_combinable
 
 MOST_CELLS = 100
 
@@ -22,11 +23,13 @@ def read_groups(
 
     Raises
     ------
-    UserError : no groups, one group, or too many to be groups or to be combined.
+    UserError : no groups, one group, too many to be groups or to be combined, or names that
+        combinations could not be told apart by.
     """
     if not options.group:
         raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
     singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
+    check_combinable(singles, options.path.name)
     references = {name: str(singles[name].cat.categories[0]) for name in options.group}
     cells = combine([singles[name] for name in options.group])
     if len(cells.cat.categories) > MOST_CELLS:

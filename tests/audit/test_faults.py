@@ -76,6 +76,11 @@ FAULTS = {
     "epsilon text": (predictions(60), {"epsilon": "few"}, r"epsilon is 'few'; it must be a number"),
     "option": (predictions(60), {"treshold": "0.4"}, r"option 'treshold': did you mean threshold"),
     "group twice": (predictions(60), {"group": "[sex,sex]"}, r"names a column twice"),
+    "label with an x": (
+        predictions(60).replace({"Male": "Male x White"}),
+        {"group": "[sex,race]"},
+        r"predictions.csv: label 'Male x White' of column 'sex' has an x between spaces",
+    ),
     "no group": (predictions(60), {"group": "[]"}, r"no groups to compare"),
     "nothing to go by": (
         predictions(60).assign(label=np.nan, decision=1),

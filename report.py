@@ -21,11 +21,12 @@ def main(arguments: Sequence[str]) -> int:
     """Print and write what was asked for; return 2 for what is not there."""
     try:
         if arguments[:1] == ["html"] or arguments[:1] and arguments[0].startswith("experiment="):
+            from fairbench.comparison.answer import answer
             from fairbench.report.page.command import html_command
             from fairbench.report.page.write import Places
 
             places = Places(ROOT / "results", ROOT / "conf", ROOT / "results" / "published")
-            html_command([word for word in arguments if word != "html"], places)
+            html_command([word for word in arguments if word != "html"], places, answer)
         elif arguments[:1] == ["tradeoff"]:
             from fairbench.tradeoff.command import tradeoff_command
 

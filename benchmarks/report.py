@@ -71,6 +71,7 @@ def _copy(source: Path, target: Path, dataset: int, arm: int) -> None:
     config["dataset"]["seed"] = dataset
     config["learner"]["rounds"] = arm
     (target / "config.yaml").write_text(yaml.safe_dump(config))
+    shutil.copyfile(source / "cells.txt", target / "cells.txt")  # so that it can be compared
     metrics = pd.read_parquet(source / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))
     metrics.assign(value=metrics["value"] + noise).to_parquet(target / "metrics.parquet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +110,21 @@ def load_run(folder: RunFolder, conf: Path) -> StoredRun:
 
 def configuration(folder: RunFolder, conf: Path) -> DictConfig:
     """Return the run's own configuration; where data and results are is taken from `conf`."""
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        cfg = compose("config")
-    OmegaConf.set_struct(cfg, False)
+    cfg = _composed(conf.resolve()).copy()
     stored: Any = OmegaConf.load(folder.path / "config.yaml")
     for name in build.IDENTITY:
         if name in stored:
             cfg[name] = stored[name]
     cfg.results = str(folder.path.parents[1])
+    return cfg
+
+
+@lru_cache(maxsize=1)
+def _composed(conf: Path) -> DictConfig:
+    """Return the default configuration; composing it costs more than reading a run."""
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        cfg = compose("config")
+    OmegaConf.set_struct(cfg, False)
     return cfg
 
 

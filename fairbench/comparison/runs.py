@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.comparison import A_BETTER, B_BETTER, Comparison, compare
+from fairbench.assessment.comparison import (
+    A_BETTER,
+    B_BETTER,
+    PRACTICALLY_EQUAL,
+    Comparison,
+    compare,
+)
 from fairbench.assessment.effective_counts import effective_counts
 from fairbench.assessment.joint_counts import (
     independent_draws,
@@ -19,6 +25,7 @@ from fairbench.assessment.joint_counts import (
     paired_draws,
 )
 from fairbench.assessment.objectives import objective
+from fairbench.assessment.pairs import Pairs
 from fairbench.assessment.region import Region, highest_density_region
 from fairbench.comparison.settings import Settings
 from fairbench.confusion import binary_confusion
@@ -164,12 +171,23 @@ def _draws(
     return independent_draws(counts[0], counts[1], settings.draws, generator, **options)
 
 
+def every_pair(
+    runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None = None
+) -> Pairs:
+    """Return the probabilities of the events of every pair of R runs, medians over repeats."""
+    better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
+    for i, j in combinations(range(len(runs)), 2):
+        events = compare_pair(runs[i], runs[j], settings, ratios).events()
+        mixed = events.drop(columns=[A_BETTER, B_BETTER, PRACTICALLY_EQUAL])
+        median = events.median()
+        better[i, j], better[j, i] = median[A_BETTER], median[B_BETTER]
+        equivalent[i, j] = equivalent[j, i] = median[PRACTICALLY_EQUAL]
+        traded[i, j] = traded[j, i] = mixed.sum(axis=1).median()
+    return Pairs(better, equivalent, traded)
+
+
 def outperformance(
     runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None = None
 ) -> Array:
     """Return the (R, R) probabilities P(row >> column), medians over repeats."""
-    matrix = np.full((len(runs), len(runs)), np.nan)
-    for i, j in combinations(range(len(runs)), 2):
-        events = compare_pair(runs[i], runs[j], settings, ratios).events().median()
-        matrix[i, j], matrix[j, i] = events[A_BETTER], events[B_BETTER]
-    return matrix
+    return every_pair(runs, settings, ratios).outperforms

@@ -82,7 +82,7 @@ def matrix_tables(
         for column in range(start, start + len(shown)):
             table.add_column(str(column + 1), justify="right")
         for row, i in enumerate(order, start=1):
-            cells = ["" if i == j else _percent(outperforms[i, j]) for j in shown]
+            cells = ["" if i == j else percent(outperforms[i, j]) for j in shown]
             table.add_row(str(row), *cells)
         yield table
 
@@ -91,7 +91,8 @@ def _order(ranks: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.argsort(ranks, kind="stable")
 
 
-def _percent(probability: float) -> str:
+def percent(probability: float) -> str:
+    """Return a probability in percent, that neither 0 nor 100 is said of what is only near."""
     if 0 < probability < 0.01:
         return "<1"
     return ">99" if 0.99 < probability < 1 else f"{100 * probability:.0f}"

@@ -14,12 +14,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
+from matplotlib.patheffects import withStroke
 
 from fairbench.report.palette import COLOURS
 
 *_COLOURS, _BLACK = COLOURS
 _MARKERS = "os^DvPX*<"
 _MASS = 0.95
+_LONGEST = 46  # letters of a name in the key, above which they get smaller
 _NEAR = 0.05  # of an axis: two letters would overlap
 
 
@@ -29,7 +31,7 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
     Parameters
     ----------
     table : of :func:`fairbench.tradeoff.points.tradeoff`.
-    curve : of :func:`fairbench.tradeoff.frontier.frontier`.
+    curve : of :func:`fairbench.assessment.frontier.frontier`.
     base : what the curve was made of.
     """
     table = _with_looks(table)
@@ -47,15 +49,19 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
             axes.locator_params(nbins=5)
             axes.grid(alpha=0.25)
         key = _key(table, base)
-        figure.legend(handles=key, loc="outside lower center", ncols=2, frameon=False)
+        lines = [line for each in key for line in str(each.get_label()).splitlines()]
+        size = min(14.0, 14 * _LONGEST / max(map(len, lines)))
+        figure.legend(
+            handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize=size
+        )
         figure.suptitle(f"{title}, with {_MASS:.0%} posterior ellipses of one repeat")
     return figure
 
 
 def _with_looks(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with names, colours, markers, and letters of those not dominated."""
-    several = table["learner"].nunique() > 1
-    kind = table["learner"] + ", " + table["method"] if several else table["method"]
+    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
+    kind = table[varying].agg(", ".join, axis=1)
     best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
     letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
     others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
@@ -91,15 +97,28 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
     """Write each point's letter beside it, those of points too near for two in one place."""
     size = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
     near: dict[tuple[float, float], list[str]] = {}
+    outline = withStroke(linewidth=3, foreground="white")
     for place, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
         known = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
         near.setdefault(next(known, (place[0], place[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
-            ",".join(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
-            fontsize=15, fontweight="bold", zorder=5,
+            _listed(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
+            fontsize=15, fontweight="bold", zorder=5, path_effects=[outline],
             color=best.loc[best["letter"] == letters[0], "colour"].iloc[0],
         )  # fmt: skip
+
+
+def _listed(letters: Sequence[str]) -> str:
+    """Return sorted letters in a few characters: ``a-d,f``."""
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
+    return ",".join(short)
 
 
 def _ellipse(row: Mapping[str, Any]) -> Ellipse:

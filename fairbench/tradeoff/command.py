@@ -7,13 +7,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fairbench.assessment.frontier import frontier
+from fairbench.assessment.point import METRICS
 from fairbench.errors import UserError, unknown_name
 from fairbench.report.tradeoff_figure import tradeoff_figure
 from fairbench.report.tradeoff_table import tradeoff_table
 from fairbench.store import atomic, write_text
 from fairbench.stored_runs import load_run
-from fairbench.tradeoff.frontier import frontier
-from fairbench.tradeoff.points import METRICS, tradeoff
+from fairbench.tradeoff.points import tradeoff
 from fairbench.tradeoff.runs import Candidate, candidates
 
 _DEFAULTS = {"dataset": "", "protect": "", "results": "results"}

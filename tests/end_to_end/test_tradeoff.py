@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from fairbench import pipeline
+from fairbench.assessment.point import METRICS, dominated
 from fairbench.errors import UserError
 from fairbench.stored_runs import find_run, load_run
 from fairbench.tradeoff.command import tradeoff_command
-from fairbench.tradeoff.points import METRICS, dominated, points
+from fairbench.tradeoff.points import run_points
 from fairbench.tradeoff.runs import candidates, part_names
 from tests.harness import CONF, configuration
 
@@ -63,7 +64,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = find_run(ids["postprocessed"], folder)
     metrics, run = stored.metrics(), load_run(stored, CONF)
-    found = points(run, run.protect)
+    found = run_points(run, run.protect)
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:
         gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]

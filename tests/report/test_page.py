@@ -10,6 +10,7 @@ import pytest
 
 from fairbench.assessment.best import probability_better
 from fairbench.build import IDENTITY, container, identity
+from fairbench.comparison.answer import answer
 from fairbench.errors import UserError
 from fairbench.report.page.blocks import blocks
 from fairbench.report.page.collection import read_collection
@@ -112,6 +113,7 @@ def test_it_holds_what_it_must(page):
     for text in ("xgboost-cpu ", "simulated from the seed", "python run.py", "fairlyuncertain 1"):
         assert text in page
     assert page.count("data:image/png;base64,") >= 2
+    assert "Which one is better?" not in page  # nothing was given that compares predictions
 
 
 def test_numbers_are_those_of_the_runs(page, block, results):
@@ -198,7 +200,7 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     report = write_report(places(tmp_path), paper="fairlyuncertain")
     notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes
-    html_command(["experiment=fairlyuncertain/table8_13"], places(tmp_path))
+    html_command(["experiment=fairlyuncertain/table8_13"], places(tmp_path), answer)
     assert (tmp_path / "report" / "fairlyuncertain-table8_13" / "index.html").exists()
 
 
@@ -218,4 +220,4 @@ def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         write_report(places(tmp_path))
     with pytest.raises(UserError, match="unknown option 'result'"):
-        html_command(["result=x"], places(tmp_path))
+        html_command(["result=x"], places(tmp_path), answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -34,6 +35,14 @@ class Block:
     def first(self) -> FinishedRun:
         """A run, for what all have in common."""
         return next(iter(self.runs.values()))
+
+    @cached_property
+    def arms(self) -> Mapping[str, str]:
+        """One run for each name, and the name: others differ in what else was evaluated."""
+        first: dict[str, str] = {}
+        for id_, name in zip(self.runs, named(list(self.runs.values())), strict=True):
+            first.setdefault(name, id_)
+        return {id_: name for name, id_ in first.items()}
 
     @property
     def dataset(self) -> str:

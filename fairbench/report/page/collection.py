@@ -6,10 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import yaml
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TEXTS = ["run", "variant", "metric", "attribute", "group", "setting", "status"]
 
@@ -61,20 +65,23 @@ def read_collection(results: Path) -> Collection:
 def _metrics(files: Mapping[str, Path]) -> pd.DataFrame:
     """Return the runs' metrics, texts as categories: a thousand runs take tens of megabytes."""
     import pyarrow as pa
+
+    if not files:
+        return pd.DataFrame({name: pd.Series(dtype="category") for name in _TEXTS})
+    tables = [_table(id_, path) for id_, path in files.items()]
+    metrics = pa.concat_tables(tables, promote_options="permissive")
+    return metrics.unify_dictionaries().to_pandas()
+
+
+def _table(id_: str, path: Path) -> pa.Table:
+    """Return a run's rows of its own variant, texts as dictionaries from the start."""
+    import pyarrow as pa
     from pyarrow import compute, parquet
 
-    tables = []
-    for id_, path in files.items():
-        table = parquet.read_table(path)
-        table = table.filter(compute.equal(table["variant"], ""))
-        tables.append(table.append_column("run", pa.array([id_] * len(table), pa.large_string())))
-    if not tables:
-        return pd.DataFrame({name: pd.Series(dtype="category") for name in _TEXTS})
-    metrics = pa.concat_tables(tables, promote_options="permissive")
-    for i, name in enumerate(metrics.column_names):
-        if name in _TEXTS:
-            metrics = metrics.set_column(i, name, metrics[name].dictionary_encode())
-    return metrics.to_pandas()
+    table = parquet.read_table(path, read_dictionary=_TEXTS)
+    table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
+    run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
+    return table.append_column("run", run)
 
 
 def _yaml(path: Path) -> dict[str, Any]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from fairbench.errors import unknown_name
+from fairbench.report.page.better import Compared, Question
 from fairbench.report.page.write import Places, write_report
 from fairbench.report.published import scoreboard
 
 _DEFAULTS = {"results": "", "experiment": "", "paper": ""}
 
 
-def html_command(words: Sequence[str], places: Places) -> None:
+# From a question, the results folder and that of the configurations.
+Answer = Callable[[Question, Path, Path], Compared]
+
+
+def html_command(words: Sequence[str], places: Places, answer: Answer) -> None:
     """Write the page of all finished runs, and print the scoreboard of the papers' tables.
 
     Parameters
     ----------
     words : ``results=FOLDER``, ``experiment=NAME`` for the runs of one sweep, and ``paper=NAME``
         for the numbers of one paper beside them.
+    answer : what compares runs by their stored predictions.
 
     Raises
     ------
@@ -35,7 +41,15 @@ def html_command(words: Sequence[str], places: Places) -> None:
         options[name] = value
     if options["results"]:
         places = replace(places, results=Path(options["results"]))
-    report = write_report(places, experiment=options["experiment"], paper=options["paper"])
+
+    def compare(question: Question) -> Compared:
+        return answer(question, places.results, places.conf)
+
+    report = write_report(
+        places, experiment=options["experiment"], paper=options["paper"], compare=compare
+    )
+    for reason in dict.fromkeys(report.left_out):
+        print(f"not compared with others: {reason}")
     for table in report.papers:
         if table.runs:
             note = f" ({table.note})" if table.note else ""

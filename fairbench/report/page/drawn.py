@@ -24,7 +24,7 @@ _TITLES = {
     "parity": "Uncertainty-aware parity",
     "tradeoff": "Error against fairness",
 }
-_COLOURS = 64
+_COLOURS = 128
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,11 @@ def drawn_of(block: Block) -> Iterator[Drawn]:
     from fairbench.report.page.tradeoff import tradeoff
 
     metrics = _with_labels(block)
-    for figure in tradeoff(metrics, block.protect):
-        note = f"means over repeats, bars one sd, at most {POINTS} methods by their error"
+    for figure in tradeoff(block, metrics):
+        note = (
+            "means over repeats; letters: not dominated; the posterior is of one repeat's counts"
+            f"; the {POINTS} of least error at most"
+        )
         yield Drawn(_TITLES["tradeoff"], encoded(figure), note)
     plain = _plain(block)
     shown = metrics[metrics["run"].isin(plain[:MOST])]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.report.page.beside import PaperTable
+from fairbench.report.page.better import Better
 from fairbench.report.page.blocks import Block, named
 from fairbench.report.page.collection import FinishedRun
 from fairbench.report.page.drawn import Drawn
@@ -80,6 +81,7 @@ class Page:
     """A block, with everything that is shown of it."""
 
     block: Block
+    better: Better | None
     tables: Sequence[ShownTable]
     groups: Sequence[GroupTable]
     beside: Sequence[Row]
@@ -131,6 +133,7 @@ def make_page(
     papers: Sequence[PaperTable],
     figures: Sequence[Drawn],
     presets: Presets,
+    better: Better | None = None,
 ) -> Page:
     """Return the page of a block, with the papers' tables where `papers` are given."""
     known: dict[tuple[str, ...], Provenance] = {}
@@ -150,6 +153,7 @@ def make_page(
     ]
     return Page(
         block,
+        better,
         alone,
         list(_groups([each for each in tables if each.group], of)),
         list(_of_dataset(papers, block.dataset)),

@@ -2,65 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fairbench.assessment.frontier import frontier
+from fairbench.assessment.point import point_table, points
+from fairbench.confusion import FN, FP
+from fairbench.report.page.blocks import ARM, Block, told_apart
+from fairbench.report.page.collection import FinishedRun
+from fairbench.report.page.counts import confusion_counts
+
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 16  # points that a legend and a panel have room for
-GAPS = ("statistical_parity", "equalized_odds")
-_MARKERS = "os^DvPX*<"
+MOST = 16  # points that a key and a panel have room for
 _FEWEST = 2
 
 
-def tradeoff(metrics: pd.DataFrame, protect: str) -> Iterator[Figure]:
-    """Draw a panel for each gap, a point for each label: mean over repeats, bars one sd.
-
-    Of many labels, those of the smallest errors are drawn.
+def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[Figure]:
+    """Draw what ``report.py tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
     ----------
-    metrics : with the column ``method``, the label of a point.
+    metrics : the block's, with texts that are no categories.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as New
-
-    error = metrics[(metrics["metric"] == "error_rate") & (metrics["attribute"] == "")]
-    drawn = error.groupby("method")["value"].mean().nsmallest(MOST).index
-    error = error[error["method"].isin(drawn)]
-    gaps = metrics[(metrics["attribute"] == protect) & (metrics["group"] == "")]
-    shown = [gap for gap in GAPS if gap in set(gaps["metric"])]
-    if error["method"].nunique() < _FEWEST or not shown:
+    arms = metrics[metrics["run"].isin(block.arms)]
+    counts = dict(confusion_counts(arms, block.protect))
+    if len(counts) < _FEWEST:
         return
-    figure = New((9.6, 4.2 + 0.13 * error["method"].nunique()), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    for axes, gap in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        _panel(axes, error, gaps[gaps["metric"] == gap])
-        axes.set(xlabel="error rate", ylabel=f"{gap.replace('_', ' ')} by {protect}")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
-        frameon=False, fontsize=8,
-    )  # fmt: skip
-    yield figure
+    from fairbench.report.tradeoff_figure import tradeoff_figure
+
+    errors = {id_: each[..., [FP, FN]].sum() / each.sum() for id_, each in counts.items()}
+    ids = sorted(errors, key=lambda id_: float(errors[id_]))[:MOST]
+    found = [points(counts[id_], block.dataset) for id_ in ids]
+    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), found)
+    curve, base = _frontier(block, metrics)
+    yield tradeoff_figure(table, curve, f"{block.dataset} by {block.protect}", base)
 
 
-def _panel(axes: Axes, error: pd.DataFrame, gap: pd.DataFrame) -> None:
-    from fairbench.report.palette import COLOURS
+def _names(runs: Sequence[FinishedRun]) -> list[Mapping[str, str]]:
+    """Name the parts of every run, each by its choice and the options of it that differ."""
+    named = {part: told_apart([run.choices[part] for run in runs], runs, [part]) for part in ARM}
+    return [{part: named[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
-    points = [
-        table.groupby("method", sort=True)["value"].agg(["mean", "std"]).fillna({"std": 0})
-        for table in (error, gap)
-    ]
-    for i, label in enumerate(points[0].index.intersection(points[1].index)):
-        (x, width), (y, height) = (side.loc[label] for side in points)
-        axes.errorbar(
-            x, y, xerr=width, yerr=height, fmt=_MARKERS[i % 9], color=COLOURS[i % 8], alpha=0.8,
-            markerfacecolor="none", elinewidth=0.8, label=label,
-        )  # fmt: skip
-    axes.set_ylim(0, None)
-    axes.locator_params(nbins=5)
-    axes.grid(alpha=0.25)
+
+def _frontier(block: Block, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the curve of thresholds per group, and what it was made of."""
+    plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
+    rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+    curve = frontier([rows[rows["run"] == run.id] for run in plain], block.protect)
+    if curve.empty:
+        return curve, ""
+    base = plain[curve["base"].iloc[0]].choices
+    return curve, f"{base['learner']}, {base['method']}".replace("_", " ")

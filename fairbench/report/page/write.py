@@ -13,6 +13,7 @@ from markupsafe import Markup
 from fairbench.errors import UserError, unknown_name
 from fairbench.report.page import text
 from fairbench.report.page.beside import PaperTable, paper_tables
+from fairbench.report.page.better import SIGNS, Compare, better
 from fairbench.report.page.blocks import blocks
 from fairbench.report.page.collection import Collection, read_collection
 from fairbench.report.page.drawn import drawn_of
@@ -58,19 +59,26 @@ class _Answered:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A written report: where it is, of how many runs, and the papers' tables in it."""
+    """A written report: where it is, of how many runs, and the papers' tables in it.
+
+    `left_out` says which runs could not be compared with others, and why.
+    """
 
     path: Path
     runs: int
     papers: Sequence[PaperTable]
+    left_out: Sequence[str]
 
 
-def write_report(places: Places, *, experiment: str = "", paper: str = "") -> Report:
+def write_report(
+    places: Places, *, experiment: str = "", paper: str = "", compare: Compare | None = None
+) -> Report:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
 
     Parameters
     ----------
     paper : the one whose numbers are shown; empty for all that have a mapping.
+    compare : what compares runs by their predictions; without it no runs are.
 
     Raises
     ------
@@ -84,17 +92,20 @@ def write_report(places: Places, *, experiment: str = "", paper: str = "") -> Re
     folder = places.results / "report" / experiment.replace("/", "-")
     papers = list(paper_tables(collection, places.published, presets, paper))
     pages, with_papers = [], set()
+    left_out: list[str] = []
     for block in blocks(collection):
         shown = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
         tables, drawn = list(metric_tables(block)), list(drawn_of(block))
-        pages.append(make_page(block, tables, shown, drawn, presets))
+        judged, unread = better(block, compare) if compare else (None, [])
+        left_out += unread
+        pages.append(make_page(block, tables, shown, drawn, presets, judged))
     for page in pages:
         for table in page.tables:
             write_table(table.table, table.source, folder / page.block.name)
     path = folder / "index.html"
     write_text(path, render(pages, papers, presets, experiment))
-    return Report(path, len(collection.runs), papers)
+    return Report(path, len(collection.runs), papers, left_out)
 
 
 @lru_cache(maxsize=1)
@@ -136,6 +147,7 @@ def render(
         papers=[_answered(table, pages, presets) for table in papers],
         verdicts=VERDICTS,
         certain=CERTAIN,
+        signs=SIGNS,
         css=Markup(source(environment, "page.css")[0]),
         js=Markup(source(environment, "page.js")[0]),
     )

@@ -1,0 +1,166 @@
+"""Which one is better: the page's pairs are those of the command, and what it does not compare."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+
+from fairbench.assessment.ranking import ranking
+from fairbench.comparison.answer import answer
+from fairbench.comparison.command import compare_command
+from fairbench.comparison.runs import outperformance
+from fairbench.comparison.settings import Settings
+from fairbench.report.page import contenders as choice
+from fairbench.report.page import tradeoff
+from fairbench.report.page.better import better
+from fairbench.report.page.blocks import blocks
+from fairbench.report.page.collection import read_collection
+from fairbench.report.page.contenders import contenders
+from fairbench.report.page.counts import confusion_counts
+from fairbench.report.page.page import make_page
+from fairbench.report.page.presets import Presets
+from fairbench.report.page.write import render, write_report
+from fairbench.runs import RunFolder
+from fairbench.stored_runs import load_run
+from fairbench.tradeoff.points import run_points
+from tests.harness import CONF
+from tests.report.page_runs import copy, finish, places
+
+LEARNERS = ("logistic_regression", "gaussian_nb", "xgboost")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Three classifiers, one evaluated twice, a run with another seed, and a regression."""
+    folder = tmp_path_factory.mktemp("better")
+    common = ("method=baseline", "split.repeats=3")
+    runs = [finish(folder, "dataset=simulated", *common, f"learner={name}") for name in LEARNERS]
+    copy(runs[0], "twice", config={"evaluator.bins": 7})
+    finish(folder, "dataset=simulated", *common, "seed=1")
+    for method in ("marginal", "normal_nll"):
+        finish(folder, "dataset=simulated_regression", "split.repeats=3", f"method={method}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def of_blocks(results):
+    return {block.name: block for block in blocks(read_collection(results))}
+
+
+def comparing(results):
+    return lambda question: answer(question, results, CONF)
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    report = write_report(places(results), compare=comparing(results))
+    assert not report.left_out
+    return unescape(report.path.read_text(encoding="utf-8"))
+
+
+def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
+    found, left_out = better(of_blocks["simulated-1"], comparing(results))
+    assert not left_out
+    assert len(found.rows) == found.available == 3
+    folders = {row.id: RunFolder(results / "runs" / row.id) for row in found.rows}
+    runs = [load_run(folder, CONF) for folder in folders.values()]
+    settings = Settings(found.question.objectives, (0.01, 0.01), draws=found.question.draws)
+    expected = outperformance(runs, settings)
+    shown = np.array([[c.outperforms if c else np.nan for c in row.cells] for row in found.rows])
+    # Draws differ with the order of a pair: eight standard errors of a probability of one half.
+    np.testing.assert_allclose(shown, expected, atol=8 * 0.5 / np.sqrt(found.question.draws))
+    ranks = [int(row.rank.rstrip("=")) for row in found.rows]
+    assert ranks == sorted(ranking(shown, 0.95))
+    tied = [ranks.count(rank) > 1 for rank in ranks]
+    assert [row.rank.endswith("=") for row in found.rows] == tied
+
+
+def test_the_command_on_the_page_prints_the_page(results, page, capsys):
+    (command,) = re.findall(r"python report\.py (compare=.*draws=\d+)", page)
+    compare_command([*command.split(), f"results={results}"], CONF)
+    printed = capsys.readouterr().out
+    matrix = printed[printed.index("P(row outperforms column)") :].splitlines()
+    of_command = [line.split()[1:] for line in matrix if re.match(r"\s*\d+\s+\D?\d", line)]
+    cells = re.findall(r'<td class="pair (?!same)[^>]*>\W*?([<>]?\d+)</td>', page)
+    assert len(cells) == 6
+    assert sum(of_command[-3:], []) == cells
+    ids = re.findall(r'<td class="t"><a href="#run-(\w+)">', page)
+    places_ = [printed.index(id_) for id_ in ids]
+    assert places_ == sorted(places_)
+
+
+def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_blocks):
+    assert page.count("Which one is better?") == 1
+    section = page[page.index('<section id="simulated-1">') :]
+    section = section[: section.index("</section>")]
+    assert "Which one is better?" in section
+    assert "differences up to 0.01 do not matter" in section
+    assert "equal opportunity" in section
+    assert contenders(of_blocks["simulated-2"]) is None
+    assert contenders(of_blocks["simulated_regression"]) is None
+
+
+def test_few_are_compared_and_the_page_says_so(results, of_blocks, monkeypatch):
+    monkeypatch.setattr(choice, "MOST", 2)
+    block, presets = of_blocks["simulated-1"], Presets(CONF)
+    found, _ = better(block, comparing(results))
+    assert (len(found.rows), found.available) == (2, 3)
+    text = render([make_page(block, [], [], [], presets, found)], [], presets, "")
+    assert "Shown are the 2 of 3 runs" in text
+
+
+def test_the_first_are_those_that_fewest_outperform(of_blocks):
+    block = of_blocks["simulated-1"]
+    means = {"error_rate": (0.1, 0.2, 0.3), "equal_opportunity": (0.5, 0.1, 0.1)}
+    metrics = block.metrics[block.metrics["run"].isin(block.arms)].copy()
+    for name, values in means.items():
+        for id_, value in zip(block.arms, values, strict=True):
+            metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
+    best, fair, third = block.arms
+    found = contenders(replace(block, metrics=metrics))
+    assert list(found.accuracy) == [best, fair, third]  # the third is outperformed by the second
+    lost = (metrics["metric"] == "equal_opportunity") & (metrics["run"] == fair)
+    lost &= metrics["repeat"] == 1
+    undefined = metrics.assign(value=metrics["value"].where(~lost))
+    assert contenders(replace(block, metrics=undefined)).gap == "statistical_parity"
+
+
+def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
+    block = of_blocks["simulated-1"]
+    lost = next(iter(block.arms))
+    path = results / "runs" / lost / "cells.txt"
+    cells = path.read_text()
+    try:
+        path.write_text("\n".join("0" * 64 for _ in cells.split()))
+        found, (reason,) = better(block, comparing(results))
+    finally:
+        path.write_text(cells)
+    assert lost not in [row.id for row in found.rows]
+    assert len(found.rows) == 2
+    assert reason.startswith(f"run {lost}, repeat 0, fold 0: its cell is missing or corrupt")
+
+
+def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
+    block = of_blocks["simulated-1"]
+    texts = dict.fromkeys(("metric", "attribute", "group"), str)
+    counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
+    for id_ in block.arms:
+        run = load_run(RunFolder(results / "runs" / id_), CONF)
+        ours = tradeoff.points(counts[id_], block.dataset)
+        for metric, point in run_points(run, run.protect).items():
+            assert ours[metric].error == pytest.approx(point.error)
+            assert ours[metric].gap == pytest.approx(point.gap)
+            np.testing.assert_allclose(ours[metric].covariance, point.covariance)
+
+
+def test_a_run_without_predictions_has_no_counts(of_blocks):
+    block = of_blocks["simulated-1"]
+    metrics = block.metrics.astype(dict.fromkeys(("metric", "attribute", "group"), str))
+    lost = next(iter(block.arms))
+    invalid = (metrics["run"] == lost) & (metrics["repeat"] == 0)
+    metrics["value"] = metrics["value"].where(~invalid)
+    found = dict(confusion_counts(metrics, block.protect))
+    assert lost not in found
+    assert len(found) == len(block.runs) - 1

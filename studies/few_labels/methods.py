@@ -80,12 +80,12 @@ def _normal(table: PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Fl
         error = np.hypot(
             rates.error[0], np.sqrt((rates.error[1:] * weights) ** 2 @ np.ones_like(weights))
         )
-        return np.array([value, value - _NORMAL * error, value + _NORMAL * error])
-    two = PartlyLabelled(
-        table.score, table.prediction, np.minimum(table.group, 1), table.label, table.groups[:2]
-    )
-    powered = prediction_powered(two.showing(rows), rate).differences()
-    value, error = powered.value[0], powered.error[0]
+    else:
+        two = PartlyLabelled(
+            table.score, table.prediction, np.minimum(table.group, 1), table.label, table.groups[:2]
+        )
+        powered = prediction_powered(two.showing(rows), rate).differences()
+        value, error = powered.value[0], powered.error[0]
     return np.array([value, value - _NORMAL * error, value + _NORMAL * error])
 
 

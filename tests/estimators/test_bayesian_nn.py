@@ -23,13 +23,6 @@ LOSSES = [Binomial(), SquaredError(), NormalNLL()]
 MIXTURE = ScaleMixture(0.5, 0.001, 1.0)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(300, 3))
-    return X, X[:, 0] + 0.3 * draw.normal(size=300)
-
-
 def fit(loss, rows, seed=0, weight=None, **options):
     X, y = rows
     y = (y > 0).astype(float) if loss.name == "binomial" else y

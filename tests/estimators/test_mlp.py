@@ -13,13 +13,6 @@ from fairbench.errors import UserError
 LOSSES = [Binomial(), SquaredError(), NormalNLL(), BetaNLL(), FaithfulNLL()]
 
 
-@pytest.fixture(scope="module")
-def rows():
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(300, 3))
-    return X, X[:, 0] + 0.3 * draw.normal(size=300)
-
-
 def fit(loss, rows, seed=0, weight=None, **options):
     X, y = rows
     y = (y > 0).astype(float) if loss.name == "binomial" else y

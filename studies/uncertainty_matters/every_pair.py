@@ -84,9 +84,7 @@ def _table(rho: str, rows: pd.DataFrame) -> Table:
     names = list(dict.fromkeys(rows["A"]))
     tables = [(label, matrix(rows, names, event)) for event, label in _PRINTED.items()]
     ranks = ranking(tables[0][1])
-    table = Table(
-        title=rho, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False
-    )
+    table = Table(title=rho, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for heading in ("", "rank", "row is"):
         table.add_column(heading, no_wrap=True)
     for place in range(len(names)):

@@ -69,7 +69,7 @@ def _copy(source: Path, target: Path, dataset: int, arm: int) -> None:
     target.mkdir()
     config = yaml.safe_load((source / "config.yaml").read_text())
     config["dataset"]["seed"] = dataset
-    config["learner"]["rounds"] = arm
+    config["learner"]["rounds"] = arm + 1
     (target / "config.yaml").write_text(yaml.safe_dump(config))
     shutil.copyfile(source / "cells.txt", target / "cells.txt")  # so that it can be compared
     metrics = pd.read_parquet(source / "metrics.parquet")

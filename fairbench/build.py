@@ -135,11 +135,6 @@ def identity(cfg: DictConfig) -> dict[str, Any]:
     return {name: values[name] for name in IDENTITY}
 
 
-def identity_yaml(cfg: DictConfig) -> str:
-    """Return that part as YAML."""
-    return OmegaConf.to_yaml(OmegaConf.create(identity(cfg)))
-
-
 def run_id(cfg: DictConfig) -> str:
     """Return the id of the run: the same command is the same run."""
     return digest(identity(cfg), 12)

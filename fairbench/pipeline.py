@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from fairbench import build
 from fairbench.cells import ensure_all
@@ -33,7 +34,7 @@ class Run:
 
     id: str
     choices: dict[str, str]
-    config: str
+    config: dict[str, Any]
     study: Study
     cells: list[Cell]
     methods: dict[str, Method]
@@ -122,7 +123,7 @@ def prepare(cfg: DictConfig) -> Run:
     return Run(
         build.run_id(cfg),
         build.choices(cfg),
-        build.identity_yaml(cfg),
+        build.identity(cfg),
         study,
         cells,
         methods,
@@ -264,7 +265,8 @@ def _write(run: Run, metrics: pd.DataFrame) -> None:
         **machine(),
     }
     cells = list(dict.fromkeys(cell.id for cell in run.cells))
-    run.folder.write(run.config, cells, metrics, summarise(metrics), environment)
+    config = OmegaConf.to_yaml(OmegaConf.create(run.config))
+    run.folder.write(config, cells, metrics, summarise(metrics), environment)
 
 
 def cost_key(run: Run) -> str:

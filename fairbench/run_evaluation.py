@@ -30,9 +30,11 @@ COSTS = ("fit_seconds", "predict_seconds")
 class Reading:
     """One cell read: the predictions of its test and validation rows.
 
-    `notes` are costs and diagnostics of its fits: values, and the rows they are about.
+    `rows` are the tested rows of the data set; `notes` are costs and diagnostics of its fits:
+    values, and the rows they are about.
     """
 
+    rows: NDArray[np.intp]
     test: Labelled
     validation: Labelled | None
     invalid: str
@@ -95,16 +97,17 @@ class RunEvaluation:
         for name, value in stored.notes.get("diagnostics", {}).items():
             notes[name] = float(value), int(stored.notes["train_rows"])
         invalid = stored.notes.get("invalid", "")
+        rows = stored.columns["row"][parts == TEST].astype(np.intp)
         test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
         if not cell.variant:
-            test = self._described(test, cell, stored.columns["row"][parts == TEST])
+            test = self._described(test, cell, rows)
         held_out = parts == VALIDATION
         validation = None
         if held_out.any() and not invalid:
             validation = self._part(cell, stored.columns, held_out, groups, invalid)
-        return Reading(test, validation, invalid, notes)
+        return Reading(rows, test, validation, invalid, notes)
 
-    def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.generic]) -> Labelled:
+    def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
         """Add what the evaluator asks for of what the rows were predicted from."""
         features = self.dataset.features
         if self.evaluator.feature_shift_rates:

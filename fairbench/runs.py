@@ -53,6 +53,16 @@ class RunFolder:
             return {}
         return known
 
+    def config(self) -> dict[str, Any]:
+        """Return the run's configuration as it was composed: what the run is."""
+        import yaml
+
+        # libyaml's loader where it was built: ten times as fast, over thousands of runs.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        text = (self.path / "config.yaml").read_text(encoding="utf-8")
+        values: dict[str, Any] = yaml.load(text, loader)
+        return values
+
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
         import pandas as pd  # half a second, which listing runs does without

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
 
 from fairbench import build, pipeline
-from fairbench.compute import TEST
 from fairbench.data import Dataset, Task
 from fairbench.errors import UserError, unknown_name
 from fairbench.fingerprint import digest
@@ -79,8 +78,8 @@ def comparable_runs(results: Path) -> list[list[RunFolder]]:
     """Return the runs that predict the same rows, in groups of at least two."""
     groups: dict[str, list[RunFolder]] = {}
     for run in finished_runs(results):
-        stored = OmegaConf.to_container(OmegaConf.load(run.path / "config.yaml"))
-        same = [stored.get(name) for name in ("dataset", "split", "seed")]  # type: ignore[union-attr]
+        stored = run.config()
+        same = [stored.get(name) for name in ("dataset", "split", "seed")]
         groups.setdefault(digest(same), []).append(run)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -110,22 +109,18 @@ def load_run(folder: RunFolder, conf: Path) -> StoredRun:
 
 def configuration(folder: RunFolder, conf: Path) -> DictConfig:
     """Return the run's own configuration; where data and results are is taken from `conf`."""
-    cfg = _composed(conf.resolve()).copy()
-    stored: Any = OmegaConf.load(folder.path / "config.yaml")
-    for name in build.IDENTITY:
-        if name in stored:
-            cfg[name] = stored[name]
-    cfg.results = str(folder.path.parents[1])
-    return cfg
+    stored = folder.config()
+    own = {name: stored[name] for name in build.IDENTITY if name in stored}
+    results = str(folder.path.parents[1])
+    return OmegaConf.create({**_composed(conf.resolve()), **own, "results": results})
 
 
 @lru_cache(maxsize=1)
-def _composed(conf: Path) -> DictConfig:
+def _composed(conf: Path) -> dict[str, Any]:
     """Return the default configuration; composing it costs more than reading a run."""
     with initialize_config_dir(str(conf), version_base="1.3"):
-        cfg = compose("config")
-    OmegaConf.set_struct(cfg, False)
-    return cfg
+        values: Any = OmegaConf.to_container(compose("config"))
+    return dict(values)
 
 
 def _stored_cells(run: pipeline.Run, folder: RunFolder) -> list[Cell]:
@@ -138,15 +133,13 @@ def _predictions(cell: Cell, evaluation: RunEvaluation, folder: RunFolder) -> Fo
     where = f"run {folder.path.name}, repeat {cell.fold.repeat}, fold {cell.fold.fold}"
     try:
         reading = evaluation.read(cell, {})
-        stored = evaluation.store.read(cell.id).columns
     except CorruptCellError as error:
         raise UserError(f"{where}: its cell is missing or corrupt; run it again") from error
-    rows = stored["row"][stored["part"] == TEST].astype(np.intp)
-    if not np.array_equal(np.sort(rows), cell.fold.test):
+    if not np.array_equal(np.sort(reading.rows), cell.fold.test):
         raise UserError(f"{where} tested other rows than its configuration gives now; run it again")
     labels = reading.test.column("prediction")
     if reading.invalid or np.isnan(labels).any():
         raise UserError(f"{where} has no predictions: {reading.invalid or 'some are NaN'}")
     table = reading.test.predictions
     score = table["score"].to_numpy() if "score" in table else None
-    return FoldPredictions(cell.fold.repeat, rows, labels.astype(np.int64), score)
+    return FoldPredictions(cell.fold.repeat, reading.rows, labels.astype(np.int64), score)

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fairbench.build import IDENTITY
 from fairbench.errors import UserError
 from fairbench.report.page.collection import FinishedRun
@@ -87,8 +85,7 @@ class HalfRuns:
 
     def _finished(self, id_: str) -> FinishedRun:
         folder = RunFolder(self.results / "runs" / id_)
-        config = yaml.safe_load((folder.path / "config.yaml").read_text(encoding="utf-8"))
-        return FinishedRun(id_, config, folder.environment())
+        return FinishedRun(id_, folder.config(), folder.environment())
 
     def _load(self, found: FinishedRun | None, run: StoredRun) -> StoredRun:
         if found is None:

@@ -60,6 +60,8 @@ def typical(events: pd.DataFrame) -> int:
     return int(distance.to_numpy().argmin())
 
 
+_PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)
+
 # A run's variance over the reference learner's, a number or (G, 1).
 Ratios = Callable[[StoredRun], Array]
 
@@ -177,12 +179,12 @@ def every_pair(
     """Return the probabilities of the events of every pair of R runs, medians over repeats."""
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for i, j in combinations(range(len(runs)), 2):
-        events = compare_pair(runs[i], runs[j], settings, ratios).events()
-        mixed = events.drop(columns=[A_BETTER, B_BETTER, PRACTICALLY_EQUAL])
-        median = events.median()
-        better[i, j], better[j, i] = median[A_BETTER], median[B_BETTER]
-        equivalent[i, j] = equivalent[j, i] = median[PRACTICALLY_EQUAL]
-        traded[i, j] = traded[j, i] = mixed.sum(axis=1).median()
+        found = compare_pair(runs[i], runs[j], settings, ratios).comparisons
+        events = [each.events() for each in found]
+        plain = np.array([[each[name] for name in _PLAIN] for each in events])
+        better[i, j], better[j, i], equal = np.median(plain, axis=0)
+        equivalent[i, j] = equivalent[j, i] = equal
+        traded[i, j] = traded[j, i] = np.median(1 - plain.sum(axis=1))
     return Pairs(better, equivalent, traded)
 
 

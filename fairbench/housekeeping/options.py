@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from fairbench.errors import UserError, nearest
+from fairbench.runs import RunFolder
 
 
 def with_options(folders: Sequence[Path], wanted: Mapping[str, set[str]]) -> list[Path]:
@@ -24,7 +25,7 @@ def with_options(folders: Sequence[Path], wanted: Mapping[str, set[str]]) -> lis
     """
     if not wanted or not folders:
         return list(folders)
-    configurations = [dict(_flat(_read(folder))) for folder in folders]
+    configurations = [dict(_flat(RunFolder(folder).config())) for folder in folders]
     for name in wanted:
         if not any(name in each for each in configurations):
             close = nearest(name, {option for each in configurations for option in each})
@@ -39,12 +40,6 @@ def _matches(configuration: Mapping[str, Any], wanted: Mapping[str, list[Any]]) 
     return all(
         name in configuration and configuration[name] in values for name, values in wanted.items()
     )
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it was built
-    configuration: dict[str, Any] = yaml.load((folder / "config.yaml").read_text(), loader)
-    return configuration
 
 
 def _flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -31,13 +31,8 @@ def tags(folder: RunFolder, environment: Mapping[str, Any]) -> dict[str, str]:
 
 def parameters(folder: RunFolder, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (dotted name, value) of every option of a run."""
-    import yaml
-
-    # libyaml's loader where there is one: OmegaConf's costs more than the rest of an import.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    config = yaml.load((folder.path / "config.yaml").read_text(), loader)
     yield from environment["choices"].items()
-    for name, value in config.items():
+    for name, value in folder.config().items():
         if isinstance(value, dict):
             options = {key: option for key, option in value.items() if key != "_target_"}
             yield from ((f"{name}.{key}", _value(option)) for key, option in options.items())

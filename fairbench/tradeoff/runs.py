@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from fairbench.errors import UserError
 from fairbench.fingerprint import digest
 from fairbench.runs import RunFolder
@@ -67,8 +65,7 @@ def _found(dataset: str, protect: str, results: Path) -> Iterator[tuple[RunFolde
         environment = folder.environment()
         mine = str(environment["name"]).split(", ")[0] == dataset
         if mine and protect in ("", environment["protect"]):
-            config: Any = OmegaConf.to_container(OmegaConf.load(folder.path / "config.yaml"))
-            yield folder, config
+            yield folder, folder.config()
 
 
 def _relaxations(config: Mapping[str, Any]) -> int:

@@ -15,7 +15,7 @@ from fairbench.report.page.contenders import Contenders, contenders
 from fairbench.report.page.goodness import ROPE
 from fairbench.report.page.metric_table import CERTAIN
 
-DRAWS = 2000
+DRAWS = 1000  # of every repeat; the page shows medians over repeats
 SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}
 
 

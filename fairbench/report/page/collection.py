@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import yaml
+
+from fairbench.runs import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def read_collection(results: Path) -> Collection:
         environment = json.loads(path.read_text(encoding="utf-8"))
         if "choices" in environment:
             id_ = path.parent.name
-            runs[id_] = FinishedRun(id_, _yaml(path.with_name("config.yaml")), environment)
+            runs[id_] = FinishedRun(id_, RunFolder(path.parent).config(), environment)
             files[id_] = path.with_name("metrics.parquet")
     return Collection(runs, _metrics(files))
 
@@ -82,9 +83,3 @@ def _table(id_: str, path: Path) -> pa.Table:
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
     return table.append_column("run", run)
-
-
-def _yaml(path: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    values: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), loader)
-    return values

@@ -13,7 +13,7 @@ from fairbench.assessment.ranking import ranking
 from fairbench.report.page.blocks import Block
 from fairbench.report.page.goodness import ROPE
 
-MOST = 12  # runs whose pairs a reader can take in
+MOST = 8  # runs whose pairs a reader can take in
 GAPS = ("equal_opportunity", "statistical_parity")
 _FEWEST = 2
 

@@ -25,19 +25,24 @@ def confusion_counts(
     """
     rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
     rows = rows[rows["group"] != ""]
-    for run, mine in rows.groupby("run", observed=True, sort=False):
-        table = mine.pivot(
-            index=["repeat", "fold"], columns=["metric", "group"], values=["value", "n"]
-        ).sort_index()
-        groups = list(dict.fromkeys(mine["group"]))
-        of_rates = [
-            np.stack([table[column][rate][groups].to_numpy(float) for column in ("value", "n")])
-            for rate in _RATES
-        ]
-        counts = np.concatenate([_split(*each) for each in of_rates], axis=-1)
-        if not np.isnan(counts).any():
-            repeats = mine["repeat"].nunique()
-            yield str(run), counts.reshape(repeats, -1, *counts.shape[1:])
+    if rows.empty:
+        return
+    table = rows.pivot(
+        index=["run", "repeat", "fold"], columns=["metric", "group"], values=["value", "n"]
+    ).sort_index()
+    groups = list(dict.fromkeys(rows["group"]))
+    of_rates = [
+        np.stack([table[column][rate][groups].to_numpy(float) for column in ("value", "n")])
+        for rate in _RATES
+    ]
+    counts = np.concatenate([_split(*each) for each in of_rates], axis=-1)
+    repeats = table.index.get_level_values("repeat")
+    places = table.groupby(level="run", observed=True).indices
+    for run in rows["run"].unique():
+        mine = counts[places[run]]
+        if not np.isnan(mine).any():
+            n_repeats = repeats[places[run]].nunique()
+            yield str(run), mine.reshape(n_repeats, -1, *mine.shape[1:])
 
 
 def _split(rate: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -71,7 +71,7 @@ def encoded(figure: Figure) -> str:
     pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
     buffer = io.BytesIO()
     image = Image.fromarray(pixels).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    image.save(buffer, "PNG", optimize=True)
+    image.save(buffer, "PNG")
     return base64.b64encode(buffer.getvalue()).decode()
 
 

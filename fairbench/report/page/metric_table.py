@@ -97,7 +97,8 @@ def _distinct(
     Runs that differ in what else was evaluated, and not in this metric, are one row.
     """
     ids = rows["run"].astype(str)
-    marks = [(arms[id_], values[id_].to_numpy().tobytes()) for id_ in ids]
+    of_runs = values[list(ids)].to_numpy().T
+    marks = [(arms[id_], own.tobytes()) for id_, own in zip(ids, of_runs, strict=True)]
     first = ~pd.Series(marks, rows.index).duplicated()
     ids = ids[first]
     names = told_apart([arms[id_] for id_ in ids], [block.runs[id_] for id_ in ids], _EVALUATED)
@@ -112,7 +113,8 @@ def _ranked(
 
     A run that is undefined in a split cannot be compared there, and is not ranked.
     """
-    ids = [id_ for id_ in rows["run"] if np.isfinite(values[id_]).all()]
+    defined = np.isfinite(values[list(rows["run"])].to_numpy()).all(axis=0)
+    ids = list(rows["run"][defined])
     means = goodness(metric, rows["mean"].to_numpy())
     rows = rows.iloc[np.argsort(-means, kind="stable")].reset_index(drop=True)
     if not ids or len(values) < 2:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from rich.console import Console
+from rich.progress import track
 
 from fairbench.errors import UserError, unknown_name
 from fairbench.report.page import text
 from fairbench.report.page.beside import PaperTable, paper_tables
 from fairbench.report.page.better import SIGNS, Compare, better
-from fairbench.report.page.blocks import blocks
+from fairbench.report.page.blocks import Block, blocks
 from fairbench.report.page.collection import Collection, read_collection
 from fairbench.report.page.drawn import drawn_of
 from fairbench.report.page.files import write_table
@@ -93,7 +95,7 @@ def write_report(
     papers = list(paper_tables(collection, places.published, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []
-    for block in blocks(collection):
+    for block in _tracked(blocks(collection)):
         shown = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
         tables, drawn = list(metric_tables(block)), list(drawn_of(block))
@@ -106,6 +108,15 @@ def write_report(
     path = folder / "index.html"
     write_text(path, render(pages, papers, presets, experiment))
     return Report(path, len(collection.runs), papers, left_out)
+
+
+def _tracked(found: Sequence[Block]) -> Iterable[Block]:
+    """Show on a terminal how many of the blocks are done."""
+    console = Console(stderr=True)
+    return track(
+        found, "data sets and splits", console=console, transient=True,
+        disable=not console.is_terminal,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,13 +77,20 @@ def blocks(collection: Collection) -> list[Block]:
     metrics = dict(iter(collection.metrics.groupby("run", observed=True, sort=False)))
     found = []
     for dataset, of_dataset in sorted(sets.items()):
-        ordered = sorted(of_dataset.values(), key=len, reverse=True)
-        titles = _titles([next(iter(runs.values())) for runs in ordered])
-        for i, (runs, title) in enumerate(zip(ordered, titles, strict=True), start=1):
-            name = f"{dataset}-{i}" if len(ordered) > 1 else dataset
+        titles = _titles([next(iter(runs.values())) for runs in of_dataset.values()])
+        titled = sorted(zip(of_dataset.values(), titles, strict=True), key=_most_runs_first)
+        for i, (runs, title) in enumerate(titled, start=1):
+            name = f"{dataset}-{i}" if len(titled) > 1 else dataset
             mine = pd.concat([metrics[id_] for id_ in runs if id_ in metrics], ignore_index=True)
             found.append(Block(name, title, runs, mine))
     return found
+
+
+def _most_runs_first(titled: tuple[Mapping[str, FinishedRun], str]) -> tuple[int, list[Any]]:
+    """Sort by how many runs there are, then by title, its numbers as numbers."""
+    runs, title = titled
+    words = re.split(r"(\d+)", title)
+    return -len(runs), [int(word) if word.isdigit() else word for word in words]
 
 
 def _titles(firsts: Sequence[FinishedRun]) -> list[str]:

@@ -8,6 +8,8 @@ function show() {
   if (!section) return;
   sections.forEach(each => each.classList.toggle("away", each !== section));
   links.forEach(each => each.classList.toggle("here", each.hash.slice(1) === encodeURIComponent(section.id)));
+  const here = links.find(each => each.classList.contains("here"));
+  if (here) here.parentElement.scrollTop = here.offsetTop - 8;
   for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
   if (target && target !== section) target.scrollIntoView(); else scrollTo(0, 0);
 }

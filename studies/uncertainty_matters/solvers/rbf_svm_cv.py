@@ -23,6 +23,7 @@ ZERO, FREE, AT_C = 0, 1, 2  # states of a multiplier
 LIKELY = 1.4  # rows whose margin in the fit of all rows is lower are candidates
 TOLERANCE = 1e-4  # of a margin at 1; scikit-learn's is 1e-3
 ROUNDS = 1000
+BLOCK = 200  # rows of a kernel computed at once
 PATIENCE = 3  # rounds without fewer contradictions
 
 
@@ -62,13 +63,38 @@ def _points(standard: Array, used: NDArray[np.bool_]) -> Single:
     return points.astype(np.float32)
 
 
-def _kernel(points: Single, candidates: int) -> Single:
-    """Return the kernel of all rows and the first few, (n, c)."""
-    half = 0.5 * np.einsum("ij,ij->i", points, points)[:, None]
-    ones = np.ones_like(half)
-    first = np.hstack([points[:candidates], ones[:candidates], -half[:candidates]])
-    kernel: Single = np.hstack([points, -half, ones]) @ first.T
-    return np.exp(kernel, out=kernel)
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel of points a and b, exp(a'b - |a|² / 2 - |b|² / 2), as a product and its exp.
+
+    Attributes
+    ----------
+    left, right : (n, d + 2) the points, and what makes their products the exponent.
+    """
+
+    left: Single
+    right: Single
+
+    @classmethod
+    def of(cls, points: Single) -> Kernel:
+        """Return the kernel of points (n, d)."""
+        half = 0.5 * np.einsum("ij,ij->i", points, points)[:, None]
+        ones = np.ones_like(half)
+        return cls(np.hstack([points, -half, ones]), np.hstack([points, ones, -half]))
+
+    def between(self, rows: Rows, columns: Rows) -> Single:
+        """Return the kernel of some points and others, (r, c)."""
+        values: Single = self.left[rows] @ self.right[columns].T
+        return np.exp(values, out=values)
+
+    def among(self, rows: Rows) -> Single:
+        """Return the kernel of some points, (r, r): what is above its diagonal is copied."""
+        values = np.empty((len(rows), len(rows)), np.float32)
+        for start in range(0, len(rows), BLOCK):
+            stop = start + BLOCK
+            values[start:stop, :stop] = self.between(rows[start:stop], rows[:stop])
+            values[:start, start:stop] = values[start:stop, :start].T
+        return values
 
 
 @dataclass(frozen=True)
@@ -105,35 +131,70 @@ class Problem:
         `cost` are the rows' own C. A training row that was no candidate and should have been
         becomes one.
         """
-        candidate = used & self.likely
+        kernel, candidate, values = Kernel.of(points), used & self.likely, np.empty(len(used))
         for _ in range(ROUNDS):
-            order = np.argsort(~candidate, kind="stable")
-            chosen = order[: candidate.sum()]
-            kernel = _kernel(points[order], len(chosen))
-            beta, intercept = self._multipliers(kernel[: len(chosen)], chosen, cost[chosen])
-            values = np.empty(len(order))
-            values[order] = kernel @ beta + intercept
+            chosen, rest = np.flatnonzero(candidate), np.flatnonzero(~candidate)
+            beta, intercept, values[chosen] = self._multipliers(
+                kernel.among(chosen), chosen, cost[chosen]
+            )
+            support = np.flatnonzero(beta)
+            values[rest] = kernel.between(rest, chosen[support]) @ beta[support] + intercept
             missed = used & ~candidate & (self.sign * values < 1 - TOLERANCE)
             if not missed.any():
                 return values
             candidate |= missed
         raise ArithmeticError("the candidates of a support vector machine did not settle")
 
-    def _multipliers(self, kernel: Single, chosen: Rows, cost: Single) -> tuple[Single, np.float32]:
-        """Return the candidates' multipliers times their sign, (c,), and the intercept."""
+    def _multipliers(
+        self, kernel: Single, chosen: Rows, cost: Single
+    ) -> tuple[Single, np.float32, Single]:
+        """Return the candidates' multipliers times their sign, the intercept, their margins."""
         sign, state, pivots = self.sign[chosen], self.states[chosen], Pivots(len(chosen))
+        bound = Bound.of(kernel, cost * sign, state)
         for _ in range(ROUNDS):
-            beta = np.where(state == AT_C, cost * sign, np.float32(0))
             free = np.flatnonzero(state == FREE)
-            missing = (sign - kernel @ beta)[free]
-            beta[free], intercept = _equations(kernel[np.ix_(free, free)], missing, beta.sum())
-            changed = _changed(state, sign * (kernel @ beta + intercept), sign * beta, cost)
+            columns, beta = kernel[free], bound.beta.copy()
+            missing = (sign - bound.values)[free]
+            beta[free], intercept = _equations(columns[:, free], missing, beta.sum())
+            values = bound.values + beta[free] @ columns + intercept
+            changed = _changed(state, sign * values, sign * beta, cost)
             wrong = np.flatnonzero(changed != state)
             if not len(wrong):
-                return beta, intercept
+                return beta, intercept, values
             exchanged = pivots.choose(wrong)
             state[exchanged] = changed[exchanged]
+            bound.exchange(exchanged, state)
         raise ArithmeticError(f"a support vector machine did not converge in {ROUNDS} rounds")
+
+
+@dataclass
+class Bound:
+    """What rows whose multiplier is C contribute to the margins, kept up to date.
+
+    Attributes
+    ----------
+    kernel : (c, c) of the candidates.
+    most : (c,) cost times sign, a row's multiplier at C.
+    beta : (c,) that where a row is at C, else 0.
+    values : (c,) ``kernel @ beta``.
+    """
+
+    kernel: Single
+    most: Single
+    beta: Single
+    values: Single
+
+    @classmethod
+    def of(cls, kernel: Single, most: Single, state: States) -> Bound:
+        """Start from the states (c,)."""
+        beta = np.where(state == AT_C, most, np.float32(0))
+        return cls(kernel, most, beta, kernel @ beta)
+
+    def exchange(self, rows: Rows, state: States) -> None:
+        """Take over the states of some rows."""
+        moved = np.where(state[rows] == AT_C, self.most[rows], np.float32(0)) - self.beta[rows]
+        self.beta[rows] += moved
+        self.values += moved @ self.kernel[rows]
 
 
 @dataclass

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.errors import UserError
 from fairbench.store import atomic, write_text
 
 if TYPE_CHECKING:
@@ -59,19 +60,23 @@ class RunFolder:
 
         # libyaml's loader where it was built: ten times as fast, over thousands of runs.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        text = (self.path / "config.yaml").read_text(encoding="utf-8")
-        values: dict[str, Any] = yaml.load(text, loader)
-        return values
+        path = self.path / "config.yaml"
+        with reading(path, yaml.YAMLError):
+            return dict(yaml.load(path.read_text(encoding="utf-8"), loader))
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
         import pandas as pd  # half a second, which listing runs does without
 
-        return pd.read_parquet(self.path / "metrics.parquet")
+        path = self.path / "metrics.parquet"
+        with reading(path):
+            return pd.read_parquet(path)
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
-        return (self.path / "cells.txt").read_text().split()
+        path = self.path / "cells.txt"
+        with reading(path):
+            return path.read_text().split()
 
     def write(
         self,
@@ -88,6 +93,25 @@ class RunFolder:
         with atomic(self.path / "metrics.parquet") as temporary:
             metrics.to_parquet(temporary, index=False)
         write_text(self.path / "environment.json", json.dumps(environment, indent=2))
+
+
+@contextlib.contextmanager
+def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Read a file of a finished run.
+
+    Raises
+    ------
+    UserError : it is missing or damaged; `errors` are what reading such a file raises, beside
+        OSError and ValueError (of which pyarrow's are).
+    """
+    expected: tuple[type[Exception], ...] = (OSError, ValueError, TypeError, *errors)
+    try:
+        yield
+    except expected as error:
+        raise UserError(
+            f"{path} is missing or damaged: remove the folder of that run and repeat its command, "
+            "which fits nothing that is in the store"
+        ) from error
 
 
 @lru_cache(maxsize=1)

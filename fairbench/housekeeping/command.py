@@ -14,6 +14,7 @@ from rich.table import Table
 
 from fairbench.errors import UserError
 from fairbench.housekeeping import garbage, listing
+from fairbench.runs import reading
 from fairbench.store import Store
 
 if TYPE_CHECKING:
@@ -89,10 +90,12 @@ def _show(options: argparse.Namespace) -> int:
 
     folder = listing.one_run(options.run, options.results)
     environment = folder.environment()
-    print((folder.path / "config.yaml").read_text())
+    with reading(folder.path):
+        config = (folder.path / "config.yaml").read_text()
+        summary = pd.read_csv(folder.path / "summary.csv")
+    print(config)
     _console.print(listing.where_from(folder, environment))
-    texts = dict.fromkeys(("variant", "attribute", "group", "setting"), "")
-    summary = pd.read_csv(folder.path / "summary.csv").fillna(texts)
+    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
     _console.print(metrics_table(summary, environment["name"], environment["protect"]))
     return 0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairbench.runs import RunFolder
+from fairbench.runs import RunFolder, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +79,8 @@ def _table(id_: str, path: Path) -> pa.Table:
     import pyarrow as pa
     from pyarrow import compute, parquet
 
-    table = parquet.read_table(path, read_dictionary=_TEXTS)
+    with reading(path):
+        table = parquet.read_table(path, read_dictionary=_TEXTS)
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
     return table.append_column("run", run)

@@ -181,10 +181,12 @@ def every_pair(
     for i, j in combinations(range(len(runs)), 2):
         found = compare_pair(runs[i], runs[j], settings, ratios).comparisons
         events = [each.events() for each in found]
-        plain = np.array([[each[name] for name in _PLAIN] for each in events])
-        better[i, j], better[j, i], equal = np.median(plain, axis=0)
-        equivalent[i, j] = equivalent[j, i] = equal
-        traded[i, j] = traded[j, i] = np.median(1 - plain.sum(axis=1))
+        better[i, j], better[j, i], equivalent[i, j] = (
+            np.median([each[name] for each in events]) for name in _PLAIN
+        )
+        mixed = [sum(p for name, p in each.items() if name not in _PLAIN) for each in events]
+        equivalent[j, i] = equivalent[i, j]
+        traded[i, j] = traded[j, i] = np.median(mixed)
     return Pairs(better, equivalent, traded)
 
 

@@ -48,7 +48,9 @@ def paper_tables(words: Sequence[str]) -> None:
     from fairbench.report.papers import report_figure, report_table
     from fairbench.report.published import Paper
 
-    arguments = _parser().parse_args(words)
+    arguments = _parser().parse_args(
+        [f"--{word}" if word.startswith("results=") else word for word in words]
+    )
     paper = Paper.read(arguments.paper, ROOT / "results" / "published")
     place = (ROOT / "conf", arguments.results, arguments.overrides)
     if arguments.experiments:
@@ -79,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
         "--with", dest="overrides", nargs="+", default=[], metavar="OVERRIDE",
         help="what the sweeps were given besides, such as split.repeats=3 dataset=german",
     )  # fmt: skip
-    parser.add_argument("--results", default="results", type=Path, help="the results folder")
+    parser.add_argument(
+        "--results", default="results", type=Path, help="the results folder; results=FOLDER too"
+    )
     return parser
 
 

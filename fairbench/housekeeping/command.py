@@ -26,7 +26,11 @@ _console = Console(width=100)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands; return 0, 1 where cells do not verify, or 2 for a mistaken word."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    # As run.py, report.py and audit.py spell it.
+    options = _parser().parse_args(
+        [f"--{word}" if word.startswith("results=") else word for word in words]
+    )
     try:
         status: int = options.command(options)
     except UserError as error:
@@ -37,7 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--results", type=Path, default=Path("results"), help="the results folder")
+    shared.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        help="the results folder; results=FOLDER too",
+    )
     parser = argparse.ArgumentParser(prog="python -m fairbench.store")
     commands = parser.add_subparsers(required=True, metavar="ls | show | export | gc | verify")
     ls = commands.add_parser("ls", parents=[shared], help="list finished runs")

@@ -45,6 +45,9 @@ def test_a_run_is_listed_and_shown(original):
     run = run_folder(original / "results").name
     assert run in store("ls", "method=ensemble", cwd=original)
     assert "0 finished runs" in store("ls", "method=baseline", cwd=original)
+    elsewhere = original.parent
+    for words in (("--results", f"{original}/results"), (f"results={original}/results",)):
+        assert run in store("ls", "method=ensemble", *words, cwd=elsewhere)
     shown = store("show", run[:6], cwd=original)
     for expected in ("n_samples: 300", "versions", "xgboost", "error rate"):
         assert expected in shown

@@ -12,7 +12,7 @@ from fairbench.assessment.few_labels.plug_in import plug_in
 from fairbench.assessment.few_labels.prediction_powered import prediction_powered
 from fairbench.assessment.few_labels.summary import summarise_normal
 from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.audit.gaps import RATE_OF, Gap
+from fairbench.audit.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
 from fairbench.audit.reading import AuditTable
 
 FEW, MANY = 40, 500
@@ -58,7 +58,7 @@ def checks(table: AuditTable, gaps: Sequence[Gap]) -> Iterator[Check]:
         mine = [gap for gap in gaps if gap.attribute == attribute and len(gap.compared) > 1]
         partly = table.partly_labelled(groups)
         for gap in mine:
-            if gap.metric != "statistical_parity" and (few or _is_random(table, groups, gap)):
+            if gap.metric != NEEDS_NO_LABELS and (few or _is_random(table, groups, gap)):
                 yield _plug_in(partly, gap) if few else _prediction_powered(partly, gap)
 
 

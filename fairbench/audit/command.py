@@ -57,17 +57,14 @@ def _labelling(words: Sequence[str], folder: Path) -> None:
 
 def _write(options: Options, folder: Path, page: str, content: str) -> None:
     place = Path(options.out) if options.out else folder / f"audit-{options.path.stem}"
+    name = "pair" if options.against else "audit"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if options.against:
-            write_text(place / "pair.json", content)
-        else:
-            write_text(place / "audit.html", page)
-            write_text(place / "audit.json", content)
+        write_text(place / f"{name}.html", page)
+        write_text(place / f"{name}.json", content)
     except OSError as error:
         raise UserError(f"{place} cannot be written: {error}") from error
-    written = "pair.json" if options.against else "audit.html"
-    print(f"\nwritten: {place / written}{'' if options.against else ', audit.json'}")
+    print(f"\nwritten: {place / name}.html, {name}.json")
 
 
 def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
@@ -78,7 +75,7 @@ def _report_binary(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
     table = read_audit_table(options, frame=frame)
     if options.against:
-        from fairbench.audit.pair import report_pair
+        from fairbench.audit.pair.report import report_pair
 
         return report_pair(options, table, frame)
     return _report_table(options, table)

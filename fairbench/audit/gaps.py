@@ -23,6 +23,7 @@ from fairbench.posterior import central_interval
 Floats = NDArray[np.float64]
 
 CERTAIN, NAN = 0.95, float("nan")
+NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
 SMALL, LARGE, OPEN, UNKNOWN = "small", "large", "open", "too few rows"
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
@@ -88,7 +89,7 @@ def gaps_of(
     assumed : there are no labels at all; the decisions, and their gap, are known all the same.
     """
     return [
-        _gap(each, metric, epsilon, minimum, assumed and metric != "statistical_parity")
+        _gap(each, metric, epsilon, minimum, assumed and metric != NEEDS_NO_LABELS)
         for each in counted
         for metric in RATE_OF
     ]

@@ -29,11 +29,16 @@ _FILTERS = {
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A gap on the scale of the figure, in percent of its width."""
+    """An interval on the scale of the figure, in percent of its width.
+
+    `band` are the ends of what makes no practical difference, around `zero`.
+    """
 
     lower: float
     value: float
     upper: float
+    band: tuple[float, float]
+    zero: float
 
 
 def environment() -> Environment:
@@ -85,21 +90,30 @@ def render(assessment: Assessment, conclusions: Conclusions) -> str:
     )
 
 
-def _placed(assessment: Assessment) -> Iterator[dict[str, object]]:
-    """Yield the gaps with their places on a scale that all share."""
-    shown = [v for gap in assessment.gaps for v in (gap.lower, gap.upper) if not np.isnan(v)]
-    epsilon = assessment.options.epsilon
+def on_scale(
+    ends: Sequence[tuple[float, float, float]], epsilon: float
+) -> Iterator[Interval | None]:
+    """Yield (lower, value, upper) placed on a scale that all share; None of what is undefined."""
+    shown = [each for triple in ends for each in triple if not np.isnan(each)]
     low, high = min([-epsilon, *shown]), max([epsilon, *shown])
-    span = high - low
 
     def place(value: float) -> float:
-        return round(100 * (value - low) / span, 1)
+        return round(100 * (value - low) / (high - low), 1)
 
-    band = (place(-epsilon), place(epsilon), place(0))
-    for gap in assessment.gaps:
-        ends = (gap.lower, gap.value, gap.upper)
-        placed = None if np.isnan(ends).any() else Interval(*map(place, ends))
-        yield {"gap": gap, "key": id(gap), "placed": placed, "band": band}
+    band, zero = (place(-epsilon), place(epsilon)), place(0)
+    for lower, value, upper in ends:
+        if np.isnan([lower, value, upper]).any():
+            yield None
+        else:
+            yield Interval(place(lower), place(value), place(upper), band, zero)
+
+
+def _placed(assessment: Assessment) -> Iterator[dict[str, object]]:
+    """Yield the gaps with their places on the scale of the figure."""
+    gaps = assessment.gaps
+    ends = [(gap.lower, gap.value, gap.upper) for gap in gaps]
+    for gap, bar in zip(gaps, on_scale(ends, assessment.options.epsilon), strict=True):
+        yield {"gap": gap, "key": id(gap), "bar": bar}
 
 
 def _diagrams(assessment: Assessment) -> Sequence[GroupCalibration]:

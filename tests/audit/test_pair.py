@@ -1,13 +1,14 @@
 """Two scores of one file compared: ``python audit.py ... score=a against=b``."""
 
 import json
+from html import unescape
 
 import numpy as np
 import pytest
 
 import audit
 from fairbench.audit.options import parse
-from fairbench.audit.pair import compare_tables
+from fairbench.audit.pair.comparison import ALIKE, LARGER, OPEN, SMALLER, compare_tables
 from fairbench.audit.reading import read_audit_table
 from tests.audit.tables import predictions, written
 
@@ -27,7 +28,8 @@ def compared(frame, folder, *words):
     parsed = parse([str(path), *options, *words])
     other = parse([str(path), "target=label", "score=other", "group=sex", "labelled=is_labelled"])
     tables = read_audit_table(parsed), read_audit_table(other)
-    return {(row.attribute, row.metric): row for row in compare_tables(*tables, 0)}
+    rows = compare_tables(*tables, 0, parsed.epsilon)
+    return {(row.attribute, row.metric): row for row in rows}
 
 
 def test_labels_for_all_rows_give_the_gaps_that_there_are(tmp_path):
@@ -64,6 +66,51 @@ def test_the_command_prints_and_keeps_it(tmp_path, capsys):
     content = json.loads((tmp_path / "out" / "pair.json").read_text())
     assert content["labels"] == 50
     assert {row["attribute"] for row in content["comparison"]} == {"", "sex", "race", "sex x race"}
+    page = (tmp_path / "out" / "pair.html").read_text()
+    for sentences in (content["conclusions"]["can"], content["conclusions"]["cannot"]):
+        for sentence in sentences:
+            assert sentence in unescape(page)
+    assert page.count("<svg") == len(content["comparison"])
+
+
+def test_verdicts_are_those_of_the_intervals(tmp_path):
+    rows = compared(pair(), tmp_path)
+    assert rows["", "accuracy"].verdict == SMALLER
+    assert rows["sex", "accuracy_gap"].verdict == LARGER
+    assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {ALIKE}
+    few = compared(pair(labels=40), tmp_path)["sex", "predictive_parity"]
+    assert few.lower < 0 < few.upper
+    assert few.verdict == OPEN
+
+
+def test_a_score_against_itself_is_alike(tmp_path, capsys):
+    frame = pair().assign(other=lambda f: f["score"])
+    rows = compared(frame, tmp_path)
+    assert {row.verdict for row in rows.values()} == {ALIKE}
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "against=other", "group=sex", f"out={tmp_path / 'out'}"]
+    assert audit.main([str(path), *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the accuracies of score and other differ by less than 0.05" in said
+    assert "Cannot be concluded" not in said
+
+
+def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
+    path = written(pair().drop(columns=["label", "is_labelled"], errors="ignore"), tmp_path)
+    out = tmp_path / "<out>"
+    assert audit.main([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
+    assert "WARNING: There are no labels" in capsys.readouterr().out
+    conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
+    assert [each for each in conclusions["can"] if "selection rate" not in each] == []
+    assert "There are no labels" in (out / "pair.html").read_text()
+
+
+def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
+    frame = pair(200).rename(columns={"other": "<b>bold</b>"})
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "against=<b>bold</b>", "group=sex"]
+    assert audit.main([str(path), *words, f"out={tmp_path / 'out'}"]) == 0
+    assert "<b>" not in (tmp_path / "out" / "pair.html").read_text()
 
 
 @pytest.mark.parametrize(

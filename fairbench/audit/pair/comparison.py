@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rich.console import Console
 
 from fairbench.assessment.few_labels.paired import (
     PATTERNS,
@@ -20,11 +18,8 @@ from fairbench.assessment.few_labels.paired import (
 )
 from fairbench.assessment.few_labels.table import PartlyLabelled
 from fairbench.audit.completion import MOST_BY_GROUP, MOST_CALIBRATED, complete
-from fairbench.audit.gaps import RATE_OF
-from fairbench.audit.options import Options
-from fairbench.audit.reading import AuditTable, read_audit_table
-from fairbench.audit.terminal import WIDTH, table_of
-from fairbench.audit.words import RATES, chance, interval, number, signed
+from fairbench.audit.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF
+from fairbench.audit.reading import AuditTable
 from fairbench.metrics.group import gap
 from fairbench.metrics.rates import accuracy
 from fairbench.posterior import central_interval
@@ -32,6 +27,7 @@ from fairbench.seeds import rng
 
 Floats = NDArray[np.float64]
 DRAWS, MINIMUM = 2048, 30
+ALIKE, SMALLER, LARGER = "alike", "smaller", "larger"
 # Cells that a row can fall in: where only the first says 1 there are none of its negatives.
 _POSSIBLE = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0]], dtype=bool)
 
@@ -46,6 +42,8 @@ class Compared:
     first, second : raw, of the mean counts.
     difference, lower, upper : mean and interval of the difference's posterior.
     lesser : the probability that the second's is smaller.
+    small : that they differ by less than epsilon.
+    assumed : whether labels were needed and there are none: the scores were believed.
     """
 
     attribute: str
@@ -56,24 +54,30 @@ class Compared:
     lower: float
     upper: float
     lesser: float
+    small: float
+    assumed: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """No difference that matters, if that is certain; else what the interval says."""
+        if self.small >= CERTAIN:
+            return ALIKE
+        if self.upper < 0:
+            return SMALLER
+        return LARGER if self.lower > 0 else OPEN
 
 
-def report_pair(options: Options, table: AuditTable, frame: pd.DataFrame) -> tuple[str, str]:
-    """Print how two scores compare; return no page, and the comparison as JSON."""
-    other = read_audit_table(replace(options, score=options.against), frame=frame)
-    rows = list(compare_tables(table, other, options.seed))
-    _print(options, table, rows)
-    content = {
-        "options": {**asdict(options), "path": str(options.path)},
-        "rows": len(table),
-        "labels": len(table.known),
-        "comparison": [asdict(row) for row in rows],
-    }
-    return "", json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+def compare_tables(
+    first: AuditTable, second: AuditTable, seed: int, epsilon: float
+) -> Iterator[Compared]:
+    """Yield the accuracies, and the gaps of every attribute with two groups of enough rows.
 
-
-def compare_tables(first: AuditTable, second: AuditTable, seed: int) -> Iterator[Compared]:
-    """Yield the accuracies, and the gaps of every attribute with two groups of enough rows."""
+    Parameters
+    ----------
+    epsilon : a difference under this makes no practical difference.
+    """
+    unlabelled = not len(first.known)
+    compared = partial(_compared, epsilon=epsilon, unlabelled=unlabelled)
     for place, (attribute, groups) in enumerate(first.groups.items()):
         draws = population_pair(
             first.partly_labelled(groups),
@@ -82,13 +86,18 @@ def compare_tables(first: AuditTable, second: AuditTable, seed: int) -> Iterator
         )
         if not place:
             everyone = [each.sum(axis=1, keepdims=True) for each in draws]
-            yield _compared("", "accuracy", lambda each: accuracy(each)[..., 0], everyone)
-        size = np.bincount(groups.cat.codes, minlength=draws[0].shape[1])
-        enough = np.flatnonzero(size >= MINIMUM)
+            yield compared("", "accuracy", lambda each: accuracy(each)[..., 0], everyone)
+        enough = np.flatnonzero(large_enough(groups))
         if len(enough) > 1:
-            compared = [each[:, enough] for each in draws]
+            of_groups = [each[:, enough] for each in draws]
             for metric, rate in RATE_OF.items():
-                yield _compared(attribute, metric, partial(gap, rate), compared)
+                yield compared(attribute, metric, partial(gap, rate), of_groups)
+
+
+def large_enough(groups: pd.Series) -> NDArray[np.bool_]:
+    """Say of each category whether its rows are enough to be compared."""
+    size = np.bincount(groups.cat.codes, minlength=len(groups.cat.categories))
+    return size >= MINIMUM
 
 
 def population_pair(
@@ -115,7 +124,13 @@ def population_pair(
 
 
 def _compared(
-    attribute: str, metric: str, function: Callable[[Floats], Floats], draws: Sequence[Floats]
+    attribute: str,
+    metric: str,
+    function: Callable[[Floats], Floats],
+    draws: Sequence[Floats],
+    *,
+    epsilon: float,
+    unlabelled: bool,
 ) -> Compared:
     """Summarise draws of both; the two values are those of the mean counts, less widened by noise.
 
@@ -125,30 +140,7 @@ def _compared(
     first, second = (float(function(each.mean(axis=0))) for each in draws)
     difference = function(draws[1]) - function(draws[0])
     lower, upper = map(float, central_interval(difference))
-    lesser = float((difference < 0).mean())
+    lesser, small = (float(x.mean()) for x in (difference < 0, np.abs(difference) < epsilon))
+    assumed = unlabelled and metric != NEEDS_NO_LABELS
     mean = float(difference.mean())
-    return Compared(attribute, metric, first, second, mean, lower, upper, lesser)
-
-
-def _print(options: Options, table: AuditTable, rows: list[Compared]) -> None:
-    one, other = options.score, options.against
-    console = Console(width=WIDTH, highlight=False)
-    size, labels = f"{len(table):,} rows", f"{len(table.known):,} of them with a label"
-    console.print(f"{other} against {one} on the {size} of {options.path.name}, {labels}.")
-    if not len(table.known):
-        warning = "WARNING: without labels both scores are believed alike"
-        console.print(warning, style="bold red")
-    names = ("gap in", "first, raw", "second, raw", "difference", "95 % interval", "P(smaller)")
-    columns = [("groups", False), *((name, name != "gap in") for name in names)]
-    listed = table_of(f"Sizes of gaps: the first {one}, the second {other}", columns)
-    for row in rows:
-        listed.add_row(
-            row.attribute or "everyone",
-            RATES.get(row.metric, "accuracy itself"),
-            number(row.first),
-            number(row.second),
-            signed(row.difference),
-            interval(row.lower, row.upper),
-            chance(row.lesser),
-        )
-    console.print(listed)
+    return Compared(attribute, metric, first, second, mean, lower, upper, lesser, small, assumed)

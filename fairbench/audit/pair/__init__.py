@@ -1,0 +1,1 @@
+"""Two classifiers' gaps compared on the same rows: numbers, conclusions, terminal, page, JSON."""

@@ -1,0 +1,105 @@
+"""What can be concluded of two classifiers at this number of labels, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairbench.audit.conclusions import Conclusions
+from fairbench.audit.gaps import CERTAIN, OPEN
+from fairbench.audit.options import Options
+from fairbench.audit.pair.comparison import ALIKE, MINIMUM, SMALLER, Compared, large_enough
+from fairbench.audit.reading import AuditTable
+from fairbench.audit.words import RATES, chance, count, interval, signed
+
+
+def conclude_pair(options: Options, table: AuditTable, rows: Sequence[Compared]) -> Conclusions:
+    """Return the conclusions of a comparison."""
+    settled = [row for row in rows if row.verdict != OPEN and not row.assumed]
+    return Conclusions(
+        _warning(table),
+        list(_basis(options, table)),
+        [_settled(options, row) for row in settled],
+        list(_open(options, [row for row in rows if row not in settled])),
+        list(_notes(table, rows)),
+    )
+
+
+def verdict_words(row: Compared) -> str:
+    """Return the verdict of a row on the second classifier, in one or two words."""
+    if row.assumed:
+        return "assumed"
+    higher = not row.attribute and row.verdict not in (ALIKE, OPEN)
+    return {SMALLER: "lower"}.get(row.verdict, "higher") if higher else row.verdict
+
+
+def measured(row: Compared) -> str:
+    """Return what a row is about: everyone's accuracy, or the rate whose gap it is."""
+    return RATES.get(row.metric, "accuracy itself")
+
+
+def _warning(table: AuditTable) -> str:
+    if len(table.known):
+        return ""
+    return (
+        "There are no labels. Whatever needs them takes both scores at their word: if one of them "
+        "is wrong, so are these figures, and nothing here would show it."
+    )
+
+
+def _basis(options: Options, table: AuditTable) -> Iterator[str]:
+    rows, labels = len(table), len(table.known)
+    yield (
+        f"{options.against} against {options.score} on the {count(rows)} rows of "
+        f"{options.path.name}, {count(labels)} of them with a label ({labels / rows:.2%})."
+    )
+    if labels == rows:
+        yield "Intervals say how far off the population may be that these rows are a sample of."
+    elif labels:
+        yield (
+            "Labels of the other rows are drawn from both scores, calibrated together on the "
+            "labelled rows, or, of many labels, from rows of the same group and decisions. This "
+            "assumes that rows were chosen for labelling at random, or by group and scores alone."
+        )
+
+
+def _settled(options: Options, row: Compared) -> str:
+    one, other = options.score, options.against
+    numbers = f"difference {signed(row.difference)}, 95 % interval {interval(row.lower, row.upper)}"
+    if row.verdict == ALIKE:
+        both = f"the gaps in {measured(row)}" if row.attribute else "the accuracies"
+        sentence = (
+            f"{both} of {one} and {other} differ by less than {options.epsilon:g} (probability "
+            f"{chance(row.small)}; {numbers})."
+        )
+    elif row.attribute:
+        sentence = f"{other} has a {row.verdict} gap in {measured(row)} than {one} ({numbers})."
+    else:
+        more = "less" if row.verdict == SMALLER else "more"
+        sentence = f"{other} is {more} accurate than {one} ({numbers})."
+    return f"{row.attribute}: {sentence}" if row.attribute else sentence
+
+
+def _open(options: Options, rows: Sequence[Compared]) -> Iterator[str]:
+    other = options.against
+    for attribute in dict.fromkeys(row.attribute for row in rows):
+        mine = [row for row in rows if row.attribute == attribute]
+        if attribute:
+            listed = ", ".join(f"{chance(row.lesser)} in {measured(row)}" for row in mine)
+            yield f"{attribute}: open whose gap is smaller; {other}'s is with probability {listed}."
+        else:
+            less = chance(mine[0].lesser)
+            yield f"Open which is more accurate; {other} is less so with probability {less}."
+
+
+def _notes(table: AuditTable, rows: Sequence[Compared]) -> Iterator[str]:
+    for attribute, groups in table.groups.items():
+        enough = large_enough(groups)
+        few = ", ".join(map(str, groups.cat.categories[~enough]))
+        kept = "" if enough.sum() > 1 else "; there are no two groups to compare"
+        if few:
+            yield f"{attribute}: left out for under {MINIMUM} rows: {few}{kept}."
+    judged = sum(not row.assumed for row in rows)
+    yield (
+        f"{judged} differences were examined at 95 %: {judged * (1 - CERTAIN):.1f} of that many "
+        "would be misjudged on average if every verdict were as uncertain as is allowed."
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.gaps import CERTAIN, OPEN
 from fairbench.audit.options import Options
-from fairbench.audit.pair.comparison import ALIKE, MINIMUM, SMALLER, Compared, large_enough
+from fairbench.audit.pair.comparison import ALIKE, LARGER, MINIMUM, SMALLER, Compared, large_enough
 from fairbench.audit.reading import AuditTable
 from fairbench.audit.words import RATES, chance, count, interval, signed
 
@@ -19,17 +19,18 @@ def conclude_pair(options: Options, table: AuditTable, rows: Sequence[Compared])
         _warning(table),
         list(_basis(options, table)),
         [_settled(options, row) for row in settled],
-        list(_open(options, [row for row in rows if row not in settled])),
+        list(_not_settled(options, [row for row in rows if row not in settled])),
         list(_notes(table, rows)),
     )
 
 
 def verdict_words(row: Compared) -> str:
-    """Return the verdict of a row on the second classifier, in one or two words."""
+    """Return the verdict of a row on the second classifier in a word; accuracies are no gaps."""
     if row.assumed:
         return "assumed"
-    higher = not row.attribute and row.verdict not in (ALIKE, OPEN)
-    return {SMALLER: "lower"}.get(row.verdict, "higher") if higher else row.verdict
+    if row.attribute:
+        return row.verdict
+    return {SMALLER: "lower", LARGER: "higher"}.get(row.verdict, row.verdict)
 
 
 def measured(row: Compared) -> str:
@@ -63,31 +64,34 @@ def _basis(options: Options, table: AuditTable) -> Iterator[str]:
 
 
 def _settled(options: Options, row: Compared) -> str:
-    one, other = options.score, options.against
+    one, other, about = options.score, options.against, measured(row)
     numbers = f"difference {signed(row.difference)}, 95 % interval {interval(row.lower, row.upper)}"
     if row.verdict == ALIKE:
-        both = f"the gaps in {measured(row)}" if row.attribute else "the accuracies"
-        sentence = (
+        both = f"{row.attribute}: the gaps in {about}" if row.attribute else "The accuracies"
+        return (
             f"{both} of {one} and {other} differ by less than {options.epsilon:g} (probability "
             f"{chance(row.small)}; {numbers})."
         )
-    elif row.attribute:
-        sentence = f"{other} has a {row.verdict} gap in {measured(row)} than {one} ({numbers})."
-    else:
-        more = "less" if row.verdict == SMALLER else "more"
-        sentence = f"{other} is {more} accurate than {one} ({numbers})."
-    return f"{row.attribute}: {sentence}" if row.attribute else sentence
+    if row.attribute:
+        than = f"{row.verdict} gap in {about} than {one}"
+        return f"{row.attribute}: {other} has a {than} ({numbers})."
+    more = "less" if row.verdict == SMALLER else "more"
+    return f"{other} is {more} accurate than {one} ({numbers})."
 
 
-def _open(options: Options, rows: Sequence[Compared]) -> Iterator[str]:
+def _not_settled(options: Options, rows: Sequence[Compared]) -> Iterator[str]:
     other = options.against
     for attribute in dict.fromkeys(row.attribute for row in rows):
         mine = [row for row in rows if row.attribute == attribute]
-        if attribute:
-            listed = ", ".join(f"{chance(row.lesser)} in {measured(row)}" for row in mine)
+        assumed = ", ".join(measured(row) for row in mine if row.assumed)
+        still = [row for row in mine if not row.assumed]
+        listed = ", ".join(f"{chance(row.lesser)} in {measured(row)}" for row in still)
+        if assumed:
+            yield f"{attribute or 'Everyone'}: without labels nothing is known of {assumed}."
+        if listed and attribute:
             yield f"{attribute}: open whose gap is smaller; {other}'s is with probability {listed}."
-        else:
-            less = chance(mine[0].lesser)
+        elif listed:
+            less = chance(still[0].lesser)
             yield f"Open which is more accurate; {other} is less so with probability {less}."
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairbench.command.results_folder import add_results, dashed
 from fairbench.errors import UserError
 
 ROOT = Path(__file__).resolve().parent
@@ -48,9 +49,7 @@ def paper_tables(words: Sequence[str]) -> None:
     from fairbench.report.papers import report_figure, report_table
     from fairbench.report.published import Paper
 
-    arguments = _parser().parse_args(
-        [f"--{word}" if word.startswith("results=") else word for word in words]
-    )
+    arguments = _parser().parse_args(dashed(words))
     paper = Paper.read(arguments.paper, ROOT / "results" / "published")
     place = (ROOT / "conf", arguments.results, arguments.overrides)
     if arguments.experiments:
@@ -81,9 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         "--with", dest="overrides", nargs="+", default=[], metavar="OVERRIDE",
         help="what the sweeps were given besides, such as split.repeats=3 dataset=german",
     )  # fmt: skip
-    parser.add_argument(
-        "--results", default="results", type=Path, help="the results folder; results=FOLDER too"
-    )
+    add_results(parser)
     return parser
 
 

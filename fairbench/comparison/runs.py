@@ -34,6 +34,7 @@ from fairbench.seeds import rng
 from fairbench.stored_runs import FoldPredictions, StoredRun
 
 Array = NDArray[np.float64]
+_PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,6 @@ def typical(events: pd.DataFrame) -> int:
     distance = (events - events.median()).abs().sum(axis=1)
     return int(distance.to_numpy().argmin())
 
-
-_PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)
 
 # A run's variance over the reference learner's, a number or (G, 1).
 Ratios = Callable[[StoredRun], Array]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.command.results_folder import add_results, dashed
 from fairbench.errors import UserError
 from fairbench.housekeeping import garbage, listing
 from fairbench.runs import reading
@@ -26,11 +27,7 @@ _console = Console(width=100)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands; return 0, 1 where cells do not verify, or 2 for a mistaken word."""
-    words = sys.argv[1:] if arguments is None else arguments
-    # As run.py, report.py and audit.py spell it.
-    options = _parser().parse_args(
-        [f"--{word}" if word.startswith("results=") else word for word in words]
-    )
+    options = _parser().parse_args(dashed(sys.argv[1:] if arguments is None else arguments))
     try:
         status: int = options.command(options)
     except UserError as error:
@@ -41,12 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        help="the results folder; results=FOLDER too",
-    )
+    add_results(shared)
     parser = argparse.ArgumentParser(prog="python -m fairbench.store")
     commands = parser.add_subparsers(required=True, metavar="ls | show | export | gc | verify")
     ls = commands.add_parser("ls", parents=[shared], help="list finished runs")

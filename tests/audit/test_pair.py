@@ -4,6 +4,7 @@ import json
 from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import audit
@@ -136,3 +137,25 @@ def test_a_difference_is_the_centre_of_its_interval_among_many_groups_too(tmp_pa
     for row in compared(frame, tmp_path).values():
         off = row.difference - (row.lower + row.upper) / 2
         assert abs(off) < 0.1 * (row.upper - row.lower)
+
+
+@pytest.mark.parametrize(("n_groups", "labels"), [(2, 100), (10, 400)])
+def test_no_gap_is_called_smaller_where_there_is_none(n_groups, labels, tmp_path):
+    """Ten groups alike, one score much noisier, which widens its gaps: 40 pools of 5 gaps each."""
+    wrong = 0
+    for seed in range(40):
+        draw = np.random.default_rng([n_groups, seed])
+        odds = draw.normal(0, 1.5, 400)
+        frame = pd.DataFrame(
+            {
+                "sex": [f"g{i}" for i in draw.integers(n_groups, size=400)],
+                "label": (draw.random(400) < 1 / (1 + np.exp(-2 * odds))).astype(int),
+                "is_labelled": draw.permutation(400) < labels,
+                "score": 1 / (1 + np.exp(-odds)),
+                "other": 1 / (1 + np.exp(-odds - draw.normal(0, 3, 400))),
+            }
+        )
+        rows = compared(frame, tmp_path).values()
+        wrong += sum(row.verdict in (SMALLER, LARGER) for row in rows if row.attribute)
+    # At 5 % ten are expected of 200, which come in fives at worst: a standard error of seven.
+    assert wrong <= 10 + 3 * 7

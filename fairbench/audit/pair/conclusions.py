@@ -104,6 +104,6 @@ def _notes(table: AuditTable, rows: Sequence[Compared]) -> Iterator[str]:
             yield f"{attribute}: left out for under {MINIMUM} rows: {few}{kept}."
     judged = sum(not row.assumed for row in rows)
     yield (
-        f"{judged} differences were examined at 95 %: {judged * (1 - CERTAIN):.1f} of that many "
-        "would be misjudged on average if every verdict were as uncertain as is allowed."
+        f"Differences examined at 95 %: {judged}. On average {judged * (1 - CERTAIN):.1f} of that "
+        "many would be misjudged if every verdict were as uncertain as is allowed."
     )

@@ -13,11 +13,9 @@ from fairbench.report.page.better import Compared, Question
 from fairbench.report.page.write import Places, write_report
 from fairbench.report.published import scoreboard
 
-_DEFAULTS = {"results": "", "experiment": "", "paper": ""}
-
-
 # From a question, the results folder and that of the configurations.
 Answer = Callable[[Question, Path, Path], Compared]
+_DEFAULTS = {"results": "", "experiment": "", "paper": ""}
 
 
 def html_command(words: Sequence[str], places: Places, answer: Answer) -> None:

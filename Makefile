@@ -74,10 +74,10 @@ report: $(STAMP) ## one page of what was run so far, and the papers' numbers bes
 	@$(BIN)/python report.py html $(ARGS)
 
 ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=5001
-	@$(BIN)/python -m fairbench.tracking ui $(ARGS)
+	@$(BIN)/python -m fairbench.cli.tracking ui $(ARGS)
 
 sync: $(STAMP) ## log runs that MLflow does not have yet
-	@$(BIN)/python -m fairbench.tracking sync $(ARGS)
+	@$(BIN)/python -m fairbench.cli.tracking sync $(ARGS)
 
 clean: ## remove the environment; results and data stay
 	rm -rf $(VENV)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairbench.audit.command import audit_command
-from fairbench.errors import UserError
+from fairbench.cli.audit import audit_command
+from fairbench.core.errors import UserError
 
 
 def main(arguments: Sequence[str]) -> int:

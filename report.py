@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairbench.command.results_folder import add_results, dashed
-from fairbench.errors import UserError
+from fairbench.cli.results_folder import add_results, dashed
+from fairbench.core.errors import UserError
 
 ROOT = Path(__file__).resolve().parent
 
@@ -22,18 +22,18 @@ def main(arguments: Sequence[str]) -> int:
     """Print and write what was asked for; return 2 for what is not there."""
     try:
         if arguments[:1] == ["html"] or arguments[:1] and arguments[0].startswith("experiment="):
-            from fairbench.comparison.answer import answer
-            from fairbench.report.page.command import html_command
-            from fairbench.report.page.write import Places
+            from fairbench.cli.report import html_command
+            from fairbench.reporting.page.answer import answer
+            from fairbench.reporting.page.write import Places
 
             places = Places(ROOT / "results", ROOT / "conf", ROOT / "results" / "published")
             html_command([word for word in arguments if word != "html"], places, answer)
         elif arguments[:1] == ["tradeoff"]:
-            from fairbench.tradeoff.command import tradeoff_command
+            from fairbench.cli.tradeoff import tradeoff_command
 
             tradeoff_command(arguments[1:], ROOT / "conf")
         elif arguments and "=" in arguments[0]:
-            from fairbench.comparison.command import compare_command
+            from fairbench.cli.compare import compare_command
 
             compare_command(arguments, ROOT / "conf")
         else:
@@ -46,14 +46,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def paper_tables(words: Sequence[str]) -> None:
     """Print a paper's tables beside the published ones, or draw its figures, as far as run."""
-    from fairbench.report.papers import report_figure, report_table
-    from fairbench.report.published import Paper
+    from fairbench.reporting.papers import report_figure, report_table
+    from fairbench.reporting.published import Paper
 
     arguments = _parser().parse_args(dashed(words))
     paper = Paper.read(arguments.paper, ROOT / "results" / "published")
     place = (ROOT / "conf", arguments.results, arguments.overrides)
     if arguments.experiments:
-        from fairbench.report.sweeps import sweeps
+        from fairbench.reporting.sweeps import sweeps
 
         lines = [" ".join(words) for words in sweeps(paper, place[0], quick=arguments.quick)]
     elif arguments.figures is None:

@@ -21,8 +21,8 @@ import hydra  # noqa: E402
 from omegaconf import DictConfig  # noqa: E402
 
 import datasets  # noqa: E402
-from fairbench.command.entry import main  # noqa: E402
-from fairbench.command.job import job as run_job  # noqa: E402
+from fairbench.cli.entry import main  # noqa: E402
+from fairbench.cli.job import job as run_job  # noqa: E402
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from fairbench.contracts import Loss
-from fairbench.data import Task
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 

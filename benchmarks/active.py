@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import cpu_of, show
-from fairbench.assessment.active.arms import BetaArms, Integers
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.active.rewards import Estimation, Lowest
-from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import multiple_play, thompson
-from fairbench.assessment.active.threshold_arms import ThresholdArms
-from fairbench.assessment.beta import Beta, centred
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.active.arms import BetaArms, Integers
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.rewards import Estimation, Lowest
+from fairbench.inference.active.simulation import Queues, assess
+from fairbench.inference.active.strategies import multiple_play, thompson
+from fairbench.inference.active.threshold_arms import ThresholdArms
+from fairbench.inference.beta import Beta, centred
 
 ROWS, ARMS, RUNS, PLAYS = 10_000, 100, 200, 10
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import ROOT, show
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
 
 ROWS, TARGET = 1_000_000, 10.0
 LABELS = {"no labels": 0, "100 labels": 100, "10,000 labels": 10_000, "all labels": ROWS}

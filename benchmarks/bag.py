@@ -15,14 +15,14 @@ from algorithms.methods.selective_ensemble import SelectiveEnsemble
 from algorithms.methods.self_consistency import SelfConsistency
 from benchmarks.bare import bag_on_copies
 from benchmarks.measure import adult, cpu_of, show
-from fairbench.cells import ensure
-from fairbench.compute import raw_outputs
-from fairbench.encoding import onehot
+from fairbench.core.seeds import rng
+from fairbench.data.encoding import onehot
+from fairbench.data.splits import RepeatedHoldout
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.ensure import ensure
+from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.metrics.probability import nll_of_sd
-from fairbench.seeds import rng
-from fairbench.splits import RepeatedHoldout
-from fairbench.store import Store
-from fairbench.study import Cell, Study, cells_of
+from fairbench.results.cells import Store
 
 READINGS = (Ensemble(), SelectiveEnsemble(), SelfConsistency())
 REPEATS = 3

@@ -42,7 +42,7 @@ def bag_on_copies(X: Any, y: Any, train: Any, test: Any, seed: int) -> Any:
 def main(repeats: int, matrix: str) -> None:
     """Fit `repeats` bags on splits of Adult, on its one-hot matrix as it is usually made."""
     from benchmarks.measure import adult
-    from fairbench.encoding import onehot, sparse_onehot
+    from fairbench.data.encoding import onehot, sparse_onehot
 
     data, _ = adult()
     make = {"dense": onehot, "sparse": sparse_onehot}[matrix]

@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.learners.bayesian_nn import BayesianNN
 from algorithms.losses import Binomial
 from benchmarks.measure import cpu_of, show
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
 
 ROWS, FEATURES, TARGET = 4934, 406, 20.0
 

@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 
 from benchmarks.measure import cpu_of, show
-from fairbench.assessment.comparison import compare
-from fairbench.assessment.joint_counts import independent_draws, margins, paired_draws
-from fairbench.assessment.objectives import objective
-from fairbench.assessment.region import highest_density_region
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.joint_counts import independent_draws, margins, paired_draws
+from fairbench.inference.objectives import objective
+from fairbench.inference.practical_difference import compare
+from fairbench.inference.region import highest_density_region
 
 DRAWS, CALLS = 10000, 20
 JOINT = np.array([[300, 20, 30, 60, 50, 20, 15, 40], [100, 10, 10, 20, 30, 10, 5, 20]])

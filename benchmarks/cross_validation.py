@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import cpu_of, german, show
-from fairbench.encoding import onehot
+from fairbench.data.encoding import onehot
 from studies.uncertainty_matters.cross_validation import FOLDS, partitions
 from studies.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
 from studies.uncertainty_matters.solvers.folds import held_out

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import ROOT, cpu_of, show
-from fairbench.assessment.few_labels.bayesian_calibration import bayesian_calibrations
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.bayesian_calibration import bayesian_calibrations
+from fairbench.inference.few_labels.table import PartlyLabelled
 
 ROWS, GROUPS, POSTERIORS, DRAWS = 10_000, 2, 50, 2048
 # labels -> target in milliseconds.

@@ -20,12 +20,13 @@ import algorithms.estimators.xgboost as estimator
 from benchmarks import grid_floor
 from benchmarks.measure import ROOT, cpu_of, show
 from benchmarks.stages import stages
-from fairbench import build, compute, evaluator, pipeline, run_evaluation
-from fairbench.data import Task
-from fairbench.encoding import onehot
-from fairbench.errors import DataError
-from fairbench.pipeline import Run
-from fairbench.store import Store
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import onehot
+from fairbench.evaluation import evaluator
+from fairbench.experiments import build, compute, pipeline, run_evaluation
+from fairbench.experiments.pipeline import Run
+from fairbench.results.cells import Store
 from fairbench.tracking.importer import Tracking
 
 TITLE = "Tables 1 and 2 (methods x depths 5-15)"
@@ -98,7 +99,7 @@ def _grid(name: str, results: Path) -> list[Run]:
 
 def _job(name: str, method: str, results: Path) -> Run:
     run = pipeline.prepare(_configuration(name, method, results))
-    pipeline.execute(run, draw=False)
+    pipeline.execute(run)
     return run
 
 

@@ -10,8 +10,8 @@ import xgboost
 
 from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
 from algorithms.reference_losses import BetaNLLReference, FaithfulNLLReference, NormalNLLReference
-from fairbench.contracts import Loss
-from fairbench.data import Task
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Loss
 
 ROUNDS, MEMBERS = 10, 10
 Arrays = tuple[Any, Any, Any, Any]  # features and labels to fit, features and labels held out

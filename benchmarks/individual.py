@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import adult, cpu_of, show
-from fairbench.encoding import Encoder, Encoding
+from fairbench.core.seeds import rng
+from fairbench.data.encoding import Encoder, Encoding
 from fairbench.metrics.individual import Neighbours, individual_fairness
-from fairbench.seeds import rng
 
 K = 20
 TARGET = 30.0  # seconds, of all 45,000 rows on one core

@@ -17,9 +17,9 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.data import Dataset
-from fairbench.download import Archive
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset
+from fairbench.data.download import Archive
 
 ROOT = Path(__file__).resolve().parents[1]
 

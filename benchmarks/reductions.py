@@ -16,8 +16,8 @@ from algorithms.interventions.grid_search import GridSearch
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
 from benchmarks.measure import cpu_of, german, show
-from fairbench.data import Dataset
-from fairbench.encoding import onehot, sparse_onehot
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import onehot, sparse_onehot
 
 Labels = Callable[[], NDArray[np.bool_]]
 REPEATS = 5

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.measure import adult, configuration, cpu_of, wall_of
-from fairbench import pipeline
-from fairbench.compute import compute
-from fairbench.fingerprint import digest
-from fairbench.housekeeping.garbage import garbage
-from fairbench.store import Columns, Store
+from fairbench.core.fingerprint import digest
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import compute
+from fairbench.results.cells import Columns, Store
+from fairbench.results.garbage import garbage
 
 CELLS, MANY = 100_000, 10_000_000
 ROWS, PER_RUN, SAMPLE, DURABLE = 100, 100, 5_000, 100

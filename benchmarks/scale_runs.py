@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import adult, configuration, cpu_of, cpu_of_process, wall_of
-from fairbench import pipeline
-from fairbench.runs import RunFolder
+from fairbench.experiments import pipeline
+from fairbench.results.runs import RunFolder
 from fairbench.tracking.importer import Tracking
 
 METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
@@ -58,7 +58,7 @@ def _list(folder: RunFolder, results: Path) -> Iterator[Row]:
         copy = results / "runs" / f"{number:012d}"
         copy.mkdir()
         shutil.copyfile(folder.path / "environment.json", copy / "environment.json")
-    command = [sys.executable, "-m", "fairbench.store", "ls", "--results", str(results)]
+    command = [sys.executable, "-m", "fairbench.cli.store", "ls", "--results", str(results)]
     started, cpu = time.perf_counter(), cpu_of_process(command)
     yield f"s to list {LISTED:,} runs", time.perf_counter() - started, "< 2"
     yield f"CPU s to list {LISTED:,} runs", cpu, ""

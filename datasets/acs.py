@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.checks import check_share
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_codes, require_columns
-from fairbench.download import Archive
-from fairbench.errors import DataError
-from fairbench.seeds import rng
-from fairbench.tabular import one_of
+from fairbench.core.checks import check_share
+from fairbench.core.errors import DataError
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_codes, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import one_of
 
 CARD = Card(
     title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from datasets.acs import OUTCOMES, dataset_of
-from fairbench.card import Card
-from fairbench.data import Dataset, Source
-from fairbench.delimited import read_table
-from fairbench.download import Archive
-from fairbench.errors import DataError, UserError
-from fairbench.tabular import numbers, one_of
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Dataset, Source
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table
+from fairbench.data.download import Archive
+from fairbench.data.tabular import numbers, one_of
 
 CARD = Card(
     title="ACS tasks from the census files (Ding, Hardt, Miller, Schmidt 2021)",

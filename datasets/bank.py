@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.tabular import at_least, binary, categories, numbers
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import at_least, binary, categories, numbers
 
 CARD = Card(
     title="Bank marketing, with the macro-economic columns (Moro, Cortez, Rita 2014)",

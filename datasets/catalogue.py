@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source
-from fairbench.download import CHECKOUT, Archive
-from fairbench.encoding import onehot_names
-from fairbench.errors import DataError, UserError
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Dataset, Source
+from fairbench.data.datasheet import Card
+from fairbench.data.download import CHECKOUT, Archive
+from fairbench.data.encoding import onehot_names
 
 PAGE = CHECKOUT / "docs" / "datasets.md"
 _HEAD = """# Data sets

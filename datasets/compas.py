@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.errors import DataError
-from fairbench.tabular import binary, categories, labels, numbers
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import binary, categories, labels, numbers
 
 CARD = Card(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Task
-from fairbench.download import Archive
+from fairbench.data.dataset import Dataset, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.download import Archive
 
 CARD = Card(
     title="Diabetes progression (Efron, Hastie, Johnstone, Tibshirani 2004)",

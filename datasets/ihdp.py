@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table
-from fairbench.download import Archive
-from fairbench.errors import UserError
-from fairbench.tabular import categories, labels, numbers, target_scale_of
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table
+from fairbench.data.download import Archive
+from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
 CARD = Card(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Task
-from fairbench.download import Archive
-from fairbench.errors import UserError
-from fairbench.seeds import rng
-from fairbench.tabular import one_of
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.download import Archive
+from fairbench.data.tabular import one_of
 
 CARD = Card(
     title="SD1, SD2 and SD3 (Kuzucu, Cheong, Gunes, Kalkan 2024)",

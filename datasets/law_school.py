@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task, reference_first
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.tabular import categories, labels, numbers, target_scale_of
+from fairbench.data.dataset import Dataset, Source, Task, reference_first
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
 CARD = Card(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",

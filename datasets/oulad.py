@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.tabular import binary, categories, labels, numbers
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import binary, categories, labels, numbers
 
 CARD = Card(
     title="OULAD, the Open University's students of 2013 and 2014 (Kuzilek, Hlosta, Zdrahal 2017)",

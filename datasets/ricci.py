@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.tabular import categories, labels, numbers
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import categories, labels, numbers
 
 CARD = Card(
     title="Ricci: the New Haven promotion examinations of 2003 (Miao 2010)",

@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Task
-from fairbench.download import Archive
-from fairbench.errors import UserError
-from fairbench.seeds import rng
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.download import Archive
 
 CARD = Card(
     title="Simulated populations with known truth",

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.download import Archive, refuse_web_page
-from fairbench.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.download import Archive, refuse_web_page
 
 CARD = Card(
     title="Your own table",

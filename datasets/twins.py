@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fairbench.card import Card
-from fairbench.data import Dataset, Source, Task
-from fairbench.delimited import read_table, require_columns
-from fairbench.download import Archive
-from fairbench.errors import DataError
-from fairbench.tabular import labels, numbers, one_of, target_scale_of
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.datasheet import Card
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import labels, numbers, one_of, target_scale_of
 
 CARD = Card(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",

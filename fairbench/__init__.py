@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 if TYPE_CHECKING:
-    from fairbench.evaluator import Evaluator, evaluate
+    from fairbench.evaluation.evaluator import Evaluator, evaluate
 
 __all__ = ["Evaluator", "evaluate"]
 __version__ = VERSION
@@ -16,7 +16,7 @@ __version__ = VERSION
 def __getattr__(name: str) -> Any:
     """Import the evaluator when it is first asked for, so that ``--help`` need not wait for it."""
     if name in __all__:
-        from fairbench import evaluator
+        from fairbench.evaluation import evaluator
 
         return getattr(evaluator, name)
     raise AttributeError(f"module 'fairbench' has no attribute '{name}'")

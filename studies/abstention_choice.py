@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.report.papers import summaries
+from fairbench.reporting.papers import summaries
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = {

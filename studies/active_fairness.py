@@ -21,20 +21,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.active.group_rate import (
+from fairbench.comparison.stored_runs import finished_runs, load_run
+from fairbench.core.seeds import rng
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.group_rate import (
     LowestRate,
     Rate,
     accuracy,
     true_positive_rate,
 )
-from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import choose
-from fairbench.assessment.beta import uniform
-from fairbench.report.palette import COLOURS
-from fairbench.seeds import rng
-from fairbench.stored_runs import finished_runs, load_run
+from fairbench.inference.active.simulation import Queues, assess
+from fairbench.inference.active.strategies import choose
+from fairbench.inference.beta import uniform
+from fairbench.reporting.palette import COLOURS
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ("adult", "compas", "bank", "acs_income_sample")

@@ -15,10 +15,10 @@ from hydra import compose, initialize_config_dir
 from rich.console import Console
 from rich.table import Table
 
-from fairbench import pipeline
-from fairbench.compute import TEST, raw_outputs
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import TEST, raw_outputs
 from fairbench.metrics.regression import normal_nll_rows
-from fairbench.report.published import Paper
+from fairbench.reporting.published import Paper
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = {

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import t
 
-from fairbench import pipeline
+from fairbench.experiments import pipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 SEEDS = 10
@@ -44,7 +44,7 @@ def population(learner: str, sizes: tuple[int, int], seed: int, results: str) ->
     ]  # fmt: skip
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         run = pipeline.prepare(compose("config", options))
-    metrics = pipeline.execute(run, draw=False).metrics
+    metrics = pipeline.execute(run).metrics
     of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
     means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]
     return [*np.concatenate(means), *_true(run)]

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from algorithms.methods.decomposed import decomposed
-from fairbench import pipeline
-from fairbench.cells import ensure_all
-from fairbench.compute import raw_outputs
-from fairbench.errors import DataError
-from fairbench.seeds import rng
-from fairbench.splits import Fold
-from fairbench.study import cells_of
+from fairbench.core.errors import DataError
+from fairbench.core.seeds import rng
+from fairbench.data.splits import Fold
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.ensure import ensure_all
+from fairbench.experiments.study import cells_of
 from studies.epistemic_shrinks import LEARNERS, PARTS, ROOT, SEEDS, ratio
 
 GROUPS = ("White", "Black")

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
 
 PUBLISHED = 96_000
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from fairbench import pipeline
-from fairbench.compute import TEST, raw_outputs
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import TEST, raw_outputs
 from fairbench.metrics.mixture_parity import uncertainty_aware_parity
 from fairbench.metrics.regression import crps_normal_rows, distribution_parity, normal_quantile
-from fairbench.report.published import Paper
+from fairbench.reporting.published import Paper
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = 0.9

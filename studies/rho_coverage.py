@@ -21,7 +21,8 @@ from rich.table import Table
 from scipy.special import expit
 from scipy.stats import norm
 
-from fairbench.assessment.effective_counts import (
+from fairbench.core.seeds import rng
+from fairbench.inference.effective_counts import (
     half_splits,
     mean_relative_shrinkage,
     mean_shrinkage,
@@ -29,16 +30,15 @@ from fairbench.assessment.effective_counts import (
     shrinkage,
     variance_ratio,
 )
-from fairbench.assessment.joint_counts import (
+from fairbench.inference.joint_counts import (
     independent_draws,
     joint_confusion,
     margins,
     paired_draws,
 )
-from fairbench.assessment.objectives import objective
-from fairbench.confusion import binary_confusion
+from fairbench.inference.objectives import objective
+from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.rates import Counts, accuracy, true_positive_rate
-from fairbench.seeds import rng
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

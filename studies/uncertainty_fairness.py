@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta
 
-from fairbench.report.papers import finished_runs
+from fairbench.reporting.papers import finished_runs
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "results" / "published" / "uncertainty_fairness.csv"

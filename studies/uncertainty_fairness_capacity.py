@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.report.palette import COLOURS, GREY
+from fairbench.reporting.palette import COLOURS, GREY
 from studies.uncertainty_fairness import BAND, PAIRS, ROOT, ratios, single_runs, values
 
 UNITS = (0, 5, 25, 100, 200)

@@ -20,9 +20,10 @@ from rich.table import Table
 from algorithms.learners.bayesian_nn import BayesianNN
 from algorithms.losses import Binomial
 from datasets import kuzucu
-from fairbench.confusion import binary_confusion
-from fairbench.download import Archive
-from fairbench.encoding import Encoder
+from fairbench.data.download import Archive
+from fairbench.data.encoding import Encoder
+from fairbench.data.splits import RepeatedHoldout
+from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.decomposition import variance_decomposition
 from fairbench.metrics.rates import (
     accuracy,
@@ -30,7 +31,6 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.splits import RepeatedHoldout
 from studies.uncertainty_fairness import DIRECTIONS, directions, ratios
 
 LINEAR = BayesianNN(hidden=(), learning_rate=0.02)

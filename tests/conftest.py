@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from algorithms.fitters.bag import Bag
 from algorithms.interventions.none import NoIntervention
 from algorithms.learners.xgboost import XGBoost
 from datasets import simulated
-from fairbench.encoding import Encoding
-from fairbench.splits import RepeatedHoldout
-from fairbench.study import Study
+from fairbench.data.encoding import Encoding
+from fairbench.data.splits import RepeatedHoldout
+from fairbench.experiments.study import Study
 
 CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 120}
 

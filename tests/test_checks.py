@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairbench.checks import check_minimum, check_share, check_types
-from fairbench.errors import UserError
+from fairbench.core.checks import check_minimum, check_share, check_types
+from fairbench.core.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import pytest
 from algorithms.fitters.single import Single
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.xgboost import XGBoost
-from fairbench.cells import ensure, ensure_all
-from fairbench.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
-from fairbench.data import Source
-from fairbench.encoding import Encoder, Encoding
-from fairbench.store import Store
-from fairbench.study import cells_of
+from fairbench.data.dataset import Source
+from fairbench.data.encoding import Encoder, Encoding
+from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
+from fairbench.experiments.ensure import ensure, ensure_all
+from fairbench.experiments.study import cells_of
+from fairbench.results.cells import Store
 from tests.studies import Recorder, folds_of, study
 
 

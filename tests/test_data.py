@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.data import Task, combine, reference_first
-from fairbench.errors import DataError, UserError
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Task, combine, reference_first
 
 
 def categorical(*labels):

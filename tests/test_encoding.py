@@ -8,7 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench.encoding import (
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import (
     Encoder,
     Encoding,
     onehot,
@@ -16,7 +17,6 @@ from fairbench.encoding import (
     parse_encoding,
     sparse_onehot,
 )
-from fairbench.errors import UserError
 
 
 def frame(n=40, seed=0):

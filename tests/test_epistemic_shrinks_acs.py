@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
 from studies import epistemic_shrinks_acs
 from studies.epistemic_shrinks_acs import SIZES, TEST, folds
 

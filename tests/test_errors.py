@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.errors import DataError, IncompatibleError, UserError, nearest, unknown_name
+from fairbench.core.errors import DataError, IncompatibleError, UserError, nearest, unknown_name
 
 NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
 

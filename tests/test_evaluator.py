@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbench import Evaluator, evaluate
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COLUMNS
 
 KEYS = ["metric", "attribute", "group", "setting"]

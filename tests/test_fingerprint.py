@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairbench import fingerprint
-from fairbench.fingerprint import code_digest, describe, digest, versions
+from fairbench.core import fingerprint
+from fairbench.core.fingerprint import code_digest, describe, digest, versions
 from tests.harness import ROOT
 
 SOURCE = '''

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairbench
-from fairbench.build import load_dataset
-from fairbench.data import combine
-from fairbench.errors import UserError
-from fairbench.group_names import check_combinable
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import combine
+from fairbench.data.group_names import check_combinable
+from fairbench.experiments.build import load_dataset
 from tests.harness import configuration
 
 LABELS = st.lists(st.text("ax ", max_size=5), min_size=1, max_size=3, unique=True)

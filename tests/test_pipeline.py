@@ -1,15 +1,16 @@
 """Running a composed run: what it leaves behind, and when its figures are drawn."""
 
-from fairbench import pipeline
+from fairbench.experiments import pipeline
+from fairbench.reporting.figures import draw_figures
 from tests.harness import TINY, configuration
 
 
 def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     run = pipeline.prepare(configuration(*TINY, results=tmp_path))
-    first = pipeline.execute(run, draw=False)
+    first = pipeline.execute(run)
     assert first.computed == 1
     assert not run.folder.figures.exists()
-    assert pipeline.execute(run, draw=True).computed == 0
+    assert pipeline.execute(run, draw=draw_figures).computed == 0
     drawn = {path.name for path in run.folder.figures.iterdir()}
     assert "reliability.png" in drawn
     assert not list(run.folder.path.glob(".figures*"))

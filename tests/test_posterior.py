@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairbench.core.seeds import rng
+from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import RATES, selection_rate
-from fairbench.posterior import central_interval, posterior_draws, resampled_counts
-from fairbench.seeds import rng
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 DRAWS = 20_000

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fairbench.data import Task
-from fairbench.errors import UserError
-from fairbench.predictions import read_predictions
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import read_predictions
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench import pipeline
-from fairbench.encoding import Encoder, Encoding
-from fairbench.errors import UserError
-from fairbench.run_evaluation import RunEvaluation
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Encoder, Encoding
+from fairbench.experiments import pipeline
+from fairbench.experiments.run_evaluation import RunEvaluation
 from tests.harness import TINY, configuration
 
 

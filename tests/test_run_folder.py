@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from fairbench.errors import UserError
-from fairbench.report.page.collection import read_collection
-from fairbench.runs import RunFolder
+from fairbench.core.errors import UserError
+from fairbench.results.collection import read_collection
+from fairbench.results.runs import RunFolder
 
 CONFIG = "learner:\n  rate: 1.0e-05\nseed: 0\nprotect: null\n"
 METRICS = pd.DataFrame(

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.data import Task
-from fairbench.errors import UserError
-from fairbench.half_splits import HalfSplits
-from fairbench.splits import KFold, Predefined, RepeatedHoldout
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.data.half_splits import HalfSplits
+from fairbench.data.splits import KFold, Predefined, RepeatedHoldout
 
 N = 103
 

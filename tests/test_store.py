@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fairbench import store as store_module
-from fairbench.errors import UserError
-from fairbench.store import CorruptCellError, Store, atomic, checksum, write_text
+from fairbench.core.errors import UserError
+from fairbench.core.files import atomic, write_text
+from fairbench.results import cells as store_module
+from fairbench.results.cells import CorruptCellError, Store, checksum
 from tests.harness import ROOT
 
 ID, OTHER = "ab" * 10, "cd" * 10
@@ -198,7 +199,7 @@ def test_a_checksum_covers_names_types_shapes_and_values(changed):
 HOLD = """
 import sys
 from pathlib import Path
-from fairbench.store import Store
+from fairbench.results.cells import Store
 with Store(Path(sys.argv[1])).lock(sys.argv[2]):
     print("held", flush=True)
     sys.stdin.readline()

@@ -10,11 +10,12 @@ from algorithms.fitters.bag import Bag
 from algorithms.fitters.single import Single
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.xgboost import XGBoost
-from fairbench import fingerprint, pipeline
-from fairbench import study as study_module
-from fairbench.data import Source
-from fairbench.splits import Fold
-from fairbench.study import cells_of, rows_digest
+from fairbench.core import fingerprint
+from fairbench.data.dataset import Source
+from fairbench.data.splits import Fold
+from fairbench.experiments import pipeline
+from fairbench.experiments import study as study_module
+from fairbench.experiments.study import cells_of, rows_digest
 from tests.harness import TINY, configuration
 from tests.studies import CONFIG, folds_of, study
 
@@ -105,7 +106,7 @@ def test_the_code_that_counts_is_that_of_every_component():
         study().identity()
     assert set(asked) == {
         "datasets.simulated",
-        "fairbench.compute",
+        "fairbench.experiments.compute",
         "algorithms.learners.xgboost",
         "algorithms.interventions.none",
         "algorithms.fitters.bag",

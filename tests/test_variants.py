@@ -7,11 +7,11 @@ import pytest
 
 from algorithms.methods.baseline import Baseline
 from algorithms.methods.ensemble import Ensemble
-from fairbench import pipeline
-from fairbench.compute import TEST, compute, raw_outputs
-from fairbench.errors import UserError
-from fairbench.study import cells_of
-from fairbench.variants import Consistency
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import TEST, compute, raw_outputs
+from fairbench.experiments.study import cells_of
+from fairbench.experiments.variants import Consistency
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
 

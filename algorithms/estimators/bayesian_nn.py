@@ -18,7 +18,7 @@ from algorithms.estimators.weight_posterior import (
     forward,
     new_posterior,
 )
-from fairbench.contracts import Loss
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of them

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 Array = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from fairbench.encoding import Frame
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Frame
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.estimators.units import Unit
-from fairbench.contracts import Loss
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from algorithms.estimators.members import linked_members
 from algorithms.estimators.network import Network, new_network
 from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
-from fairbench.contracts import Loss
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 

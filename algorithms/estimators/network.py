@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
-from fairbench.contracts import Loss
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 

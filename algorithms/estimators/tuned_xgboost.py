@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom, unit_of
-from fairbench.contracts import Loss
-from fairbench.encoding import Frame
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 

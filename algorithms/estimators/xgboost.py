@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from algorithms.estimators.units import Unit
-from fairbench.contracts import Loss
-from fairbench.encoding import Frame
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 Watch = Callable[[int, Array], bool]

@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.losses import default_loss
-from fairbench.checks import check_minimum
-from fairbench.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
-from fairbench.data import Task
-from fairbench.encoding import Frame
-from fairbench.seeds import integer_seed
+from fairbench.core.checks import check_minimum
+from fairbench.core.seeds import integer_seed
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from algorithms.fitters.held_out import fit_without, predict_rows
 from algorithms.losses import default_loss
 from algorithms.normal_losses import NormalNLL
-from fairbench.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
-from fairbench.data import Task
-from fairbench.encoding import Frame
-from fairbench.seeds import integer_seed
+from fairbench.core.seeds import integer_seed
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 Array = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ import numpy as np
 from algorithms.fitters.bag import Fitted, bootstrap_weights
 from algorithms.losses import Binomial
 from algorithms.normal_losses import NormalNLL
-from fairbench.checks import check_minimum
-from fairbench.contracts import Loss, MakeModel, TrainingSet
-from fairbench.data import Task
-from fairbench.seeds import integer_seed
+from fairbench.core.checks import check_minimum
+from fairbench.core.seeds import integer_seed
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Loss, MakeModel, TrainingSet
 
 
 @dataclass(frozen=True)

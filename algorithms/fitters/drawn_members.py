@@ -10,11 +10,11 @@ import pandas as pd
 
 from algorithms.losses import Binomial
 from algorithms.normal_losses import NormalNLL
-from fairbench.checks import check_minimum
-from fairbench.contracts import Loss, MakeModel, RawOutputs, TrainingSet
-from fairbench.data import Task
-from fairbench.encoding import Frame
-from fairbench.seeds import integer_seed
+from fairbench.core.checks import check_minimum
+from fairbench.core.seeds import integer_seed
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss, MakeModel, RawOutputs, TrainingSet
 
 
 class GivesMembers(Protocol):

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.contracts import MakeModel, Model, RawOutputs, TrainingSet
-from fairbench.encoding import Frame
-from fairbench.seeds import integer_seed
+from fairbench.core.seeds import integer_seed
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import MakeModel, Model, RawOutputs, TrainingSet
 
 
 def fit_without(

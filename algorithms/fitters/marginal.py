@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from algorithms.losses import default_loss
-from fairbench.contracts import Loss, MakeModel, RawOutputs, TrainingSet
-from fairbench.data import Task
-from fairbench.encoding import Frame
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss, MakeModel, RawOutputs, TrainingSet
 
 
 @dataclass(frozen=True)

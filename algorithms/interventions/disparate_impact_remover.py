@@ -15,10 +15,10 @@ from algorithms.interventions.last_call import last_call
 from algorithms.interventions.none import Unconstrained
 from algorithms.interventions.numeric import numeric_columns, read, replaced
 from algorithms.interventions.quantiles import Quantiles, repaired_values
-from fairbench.contracts import Learner, RawOutputs
-from fairbench.data import Dataset
-from fairbench.encoding import Frame
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Learner, RawOutputs
 
 Array = NDArray[np.float64]
 

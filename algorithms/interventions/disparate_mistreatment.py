@@ -7,9 +7,9 @@ from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from algorithms.learners.logistic_regression import LogisticRegression
-from fairbench.checks import check_choice, check_minimum
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_choice, check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 # For each constraint the labels of the rows whose errors it counts.
 _LABELS = {

@@ -16,10 +16,10 @@ from algorithms.interventions.reductions import (
     parity,
 )
 from algorithms.interventions.rows import OnRows, Rows
-from fairbench.checks import check_minimum
-from fairbench.contracts import Learner, RawOutputs
-from fairbench.data import Dataset
-from fairbench.encoding import Frame
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Learner, RawOutputs
 
 
 @dataclass(frozen=True)

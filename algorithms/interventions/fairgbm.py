@@ -7,9 +7,9 @@ from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from algorithms.learners.lightgbm import LightGBM
-from fairbench.checks import check_choice, check_minimum, check_share
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_choice, check_minimum, check_share
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 _LABELS = {"FPR,FNR": (0, 1), "FPR": (0,), "FNR": (1,)}
 

@@ -8,9 +8,9 @@ from typing import Any
 from algorithms.interventions.label import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from algorithms.learners.svm import SVM
-from fairbench.checks import check_minimum
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from algorithms.interventions.reductions import (
     parity,
 )
 from algorithms.interventions.rows import OnRows, Rows
-from fairbench.checks import check_minimum
-from fairbench.contracts import Learner, RawOutputs
-from fairbench.data import Dataset
-from fairbench.encoding import Frame
-from fairbench.errors import UserError
+from fairbench.core.checks import check_minimum
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Learner, RawOutputs
 
 
 @dataclass(frozen=True)

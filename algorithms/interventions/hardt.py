@@ -13,9 +13,9 @@ from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.derived import Array, Derive, Derived, Rule
 from algorithms.interventions.groups import Groups
 from algorithms.interventions.threshold_optimizer import thresholds
-from fairbench.checks import check_choice, check_minimum
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_choice, check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 _OBJECTIVES = ("accuracy", "balanced_accuracy")
 _SOURCES = ("labels", "scores")

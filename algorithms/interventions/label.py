@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 
 def check_label(label: int) -> None:

@@ -9,9 +9,9 @@ from algorithms.interventions.label import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
-from fairbench.checks import check_choice
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_choice
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.contracts import Learner, RawOutputs
-from fairbench.data import Dataset
-from fairbench.encoding import Frame
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Learner, RawOutputs
 
 
 @dataclass(frozen=True)

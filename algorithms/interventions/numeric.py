@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.sparse import csr_matrix
 
-from fairbench.encoding import Frame
+from fairbench.data.encoding import Frame
 
 Array = NDArray[np.float64]
 

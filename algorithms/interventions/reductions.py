@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from algorithms.interventions.groups import group_names
 from algorithms.interventions.rows import OnRows, Rows
-from fairbench.checks import check_choice
-from fairbench.encoding import Frame
+from fairbench.core.checks import check_choice
+from fairbench.data.encoding import Frame
 
 Array = NDArray[np.float64]
 

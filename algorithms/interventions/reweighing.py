@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.none import Unconstrained
-from fairbench.contracts import Learner, RawOutputs
-from fairbench.data import Dataset
-from fairbench.encoding import Frame
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Learner, RawOutputs
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fairbench.encoding import Frame
+from fairbench.data.encoding import Frame
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import numpy as np
 from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.derived import Array, Derived, Rule
 from algorithms.interventions.groups import Groups
-from fairbench.checks import check_choice, check_minimum
-from fairbench.contracts import Learner
-from fairbench.data import Dataset
+from fairbench.core.checks import check_choice, check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.experiments.contracts import Learner
 
 _CONSTRAINTS = {
     "demographic_parity": "demographic_parity",

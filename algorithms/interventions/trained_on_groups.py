@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.interventions.groups import Groups, group_names
-from fairbench.contracts import RawOutputs
-from fairbench.encoding import Frame
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import RawOutputs
 
 Array = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairbench.checks import check_minimum, check_share
-from fairbench.contracts import Loss
-from fairbench.data import Dataset
-from fairbench.encoding import Encoding
-from fairbench.errors import UserError
+from fairbench.core.checks import check_minimum, check_share
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Encoding
+from fairbench.experiments.contracts import Loss
 
 
 @dataclass(frozen=True)

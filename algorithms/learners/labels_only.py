@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
 
 
 def labels_only(learner: str, dataset: Dataset) -> str | None:

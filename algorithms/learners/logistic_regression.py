@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.learners.labels_only import labels_only
-from fairbench.checks import check_minimum
-from fairbench.contracts import Loss
-from fairbench.data import Dataset
-from fairbench.encoding import Encoding
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Encoding
+from fairbench.experiments.contracts import Loss
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairbench.checks import check_minimum
-from fairbench.contracts import Loss
-from fairbench.data import Dataset
-from fairbench.encoding import Encoding, parse_encoding
-from fairbench.errors import UserError
+from fairbench.core.checks import check_minimum
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Encoding, parse_encoding
+from fairbench.experiments.contracts import Loss
 
 LOSSES = frozenset(
     {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.learners.xgboost import XGBoost
-from fairbench.checks import check_minimum, check_share
-from fairbench.contracts import Loss
-from fairbench.data import Dataset
-from fairbench.encoding import Encoding, parse_encoding
-from fairbench.errors import UserError
+from fairbench.core.checks import check_minimum, check_share
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Encoding, parse_encoding
+from fairbench.experiments.contracts import Loss
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.single import Single
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from algorithms.fitters.single import Single
 from algorithms.methods.normal import normal_predictions
 from algorithms.methods.regression_only import regression_only
 from algorithms.reference_losses import BetaNLLReference as Loss
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

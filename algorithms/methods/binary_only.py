@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
 
 
 def binary_only(method: str, dataset: Dataset) -> str | None:

@@ -9,8 +9,8 @@ import numpy as np
 from algorithms.fitters.single import Single
 from algorithms.methods.baseline import point_predictions
 from algorithms.methods.binary_only import binary_only
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

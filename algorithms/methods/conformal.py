@@ -9,10 +9,10 @@ import numpy as np
 
 from algorithms.fitters import conformal
 from algorithms.methods.baseline import point_predictions
-from fairbench.checks import check_share
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
-from fairbench.errors import UserError
+from fairbench.core.checks import check_share
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 from algorithms.fitters import constant_sd
 from algorithms.methods.normal import normal_predictions
 from algorithms.methods.regression_only import regression_only
-from fairbench.checks import check_minimum
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbench.contracts import RawOutputs
+from fairbench.experiments.contracts import RawOutputs
 from fairbench.metrics.decomposition import variance_decomposition
 
 

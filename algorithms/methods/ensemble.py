@@ -8,9 +8,9 @@ import numpy as np
 
 from algorithms.fitters.bag import Bag
 from algorithms.methods.decomposed import decomposed
-from fairbench.checks import check_minimum
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

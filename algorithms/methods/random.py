@@ -8,8 +8,8 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.baseline import point_predictions
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

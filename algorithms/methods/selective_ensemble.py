@@ -11,9 +11,9 @@ from algorithms.fitters.bag import Bag
 from algorithms.methods.binary_only import binary_only
 from algorithms.methods.decomposed import decomposed
 from algorithms.methods.votes import count_votes
-from fairbench.checks import check_minimum
-from fairbench.contracts import RawOutputs
-from fairbench.data import Dataset, Task
+from fairbench.core.checks import check_minimum
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

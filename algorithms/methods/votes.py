@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.contracts import RawOutputs
+from fairbench.experiments.contracts import RawOutputs
 
 
 @dataclass(frozen=True)

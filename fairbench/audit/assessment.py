@@ -18,12 +18,12 @@ from fairbench.audit.options import Options
 from fairbench.audit.population import population_draws, union
 from fairbench.audit.reading import AuditTable
 from fairbench.audit.weighted_scores import WeightedScores
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
-from fairbench.evaluator import Evaluator
-from fairbench.seeds import rng
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairbench.assessment.few_labels.plug_in import plug_in
-from fairbench.assessment.few_labels.prediction_powered import prediction_powered
-from fairbench.assessment.few_labels.summary import summarise_normal
-from fairbench.assessment.few_labels.table import PartlyLabelled
 from fairbench.audit.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
 from fairbench.audit.reading import AuditTable
+from fairbench.inference.few_labels.plug_in import plug_in
+from fairbench.inference.few_labels.prediction_powered import prediction_powered
+from fairbench.inference.few_labels.summary import summarise_normal
+from fairbench.inference.few_labels.table import PartlyLabelled
 
 FEW, MANY = 40, 500
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data import reference_first
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import reference_first
 
 Floats = NDArray[np.float64]
 

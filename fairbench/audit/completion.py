@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.bayesian_calibration import CalibrationPosterior, Study
-from fairbench.assessment.few_labels.calibration import BETA, sigmoid
-from fairbench.assessment.few_labels.importance import Proposal
-from fairbench.assessment.few_labels.plug_in import plug_in_draws
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.posterior import posterior_draws
+from fairbench.inference.few_labels.bayesian_calibration import CalibrationPosterior, Study
+from fairbench.inference.few_labels.calibration import BETA, sigmoid
+from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.plug_in import plug_in_draws
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.posterior import posterior_draws
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.groups import Counted
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.rates import (
     Rate,
     accuracy,
@@ -18,7 +19,6 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.posterior import central_interval
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ import pandas as pd
 
 from fairbench.audit.columns import Place, groups_of
 from fairbench.audit.options import Options
-from fairbench.data import combine
-from fairbench.errors import UserError
-from fairbench.evaluator import group_columns
-from fairbench.group_names import check_combinable
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import combine
+from fairbench.data.group_names import check_combinable
+from fairbench.evaluation.evaluator import group_columns
 
 MOST_CELLS = 100
 

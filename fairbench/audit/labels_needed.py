@@ -12,7 +12,7 @@ from fairbench.audit.completion import FURTHER_DRAWS, Completion
 from fairbench.audit.gaps import OPEN, RATE_OF, Gap, settle
 from fairbench.audit.options import Options
 from fairbench.audit.population import population_draws
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from fairbench.checks import check_choice, check_minimum, check_share
-from fairbench.errors import UserError, unknown_name
+from fairbench.core.checks import check_choice, check_minimum, check_share
+from fairbench.core.errors import UserError, unknown_name
 
 USAGE = """\
 python audit.py PREDICTIONS target=COLUMN score=COLUMN group=[COLUMN,...] [OPTION=VALUE ...]

@@ -15,7 +15,7 @@ from fairbench.audit.calibration import GroupCalibration
 from fairbench.audit.conclusions import Conclusions, verdict_words
 from fairbench.audit.labels_needed import WORLDS
 from fairbench.audit.view import MAIN_RATES, group_rows, needed_words
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 _FILTERS = {
     "number": words.number,
@@ -45,7 +45,7 @@ def environment() -> Environment:
     """Return where the audit's pages find their templates and filters."""
     pages = Environment(
         loader=ChoiceLoader(
-            [PackageLoader("fairbench.audit"), PackageLoader("fairbench.report.page")]
+            [PackageLoader("fairbench.audit"), PackageLoader("fairbench.reporting.page")]
         ),
         autoescape=True,
         undefined=StrictUndefined,

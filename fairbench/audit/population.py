@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.posterior import posterior_draws
+from fairbench.inference.posterior import posterior_draws
 
 Floats = NDArray[np.float64]
 

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
 from fairbench.audit.chosen import Chosen
 from fairbench.audit.columns import Place, labels_of, marks_of, spelled
 from fairbench.audit.grouping import read_groups
 from fairbench.audit.options import Options
 from fairbench.audit.table_file import read_frame
-from fairbench.errors import unknown_name
-from fairbench.tabular import numbers
+from fairbench.core.errors import unknown_name
+from fairbench.data.tabular import numbers
+from fairbench.inference.few_labels.table import PartlyLabelled
 
 Floats = NDArray[np.float64]
 _NO_ANSWERS: Mapping[int, str] = MappingProxyType({})

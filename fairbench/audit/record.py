@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbench.audit.assessment import Assessment
 from fairbench.audit.conclusions import Conclusions
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 
 def record(assessment: Assessment, conclusions: Conclusions) -> str:

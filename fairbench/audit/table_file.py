@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.audit.options import Options
-from fairbench.delimited import header, read_table
-from fairbench.errors import UserError, nearest, unknown_name
+from fairbench.core.errors import UserError, nearest, unknown_name
+from fairbench.data.delimited import header, read_table
 
 
 def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbench.audit.chosen import strata_sizes, stratified_error, weights
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
 from fairbench.metrics.probability import brier_rows, log_loss_rows
-from fairbench.metrics.ranking import tie_blocks
+from fairbench.metrics.ranks import tie_blocks
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairbench.build import IDENTITY
-from fairbench.errors import UserError
-from fairbench.report.page.collection import FinishedRun
-from fairbench.report.page.presets import Presets
-from fairbench.report.page.provenance import commands, overrides
-from fairbench.runs import RunFolder
-from fairbench.stored_runs import StoredRun, find_run, finished_runs, load_run
+from fairbench.comparison.stored_runs import StoredRun, find_run, finished_runs, load_run
+from fairbench.core.errors import UserError
+from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.presets import Presets
+from fairbench.experiments.provenance import commands, overrides
+from fairbench.results.collection import FinishedRun
+from fairbench.results.runs import RunFolder
 
 HALF_SPLITS = "half_splits"
 REFERENCE = {"learner": "svm", "intervention": "none"}

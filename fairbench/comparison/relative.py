@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.effective_counts import variance_ratio
-from fairbench.assessment.objectives import objective
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.runs import Labels
 from fairbench.comparison.settings import MEAN
-from fairbench.errors import UserError
-from fairbench.stored_runs import StoredRun
+from fairbench.comparison.stored_runs import StoredRun
+from fairbench.core.errors import UserError
+from fairbench.inference.effective_counts import variance_ratio
+from fairbench.inference.objectives import objective
 
 Array = NDArray[np.float64]
 

@@ -11,27 +11,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.comparison import (
+from fairbench.comparison.settings import Settings
+from fairbench.comparison.stored_runs import FoldPredictions, StoredRun
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.inference.all_pairs import Pairs
+from fairbench.inference.effective_counts import effective_counts
+from fairbench.inference.joint_counts import (
+    independent_draws,
+    joint_confusion,
+    paired_draws,
+)
+from fairbench.inference.objectives import objective
+from fairbench.inference.practical_difference import (
     A_BETTER,
     B_BETTER,
     PRACTICALLY_EQUAL,
     Comparison,
     compare,
 )
-from fairbench.assessment.effective_counts import effective_counts
-from fairbench.assessment.joint_counts import (
-    independent_draws,
-    joint_confusion,
-    paired_draws,
-)
-from fairbench.assessment.objectives import objective
-from fairbench.assessment.pairs import Pairs
-from fairbench.assessment.region import Region, highest_density_region
-from fairbench.comparison.settings import Settings
-from fairbench.confusion import binary_confusion
-from fairbench.errors import UserError
-from fairbench.seeds import rng
-from fairbench.stored_runs import FoldPredictions, StoredRun
+from fairbench.inference.region import Region, highest_density_region
+from fairbench.metrics.confusion import binary_confusion
 
 Array = NDArray[np.float64]
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed

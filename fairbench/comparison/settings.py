@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.effective_counts import (
+from fairbench.core.checks import check_minimum, check_share
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.inference.effective_counts import (
     mean_relative_shrinkage,
     mean_shrinkage,
     relative_rho,
     shrinkage,
 )
-from fairbench.assessment.objectives import objective
-from fairbench.checks import check_minimum, check_share
-from fairbench.errors import UserError, unknown_name
+from fairbench.inference.objectives import objective
 
 Array = NDArray[np.float64]
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"

@@ -9,11 +9,11 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.confusion import total
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Where
 from fairbench.metrics.abstention import area_under_risk_coverage, keep_weights
+from fairbench.metrics.confusion import total
 from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate
 

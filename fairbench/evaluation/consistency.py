@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
-from fairbench.variants import REPLICATE
 
+REPLICATE = "replicate="  # how the labels of variants begin that differ in their draws alone
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairbench.confusion import binary_confusion, total
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import GROUP_METRICS, GroupMetric
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
 from fairbench.metrics.rates import error_rate

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.confusion import binary_confusion
 from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
+from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.group import GROUP_METRICS, PAIRWISE, debiased, difference, ratio
 from fairbench.metrics.rates import (
     RATES,
@@ -22,7 +23,6 @@ from fairbench.metrics.rates import (
     true_negative_rate,
     true_positive_rate,
 )
-from fairbench.posterior import central_interval, posterior_draws, resampled_counts
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
 from fairbench.evaluation.uncertainties import variances

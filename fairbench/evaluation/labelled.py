@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Labelled:
     Attributes
     ----------
     target : (n,) labels or values.
-    predictions : (n, ...) a table from :func:`fairbench.predictions.read_predictions`.
+    predictions : (n, ...) a table from :func:`fairbench.evaluation.predictions.read_predictions`.
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
     features : (n, d) what the rows were predicted from, where that is to be described.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
 from fairbench.metrics import probability
-from fairbench.metrics.ranking import roc_auc
+from fairbench.metrics.ranks import roc_auc
 
 Array = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
-from fairbench.metrics.ranking import spearman
+from fairbench.metrics.ranks import spearman
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Where, invalid_rows, no_rows
 from fairbench.metrics.group_means import GroupMeans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.metrics.ranking import mean_over_ties, tie_blocks
+from fairbench.metrics.ranks import mean_over_ties, tie_blocks
 
 Weights = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.confusion import FN, FP, TN, TP
+from fairbench.metrics.confusion import FN, FP, TN, TP
 from fairbench.metrics.rates import Rate
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.metrics.ranking import mean_over_ties, spearman
+from fairbench.metrics.ranks import mean_over_ties, spearman
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.fingerprint import digest
-from fairbench.runs import RunFolder
+from fairbench.core.fingerprint import digest
+from fairbench.results.runs import RunFolder
 
 RUN = "fairbench.run_id"
 _BY = ["variant", "attribute", "group", "metric", "setting"]

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.runs import RunFolder
+from fairbench.results.runs import RunFolder
 from fairbench.tracking.database import exclusive, quiet
 from fairbench.tracking.entries import RUN, metric_values, parameters, tags
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_FINGERPRINT = "fairbench.fingerprint"
+_FINGERPRINT = "fairbench.core.fingerprint"
 _FEW = 20
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 

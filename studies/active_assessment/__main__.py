@@ -11,7 +11,7 @@ import sys
 
 import pandas as pd
 
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from studies.active_assessment.tables import TABLES, rows, scoreboard
 from studies.black_box.pools import ROOT
 

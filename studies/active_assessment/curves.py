@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.rewards import Reward
-from fairbench.assessment.active.simulation import assess
-from fairbench.seeds import rng
-from fairbench.store import atomic
+from fairbench.core.files import atomic
+from fairbench.core.seeds import rng
+from fairbench.inference.active.rewards import Reward
+from fairbench.inference.active.simulation import assess
 from studies.active_assessment.measures import Measure
 from studies.active_assessment.methods import Method, start
 from studies.active_assessment.pools import ArmPool

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fairbench.report.palette import COLOURS
+from fairbench.reporting.palette import COLOURS
 from studies.active_assessment.curves import Curves, Question, curves
 from studies.active_assessment.methods import OTHERS, PUBLISHED, Method
 from studies.active_assessment.pairs import labels_to_compare

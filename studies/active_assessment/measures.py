@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.beta import Beta
+from fairbench.inference.beta import Beta
 from studies.active_assessment.pools import ArmPool
 
 Floats = NDArray[np.float64]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.assessment.active.arms import BetaArms, Integers
-from fairbench.assessment.active.rewards import Estimation, Lowest, Reward
-from fairbench.assessment.active.strategies import choose
-from fairbench.assessment.active.threshold_arms import ThresholdArms
-from fairbench.assessment.beta import Beta, centred, uniform
+from fairbench.inference.active.arms import BetaArms, Integers
+from fairbench.inference.active.rewards import Estimation, Lowest, Reward
+from fairbench.inference.active.strategies import choose
+from fairbench.inference.active.threshold_arms import ThresholdArms
+from fairbench.inference.beta import Beta, centred, uniform
 from studies.active_assessment.pools import ArmPool
 
 STRENGTH = 2.0

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.active.simulation import Queues
-from fairbench.assessment.active.strategies import choose
-from fairbench.assessment.beta import Beta
-from fairbench.seeds import rng
-from fairbench.store import atomic
+from fairbench.core.files import atomic
+from fairbench.core.seeds import rng
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.simulation import Queues
+from fairbench.inference.active.strategies import choose
+from fairbench.inference.beta import Beta
 from studies.active_assessment.methods import Method
 from studies.active_assessment.pools import ArmPool
 

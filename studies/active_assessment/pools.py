@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.simulation import Queues
-from fairbench.assessment.multiclass_scores import MulticlassScores
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.active.simulation import Queues
+from fairbench.inference.multiclass_scores import MulticlassScores
 from studies.black_box.costs import SUPERCLASSES
 from studies.black_box.pools import pool
 

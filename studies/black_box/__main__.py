@@ -11,8 +11,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairbench.assessment.multiclass_scores import MulticlassScores
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.multiclass_scores import MulticlassScores
 from studies.black_box import figures
 from studies.black_box.costs import human_costs, superclass_costs
 from studies.black_box.estimation import ESTIMATES, EceErrors, ece_errors, full_ece

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.multiclass_scores import MulticlassScores
-from fairbench.assessment.reliability import reliability_diagram
+from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.reliability import reliability_diagram
 from fairbench.metrics.probability import reliability
 from studies.black_box.pools import replications
 

@@ -11,21 +11,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fairbench.assessment.beta import Beta, uniform
-from fairbench.assessment.confusion_matrix import (
+from fairbench.core.seeds import rng
+from fairbench.inference.beta import Beta, uniform
+from fairbench.inference.confusion_matrix import (
     confusion_posterior,
     score_prior,
     uninformative_prior,
 )
-from fairbench.assessment.cost import cost_draws, expected_cost
-from fairbench.assessment.extremes import Ranks, ranks
-from fairbench.assessment.group_accuracy import accuracy_posterior
-from fairbench.assessment.multiclass_scores import MulticlassScores
-from fairbench.assessment.reliability import ReliabilityDiagram, reliability_diagram
+from fairbench.inference.cost import cost_draws, expected_cost
+from fairbench.inference.extremes import Ranks, ranks
+from fairbench.inference.group_accuracy import accuracy_posterior
+from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
 from fairbench.metrics.probability import reliability
-from fairbench.posterior import central_interval
-from fairbench.report.palette import BLUE, GREEN, GREY, ORANGE
-from fairbench.seeds import rng
+from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
 from studies.black_box.estimation import ESTIMATES, EceErrors
 
 Floats = NDArray[np.float64]

@@ -9,10 +9,10 @@ import numpy as np
 import yaml
 from hydra.utils import instantiate
 
-from fairbench.assessment.multiclass_scores import MulticlassScores
-from fairbench.download import Archive
-from fairbench.errors import unknown_name
-from fairbench.seeds import rng
+from fairbench.core.errors import unknown_name
+from fairbench.core.seeds import rng
+from fairbench.data.download import Archive
+from fairbench.inference.multiclass_scores import MulticlassScores
 
 ROOT = Path(__file__).resolve().parents[2]
 

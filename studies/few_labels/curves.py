@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import Rate
-from fairbench.seeds import rng
 from studies.few_labels.methods import Method, intervals
 from studies.few_labels.pools import label_orders, true_difference
 

@@ -14,17 +14,17 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import beta, gaussian_kde
 
-from fairbench.assessment.few_labels.bayesian_calibration import (
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     bayesian_calibration,
 )
-from fairbench.assessment.few_labels.calibration import BETA
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Rate
-from fairbench.posterior import central_interval
-from fairbench.report.palette import BLUE, COLOURS, GREY, ORANGE
-from fairbench.seeds import rng
+from fairbench.reporting.palette import BLUE, COLOURS, GREY, ORANGE
 from studies.few_labels.curves import METHODS, Curves
 from studies.few_labels.pools import everyone_else, label_orders, true_difference
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.bayesian_calibration import (
+from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     bayesian_calibrations,
 )
-from fairbench.assessment.few_labels.beta_binomial import beta_binomial
-from fairbench.assessment.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.assessment.few_labels.frequentist import frequentist
-from fairbench.assessment.few_labels.plug_in import plug_in, plug_in_draws
-from fairbench.assessment.few_labels.prediction_powered import prediction_powered
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.beta_binomial import beta_binomial
+from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
+from fairbench.inference.few_labels.frequentist import frequentist
+from fairbench.inference.few_labels.plug_in import plug_in, plug_in_draws
+from fairbench.inference.few_labels.prediction_powered import prediction_powered
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Rate
-from fairbench.posterior import central_interval
 from studies.few_labels.pools import Rows, everyone_else, shares
 
 Floats = NDArray[np.float64]

@@ -9,13 +9,13 @@ import yaml
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.assessment.score_file import ScoreFile
-from fairbench.download import Archive
-from fairbench.housekeeping.export import predictions_frame
+from fairbench.audit.score_file import ScoreFile
+from fairbench.comparison.export import predictions_frame
+from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.data.download import Archive
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Counts, Rate
-from fairbench.stored_runs import find_run, load_run
 
 ROOT = Path(__file__).resolve().parents[2]
 Rows = NDArray[np.int64]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.bayesian_calibration import bayesian_calibrations
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.bayesian_calibration import bayesian_calibrations
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import true_positive_rate
 from studies.few_labels.pools import Rows, shares
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.download import Archive
+from fairbench.core.seeds import rng
+from fairbench.data.download import Archive
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import Rate, accuracy, true_positive_rate
-from fairbench.seeds import rng
 from studies.few_labels.methods import MODELS, Method, intervals
 from studies.few_labels.pools import ROOT, Rows, label_orders, released, true_difference
 from studies.few_labels.published_code import faulty_estimates

@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 from hydra import compose, initialize_config_dir
 
-from fairbench import pipeline
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.cells import ensure_all
-from fairbench.compute import raw_outputs
-from fairbench.download import Archive
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.data.download import Archive
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.ensure import ensure_all
+from fairbench.inference.few_labels.table import PartlyLabelled
 from studies.few_labels.methods import Method, intervals
 from studies.few_labels.pools import ROOT, label_orders, released, true_difference
 from studies.few_labels.tables import CONFIGURATION, RATES, published, score

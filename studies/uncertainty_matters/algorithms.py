@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 
-from fairbench.build import components, container, protected_attributes
-from fairbench.study import Study
+from fairbench.experiments.build import components, container, protected_attributes
+from fairbench.experiments.study import Study
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 # German credit as the paper has it: 61 one-hot columns, groups age > 25 and age <= 25.

@@ -20,12 +20,12 @@ from algorithms.interventions.reweighing import Reweighing, independence_weights
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.svm import SVM
-from fairbench.compute import compute
-from fairbench.data import Dataset
-from fairbench.encoding import onehot
-from fairbench.seeds import integer_seed, rng
-from fairbench.splits import Fold
-from fairbench.study import Study
+from fairbench.core.seeds import integer_seed, rng
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import onehot
+from fairbench.data.splits import Fold
+from fairbench.experiments.compute import compute
+from fairbench.experiments.study import Study
 from studies.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
 from studies.uncertainty_matters.solvers.folds import Array, Rows, held_out, training
 
@@ -79,7 +79,7 @@ def solved_here(study: Study) -> bool:
 def modules_read(study: Study) -> list[str]:
     """Return the project's modules that decide the labels of an algorithm solved here."""
     loader = str(study.dataset_config["_target_"]).rpartition(".")[0]
-    modules = [loader, "fairbench.encoding", "fairbench.seeds"]
+    modules = [loader, "fairbench.data.encoding", "fairbench.core.seeds"]
     if not isinstance(study.intervention, NoIntervention):
         modules.append(type(study.intervention).__module__)
     return modules

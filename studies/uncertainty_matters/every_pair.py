@@ -16,8 +16,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.assessment.comparison import A_BETTER, B_BETTER, PRACTICALLY_EQUAL, event_names
-from fairbench.assessment.ranking import ranking
+from fairbench.inference.practical_difference import (
+    A_BETTER,
+    B_BETTER,
+    PRACTICALLY_EQUAL,
+    event_names,
+)
+from fairbench.inference.ranking import ranking
 from studies.uncertainty_matters.measured import RHOS, Measured
 from studies.uncertainty_matters.posteriors import OBJECTIVES, ROPE, Cloud
 from studies.uncertainty_matters.printing import short

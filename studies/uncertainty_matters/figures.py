@@ -20,12 +20,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from fairbench.assessment.counts_posterior import table_draws
-from fairbench.assessment.region import Density, highest_density_region
+from fairbench.core.files import atomic
+from fairbench.core.seeds import rng
+from fairbench.inference.counts_posterior import table_draws
+from fairbench.inference.region import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
-from fairbench.report.palette import BLUE, GREEN, GREY, ORANGE
-from fairbench.seeds import rng
-from fairbench.store import atomic
+from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
 from studies.uncertainty_matters.measured import RHOS, Measured, measure
 from studies.uncertainty_matters.posteriors import LEVEL, ROPE, favourable, values
 from studies.uncertainty_matters.printing import short

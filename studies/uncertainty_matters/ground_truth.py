@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.confusion import binary_confusion, total
-from fairbench.errors import UserError, unknown_name
-from fairbench.fingerprint import code_digest, digest
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.fingerprint import code_digest, digest
+from fairbench.experiments.study import Study
+from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
-from fairbench.store import Store
-from fairbench.study import Study
+from fairbench.results.cells import Store
 from studies.uncertainty_matters.algorithms import ALGORITHMS, study
 from studies.uncertainty_matters.cross_validation import (
     FOLDS,

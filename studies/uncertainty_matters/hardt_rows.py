@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from algorithms.interventions.hardt import Hardt, from_labels
-from fairbench.assessment.effective_counts import mean_shrinkage, shrinkage
-from fairbench.confusion import binary_confusion
-from fairbench.encoding import onehot
-from fairbench.seeds import integer_seed, rng
+from fairbench.core.seeds import integer_seed, rng
+from fairbench.data.encoding import onehot
+from fairbench.inference.effective_counts import mean_shrinkage, shrinkage
+from fairbench.metrics.confusion import binary_confusion
 from studies.uncertainty_matters.algorithms import study
 from studies.uncertainty_matters.cross_validation import FOLDS, partitions
 from studies.uncertainty_matters.posteriors import Cloud, values

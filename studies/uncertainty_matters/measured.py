@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.comparison.settings import Settings
-from fairbench.errors import UserError
-from fairbench.seeds import rng
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
 from studies.uncertainty_matters.algorithms import ALGORITHMS, CONF
 from studies.uncertainty_matters.posteriors import FOLDS, Cloud
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.comparison import Comparison
-from fairbench.assessment.counts_posterior import table_draws
-from fairbench.assessment.joint_counts import paired_draws
-from fairbench.assessment.objectives import objective
-from fairbench.assessment.region import Region, highest_density_region
+from fairbench.inference.counts_posterior import table_draws
+from fairbench.inference.joint_counts import paired_draws
+from fairbench.inference.objectives import objective
+from fairbench.inference.practical_difference import Comparison
+from fairbench.inference.region import Region, highest_density_region
 
 Array = NDArray[np.float64]
 FOLDS, LEVEL = 10, 0.95

@@ -16,11 +16,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.assessment.counts_posterior import table_draws
-from fairbench.assessment.region import highest_density_region
 from fairbench.comparison.settings import Settings
-from fairbench.posterior import posterior_draws
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.counts_posterior import table_draws
+from fairbench.inference.posterior import posterior_draws
+from fairbench.inference.region import highest_density_region
 from studies.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.assessment.effective_counts import mean_shrinkage, relative_rho
+from fairbench.inference.effective_counts import mean_shrinkage, relative_rho
 from studies.uncertainty_matters.posteriors import FOLDS
 from studies.uncertainty_matters.printing import short
 from studies.uncertainty_matters.tables import AREA, read_published

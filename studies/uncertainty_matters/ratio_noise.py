@@ -15,8 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.assessment.effective_counts import variance_ratio
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.effective_counts import variance_ratio
 
 Array = NDArray[np.float64]
 HALVINGS, CORRELATIONS, SAMPLES = (1, 5, 50), (0.0, 0.5, 0.8), 4000

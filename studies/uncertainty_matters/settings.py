@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from algorithms.estimators.ferm import mean_difference
-from fairbench.assessment.effective_counts import shrinkage
-from fairbench.confusion import binary_confusion
-from fairbench.encoding import onehot
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.data.encoding import onehot
+from fairbench.inference.effective_counts import shrinkage
+from fairbench.metrics.confusion import binary_confusion
 from studies.uncertainty_matters.algorithms import study
 from studies.uncertainty_matters.cross_validation import FOLDS, partitions
 from studies.uncertainty_matters.posteriors import Cloud

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.runs import Labels
-from fairbench.report.papers import finished_runs
-from fairbench.stored_runs import StoredRun, load_run
+from fairbench.comparison.stored_runs import StoredRun, load_run
+from fairbench.reporting.papers import finished_runs
 from studies.uncertainty_matters.algorithms import ALGORITHMS
 
 EXPERIMENTS = tuple(

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.report.published import AGREES, DIFFERS, MISSING, scoreboard
-from fairbench.store import write_text
+from fairbench.core.files import write_text
+from fairbench.reporting.published import AGREES, DIFFERS, MISSING, scoreboard
 from studies.uncertainty_matters.every_pair import every_pair, print_pairs
 from studies.uncertainty_matters.measured import RHOS, Measured, measure
 from studies.uncertainty_matters.posteriors import Cloud, events, values

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.best import posterior_draws, probability_better, standings
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.probability_best import posterior_draws, probability_better, standings
 
 DRAWS = 40000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.assessment.beta import Beta, centred, probability_less, uniform
+from fairbench.inference.beta import Beta, centred, probability_less, uniform
 
 SHAPES = [(1.0, 1.0), (5.0, 2.0), (0.5, 0.5), (30.0, 1.0), (1.998, 0.002), (400.0, 90.0)]
 ALL = Beta(*np.array(SHAPES).T)

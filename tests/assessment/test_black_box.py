@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.assessment.multiclass_scores import MulticlassScores
+from fairbench.inference.multiclass_scores import MulticlassScores
 from studies.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from studies.black_box.estimation import ece_errors, full_ece
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.assessment.comparison import Comparison, compare, event_names
-from fairbench.assessment.joint_counts import independent_draws, paired_draws
-from fairbench.assessment.objectives import OBJECTIVES, objective
-from fairbench.assessment.region import highest_density_region
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.joint_counts import independent_draws, paired_draws
+from fairbench.inference.objectives import OBJECTIVES, objective
+from fairbench.inference.practical_difference import Comparison, compare, event_names
+from fairbench.inference.region import highest_density_region
 
 FIRST = np.array([[300, 20, 30, 100], [90, 15, 25, 40]])
 SECOND = np.array([[280, 40, 40, 90], [95, 10, 15, 50]])

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.confusion_matrix import (
+from fairbench.inference.confusion_matrix import (
     ConfusionPosterior,
     confusion_posterior,
     score_prior,
     uninformative_prior,
 )
-from fairbench.assessment.cost import cost_draws, expected_cost, zero_one_costs
-from fairbench.assessment.multiclass_scores import UNKNOWN, MulticlassScores
+from fairbench.inference.cost import cost_draws, expected_cost, zero_one_costs
+from fairbench.inference.multiclass_scores import UNKNOWN, MulticlassScores
 
 SHARES = np.array([[0.7, 0.2, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
 POOL = MulticlassScores(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.effective_counts import (
+from fairbench.inference.effective_counts import (
     clipped,
     effective_counts,
     half_splits,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.joint_counts import (
+from fairbench.inference.joint_counts import (
     independent_draws,
     joint_confusion,
     margins,
     paired_draws,
 )
-from fairbench.confusion import confusion
+from fairbench.metrics.confusion import confusion
 from fairbench.metrics.rates import accuracy
 
 JOINT = np.array([[60, 5, 6, 9, 12, 4, 5, 39]])

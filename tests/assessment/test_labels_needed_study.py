@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
 from studies.labels_needed import PUBLISHED, Population, by_normal, by_simulation, chance
 
 

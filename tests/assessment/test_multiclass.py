@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import f1_score as sklearn_f1
 from sklearn.metrics import multilabel_confusion_matrix, recall_score
 
-from fairbench.assessment.counts_posterior import table_draws
-from fairbench.assessment.multiclass import AVERAGES, macro, micro, one_versus_rest
-from fairbench.confusion import binary_confusion, confusion
+from fairbench.inference.counts_posterior import table_draws
+from fairbench.inference.multiclass import AVERAGES, macro, micro, one_versus_rest
+from fairbench.metrics.confusion import binary_confusion, confusion
 from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import (
     accuracy,

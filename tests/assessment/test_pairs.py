@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.assessment.pairs import (
+from fairbench.inference.all_pairs import (
     BETTER,
     EQUIVALENT,
     OPEN,

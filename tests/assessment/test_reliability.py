@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.assessment.reliability import reliability_diagram
+from fairbench.inference.reliability import reliability_diagram
 from fairbench.metrics.probability import reliability
 
 

@@ -11,7 +11,7 @@ from fairbench.audit.options import parse
 from fairbench.audit.reading import read_audit_table
 from fairbench.audit.terminal import print_report
 from fairbench.evaluation.groups import Counted
-from fairbench.posterior import posterior_draws
+from fairbench.inference.posterior import posterior_draws
 from tests.audit.tables import written
 
 GROUPS = 10

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audit.command import audit_command
-from fairbench.errors import UserError
+from fairbench.cli.audit import audit_command
+from fairbench.core.errors import UserError
 from tests.audit.tables import predictions, written
 
 CLASSES = np.array(["cat", "dog", "emu"])

@@ -17,9 +17,9 @@ from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 from hydra_plugins.hydra_submitit_launcher.config import LocalQueueConf, SlurmQueueConf
 from omegaconf import OmegaConf
 
-from fairbench.command.launching import KILLED, GuardedLauncher, processes
-from fairbench.command.outcome import Outcome
-from fairbench.command.progress import JobProgress
+from fairbench.cli.launching import KILLED, GuardedLauncher, processes
+from fairbench.cli.outcome import Outcome
+from fairbench.cli.progress import JobProgress
 from tests.harness import CONF, ROOT
 
 JOBLIB = {"_target_": "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"}
@@ -64,7 +64,7 @@ def test_killed_worker_loses_its_own_job_only(tmp_path):
 
 
 def test_worker_ends_with_the_process_that_launched_it(tmp_path):
-    worker = "from fairbench.command import launching as l; import time; l.end_with_launcher(); "
+    worker = "from fairbench.cli import launching as l; import time; l.end_with_launcher(); "
     worker += f"open({str(tmp_path / 'worker')!r}, 'w').close(); time.sleep(60)"
     parent = (
         "import os, subprocess, sys; os.environ['FAIRBENCH_LAUNCHER'] = str(os.getpid()); "

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairbench.command.outcome import Outcome
-from fairbench.command.progress import PROGRESS, JobProgress, SweepWatch, watched
+from fairbench.cli.outcome import Outcome
+from fairbench.cli.progress import PROGRESS, JobProgress, SweepWatch, watched
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fairbench.command.rerun import commands
+from fairbench.cli.rerun import commands
 
 GRID = [
     (f"dataset={dataset}", f"method={method}", f"protect={protect}", "note='a b, c'")

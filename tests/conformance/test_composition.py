@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairbench import pipeline
-from fairbench.compute import compute, raw_outputs
-from fairbench.errors import IncompatibleError
+from fairbench.core.errors import IncompatibleError
+from fairbench.core.seeds import rng
+from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.table import COLUMNS, KEYS
-from fairbench.predictions import read_predictions
-from fairbench.seeds import rng
-from fairbench.study import cells_of
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import compute, raw_outputs
+from fairbench.experiments.study import cells_of
 from tests.harness import TINY, configuration, options
 
 TASKS = {"binary": "simulated", "regression": "simulated_regression"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairbench import pipeline
-from fairbench.report.papers import jobs
+from fairbench.experiments import pipeline
+from fairbench.reporting.papers import jobs
 from tests.harness import CONF, configuration
 
 EXPERIMENTS = sorted(

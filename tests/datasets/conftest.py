@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.download import Archive
+from fairbench.data.download import Archive
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from datasets import acs, acs_pums
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from tests.datasets.raw_files import RAW
 
 

@@ -9,9 +9,9 @@ import pooch
 import pytest
 
 from datasets import german
-from fairbench.data import Source
-from fairbench.download import Archive
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Source
+from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW
 
 CONTENT = b"a,b\n1,2\n"

@@ -6,8 +6,8 @@ import importlib
 import pandas as pd
 import pytest
 
-from fairbench.data import Dataset
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset
 from tests.datasets.raw_files import RAW
 
 every = pytest.mark.parametrize("task", RAW)

@@ -14,10 +14,10 @@ import pytest
 
 from datasets import acs, adult, german, simulated
 from datasets.catalogue import entries
-from fairbench import dataset_cache
-from fairbench.data import Dataset
-from fairbench.download import CHECKOUT, Archive
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data import cache as dataset_cache
+from fairbench.data.dataset import Dataset
+from fairbench.data.download import CHECKOUT, Archive
 from tests.datasets.raw_files import RAW
 
 GERMAN = {"_target_": "datasets.german.load", "privileged_age": ">= 25"}
@@ -225,8 +225,8 @@ def test_adult_is_read_in_under_a_second_the_first_time(tmp_path):
 
 
 PEAK = """
-from fairbench.download import Archive
-from fairbench.encoding import sparse_onehot
+from fairbench.data.download import Archive
+from fairbench.data.encoding import sparse_onehot
 from datasets import acs, german
 import pyarrow.csv
 archive = Archive.of(download=False)
@@ -263,7 +263,7 @@ def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
 def test_trees_on_the_sparse_and_the_dense_matrix_predict_the_same(task, tmp_path):
     from xgboost import DMatrix, train
 
-    from fairbench.encoding import onehot, sparse_onehot
+    from fairbench.data.encoding import onehot, sparse_onehot
 
     entry = next(entry for entry in entries() if entry.name == task)
     try:

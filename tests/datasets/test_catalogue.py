@@ -3,8 +3,8 @@
 import pytest
 
 from datasets import catalogue, german
-from fairbench.data import Source
-from fairbench.download import Archive
+from fairbench.data.dataset import Source
+from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from datasets import kuzucu
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 
 @pytest.mark.parametrize("which", ["sd1", "sd2", "sd3"])

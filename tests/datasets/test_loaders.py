@@ -20,8 +20,8 @@ from datasets import (
     student,
     twins,
 )
-from fairbench.encoding import onehot_names
-from fairbench.errors import DataError, UserError
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.encoding import onehot_names
 from tests.datasets.raw_files import RAW
 
 

@@ -6,8 +6,8 @@ import inspect
 import pytest
 import yaml
 
-from fairbench.card import Card
-from fairbench.download import CHECKOUT
+from fairbench.data.datasheet import Card
+from fairbench.data.download import CHECKOUT
 
 FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from datasets import compas
-from fairbench.data import Dataset
-from fairbench.delimited import read_table
-from fairbench.download import Archive
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset
+from fairbench.data.delimited import read_table
+from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW, SECRETS
 
 PERSONAL = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")

@@ -6,9 +6,9 @@ import importlib
 import pytest
 import yaml
 
-from fairbench.download import CHECKOUT, Archive
-from fairbench.encoding import onehot_names
-from fairbench.errors import DataError
+from fairbench.core.errors import DataError
+from fairbench.data.download import CHECKOUT, Archive
+from fairbench.data.encoding import onehot_names
 
 # task: rows, one-hot columns, base rate (or mean of the target), and the groups' sizes.
 EXPECTED = {

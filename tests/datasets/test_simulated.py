@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from datasets import simulated
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 MANY = 40_000
 

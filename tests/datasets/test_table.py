@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from datasets import table
-from fairbench.data import Task
-from fairbench.errors import DataError, UserError
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Task
 
 FRAME = pd.DataFrame(
     {

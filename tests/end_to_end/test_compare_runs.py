@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench import pipeline
-from fairbench.comparison.command import compare_command
+from fairbench.cli.compare import compare_command
 from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
-from fairbench.confusion import binary_confusion
-from fairbench.errors import UserError
-from fairbench.runs import RunFolder
-from fairbench.stored_runs import find_run, finished_runs, load_run
+from fairbench.comparison.stored_runs import find_run, finished_runs, load_run
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.metrics.confusion import binary_confusion
+from fairbench.results.runs import RunFolder
 from tests.harness import CONF, ROOT, configuration
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")

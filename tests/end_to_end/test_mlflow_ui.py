@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.runs import RunFolder
+from fairbench.results.runs import RunFolder
 from fairbench.tracking.entries import metric_values
 from tests.harness import ROOT, run_py
 
@@ -30,7 +30,7 @@ pytestmark = [
 
 
 def tracking_command(*words):
-    return [sys.executable, "-m", "fairbench.tracking", *words]
+    return [sys.executable, "-m", "fairbench.cli.tracking", *words]
 
 
 @pytest.fixture(scope="module")

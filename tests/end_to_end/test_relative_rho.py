@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench import pipeline
-from fairbench.assessment.effective_counts import mean_relative_shrinkage
-from fairbench.comparison.command import compare_command
+from fairbench.cli.compare import compare_command
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.runs import compare_pair, worth
 from fairbench.comparison.settings import Settings
-from fairbench.errors import UserError
-from fairbench.stored_runs import find_run, load_run
+from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.inference.effective_counts import mean_relative_shrinkage
 from tests.harness import CONF, configuration
 
 COMMON = ("dataset.n_samples=400", "method=baseline", "tracking=none", "figures=false")

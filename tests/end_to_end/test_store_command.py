@@ -1,4 +1,4 @@
-"""``python -m fairbench.store`` on real runs, and results that are copied to another machine."""
+"""The command ``fairbench.cli.store`` on real runs, and results copied to another machine."""
 
 import shlex
 import shutil
@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fairbench.runs import RunFolder
-from fairbench.store import Store
+from fairbench.results.cells import Store
+from fairbench.results.runs import RunFolder
 from tests.harness import ROOT, run_folder, run_py
 
 RUN = ("split.repeats=4", "dataset.n_samples=300", "method=ensemble", "tracking=none")
@@ -33,7 +33,7 @@ def copied(original, tmp_path):
 
 def store(*words, cwd, status=0):
     done = subprocess.run(
-        [sys.executable, "-m", "fairbench.store", *words],
+        [sys.executable, "-m", "fairbench.cli.store", *words],
         cwd=cwd, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == status, done.stdout + done.stderr

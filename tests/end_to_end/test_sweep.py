@@ -9,7 +9,7 @@ import time
 import pandas as pd
 import pytest
 
-from fairbench.runs import RunFolder
+from fairbench.results.runs import RunFolder
 from tests.harness import command, comparable, run_py
 
 SWEEP = (

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fairbench.runs import RunFolder
+from fairbench.results.runs import RunFolder
 from fairbench.tracking.database import local
 from fairbench.tracking.entries import metric_values
 from fairbench.tracking.importer import Tracking, entries
@@ -34,7 +34,7 @@ def cwd(tmp_path_factory):
 
 def synchronise(cwd):
     return subprocess.run(
-        [sys.executable, "-m", "fairbench.tracking", "sync"],
+        [sys.executable, "-m", "fairbench.cli.tracking", "sync"],
         cwd=cwd,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
@@ -72,7 +72,7 @@ def test_recomputed_metrics_replace_the_entry(cwd):
     (folder.path / "environment.json").write_text(json.dumps(environment))
     synchronise(cwd)
     _, _, runs = client_and_runs(cwd)
-    assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]
+    assert [run.data.tags["fairbench.core.fingerprint"] for run in runs] == ["another"]
 
 
 def test_half_logged_and_doubled_entries_are_mended(cwd):
@@ -87,7 +87,7 @@ def test_half_logged_and_doubled_entries_are_mended(cwd):
     client.set_terminated(double.info.run_id)
     synchronise(cwd)
     _, _, (left,) = client_and_runs(cwd)
-    assert left.data.tags["fairbench.fingerprint"] == folder.environment()["fingerprint"]
+    assert left.data.tags["fairbench.core.fingerprint"] == folder.environment()["fingerprint"]
     assert left.info.run_id in (logged.info.run_id, double.info.run_id)
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench import pipeline
-from fairbench.assessment.point import METRICS, dominated
-from fairbench.errors import UserError
-from fairbench.stored_runs import find_run, load_run
-from fairbench.tradeoff.command import tradeoff_command
-from fairbench.tradeoff.points import run_points
-from fairbench.tradeoff.runs import candidates, part_names
+from fairbench.cli.tradeoff import tradeoff_command
+from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.comparison.tradeoff_points import run_points
+from fairbench.comparison.tradeoff_runs import candidates, part_names
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.inference.error_and_gaps import METRICS, dominated
 from tests.harness import CONF, configuration
 
 COMMON = (

@@ -16,7 +16,7 @@ from algorithms.estimators.weight_posterior import (
 from algorithms.learners.bayesian_nn import BayesianNN
 from algorithms.losses import Binomial, SquaredError
 from algorithms.normal_losses import NormalNLL
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from fairbench.metrics.decomposition import variance_decomposition
 
 LOSSES = [Binomial(), SquaredError(), NormalNLL()]

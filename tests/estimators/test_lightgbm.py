@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from algorithms.learners import lightgbm
 from algorithms.learners.lightgbm import LightGBM
 from algorithms.losses import Binomial, SquaredError
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 both = pytest.mark.parametrize(
     ("loss", "objective"), [(Binomial(), "binary"), (SquaredError(), "regression")]

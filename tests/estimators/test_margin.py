@@ -7,7 +7,7 @@ import sklearn.svm
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.svm import SVM
 from algorithms.losses import Binomial
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 
 @pytest.mark.parametrize("learner", [SVM(folds=0), LinearSVM(folds=0)], ids=["svm", "linear_svm"])

@@ -8,7 +8,7 @@ from algorithms.estimators.network import new_network
 from algorithms.learners.mlp import MLP
 from algorithms.losses import Binomial, SquaredError
 from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 LOSSES = [Binomial(), SquaredError(), NormalNLL(), BetaNLL(), FaithfulNLL()]
 

@@ -9,7 +9,7 @@ from algorithms.learners.random_forest import RandomForest
 from algorithms.learners.sklearn_mlp import SklearnMLP
 from algorithms.learners.svm import SVM
 from algorithms.losses import Binomial, SquaredError
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 LEARNERS = [
     GaussianNB(),

@@ -9,7 +9,7 @@ from algorithms.learners.xgboost_tuned import TunedXGBoost
 from algorithms.losses import Binomial, SquaredError
 from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
 from algorithms.reference_losses import NormalNLLReference
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 TWO_SCORES = [NormalNLL(), BetaNLL(), FaithfulNLL(), NormalNLLReference()]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator
-from fairbench.data import Task
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation, can_abstain
 from fairbench.evaluation.table import MetricTable
-from fairbench.seeds import rng
 from tests.evaluation.labelled import by_place, labelled
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.

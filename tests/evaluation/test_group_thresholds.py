@@ -3,10 +3,10 @@
 import pytest
 
 from fairbench import Evaluator
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
 from fairbench.evaluation.group_thresholds import CONSTRAINTS, evaluate_group_thresholds
 from fairbench.evaluation.table import MetricTable
-from fairbench.seeds import rng
 from tests.evaluation.labelled import by_place, labelled
 
 PERFECT = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1], score=[0.1, 0.9, 0.6, 0.8])

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.data import Task
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Task
 from fairbench.evaluation.individual import evaluate_individual
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.individual import Neighbours, individual_fairness
-from fairbench.seeds import rng
 from tests.evaluation.labelled import by_place, labelled
 
 DRAW = np.random.default_rng(0)

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 from fairbench import Evaluator
-from fairbench.data import Task
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.regression import crps_normal_rows
-from fairbench.predictions import read_predictions
-from fairbench.seeds import rng
 from tests.evaluation.labelled import by_place, labelled
 
 LEVELS = (0.5, 0.9)

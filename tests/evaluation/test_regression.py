@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from fairbench import evaluate
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable

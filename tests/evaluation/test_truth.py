@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.data import Task
+from fairbench.data.dataset import Task
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.truth import evaluate_against_truth
 from tests.evaluation.labelled import by_place, labelled

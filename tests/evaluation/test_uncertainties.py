@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator, evaluate
-from fairbench.data import Task
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation, variances
 from tests.evaluation.labelled import by_place, labelled

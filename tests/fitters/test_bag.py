@@ -8,9 +8,9 @@ from algorithms.fitters.bag import Bag, bootstrap_weights
 from algorithms.fitters.single import Single
 from algorithms.interventions.none import NoIntervention
 from algorithms.learners.logistic_regression import LogisticRegression
-from fairbench.contracts import TrainingSet
-from fairbench.data import Task
-from fairbench.encoding import Encoder, Encoding
+from fairbench.data.dataset import Task
+from fairbench.data.encoding import Encoder, Encoding
+from fairbench.experiments.contracts import TrainingSet
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from algorithms.fitters.marginal import Marginal
 from algorithms.interventions.none import Unconstrained
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import SquaredError
-from fairbench.contracts import TrainingSet
-from fairbench.data import Task
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import TrainingSet
 
 
 def drawn(n=200, seeded=False, task=Task.REGRESSION, noise=0.5):

@@ -5,8 +5,8 @@ import pytest
 
 from algorithms.learners.mlp import MLP
 from algorithms.losses import Binomial
-from fairbench import pipeline
-from fairbench.errors import IncompatibleError
+from fairbench.core.errors import IncompatibleError
+from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 
 

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from fairbench.housekeeping.garbage import computing, garbage, remove
-from fairbench.store import Store
+from fairbench.results.cells import Store
+from fairbench.results.garbage import computing, garbage, remove
 
 NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")
 CELL = {"row": np.arange(3, dtype=np.int32)}

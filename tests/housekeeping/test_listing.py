@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairbench.errors import UserError
-from fairbench.housekeeping.listing import list_runs, one_run, runs_lines
+from fairbench.core.errors import UserError
+from fairbench.results.listing import list_runs, one_run, runs_lines
 
 CHOICES = {"split": "holdout", "learner": "xgboost", "intervention": "none", "evaluator": "default"}
 

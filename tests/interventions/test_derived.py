@@ -9,7 +9,7 @@ from algorithms.interventions.hardt import Hardt
 from algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from tests.interventions.encoded import Rows, rows
 
 INTERVENTIONS = [

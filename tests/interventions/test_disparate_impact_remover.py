@@ -9,8 +9,8 @@ from scipy.stats import ks_2samp
 from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench.encoding import Encoding, sparse_onehot
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Encoding, sparse_onehot
 from tests.interventions.encoded import Rows, rows
 
 

@@ -11,7 +11,7 @@ from algorithms.interventions.disparate_mistreatment import DisparateMistreatmen
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from tests.interventions.encoded import Rows
 
 LABELS = {"false_negative_rate": [1], "false_positive_rate": [0], "misclassification_rate": [0, 1]}

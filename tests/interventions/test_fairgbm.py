@@ -9,8 +9,8 @@ from algorithms.interventions.fairgbm import FairGBM
 from algorithms.learners.lightgbm import LightGBM
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench.encoding import Encoding
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Encoding
 from tests.interventions.encoded import Rows, rows
 
 

@@ -14,8 +14,8 @@ from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.svm import SVM
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench import pipeline
-from fairbench.errors import IncompatibleError, UserError
+from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 from tests.interventions.encoded import rows
 

@@ -18,9 +18,9 @@ from algorithms.interventions.rows import OnRows, Rows
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial, SquaredError
-from fairbench import pipeline
-from fairbench.encoding import Encoding
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Encoding
+from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 from tests.interventions.encoded import rows
 

@@ -8,8 +8,8 @@ from algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench.encoding import Encoding
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.data.encoding import Encoding
 from tests.interventions.encoded import rows
 
 NAMES = {

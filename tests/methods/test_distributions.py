@@ -13,9 +13,9 @@ from algorithms.methods.faithful_nll_reference import FaithfulNLLReference
 from algorithms.methods.marginal import Marginal
 from algorithms.methods.normal_nll import NormalNLL
 from algorithms.methods.normal_nll_reference import NormalNLLReference
-from fairbench.data import Task
-from fairbench.errors import UserError
-from fairbench.predictions import read_predictions
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import read_predictions
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 OURS = [NormalNLL(), BetaNLL(), FaithfulNLL(), ConstantSD()]

@@ -12,10 +12,10 @@ from algorithms.methods.ensemble import Ensemble
 from algorithms.methods.random import Random
 from algorithms.methods.selective_ensemble import SelectiveEnsemble
 from algorithms.methods.self_consistency import SelfConsistency
-from fairbench.data import Task
-from fairbench.errors import UserError
-from fairbench.metrics.ranking import average_ranks
-from fairbench.predictions import read_predictions
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.metrics.ranks import average_ranks
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 METHODS = [Baseline(), BinomialNLL(), Ensemble(), Random(), SelectiveEnsemble(), SelfConsistency()]

@@ -16,9 +16,9 @@ from algorithms.methods.faithful_nll import FaithfulNLL
 from algorithms.methods.normal_nll import NormalNLL
 from algorithms.methods.normal_nll_reference import NormalNLLReference
 from datasets import simulated
-from fairbench.contracts import TrainingSet
-from fairbench.encoding import Encoder
-from fairbench.predictions import read_predictions
+from fairbench.data.encoding import Encoder
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.experiments.contracts import TrainingSet
 
 N = 20_000
 TREES = XGBoost(rounds=100, max_depth=4, learning_rate=0.1)

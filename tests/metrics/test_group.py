@@ -5,8 +5,9 @@ import pytest
 from fairlearn import metrics as fl
 from sklearn.metrics import accuracy_score, precision_score
 
-from fairbench.confusion import binary_confusion
+from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
+from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.rates import (
     accuracy,
     false_positive_rate,
@@ -14,7 +15,6 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.posterior import resampled_counts
 
 RATE_FUNCTIONS = {
     "statistical_parity": fl.selection_rate,

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
-from fairbench.confusion import binary_confusion, total
+from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
 from fairbench.metrics.rates import error_rate, selection_rate

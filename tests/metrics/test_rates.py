@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from fairbench.confusion import binary_confusion
 from fairbench.metrics import rates
+from fairbench.metrics.confusion import binary_confusion
 
 ORACLES = {
     "selection_rate": lambda y, p: p.mean(),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from fairbench import pipeline
-from fairbench.report.page.write import Places
+from fairbench.experiments import pipeline
+from fairbench.reporting.page.write import Places
 from tests.harness import CONF, ROOT, configuration
 
 _GROUPS = ("dataset", "intervention", "method", "learner")
@@ -23,7 +23,7 @@ def places(results: Path) -> Places:
 def finish(results: Path, *overrides: str) -> Path:
     """Finish a small run and return its folder, with choices as the command line records them."""
     cfg = configuration("dataset.n_samples=300", *overrides, results=results)
-    run = pipeline.execute(pipeline.prepare(cfg), draw=False).run
+    run = pipeline.execute(pipeline.prepare(cfg)).run
     given = dict(each.split("=", 1) for each in overrides)
     path = run.folder.path / "environment.json"
     environment = json.loads(path.read_text())

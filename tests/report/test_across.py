@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
+from fairbench.core.seeds import rng
 from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.table import MetricTable
-from fairbench.report import across
-from fairbench.seeds import rng
+from fairbench.reporting import across
 from tests.evaluation.labelled import labelled
 
 EVALUATOR = Evaluator(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.comparison import Comparison
-from fairbench.assessment.region import highest_density_region
-from fairbench.report.comparison_figure import comparison_figure
+from fairbench.inference.practical_difference import Comparison
+from fairbench.inference.region import highest_density_region
+from fairbench.reporting.comparison_figure import comparison_figure
 
 NAMES = ("accuracy", "equal_opportunity")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fairbench.report.comparison_table import matrix_tables, ranking_table
+from fairbench.reporting.comparison_table import matrix_tables, ranking_table
 
 
 def printed(table):

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
+from fairbench.core.seeds import rng
 from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.table import MetricTable
-from fairbench.report.figures import figures
-from fairbench.seeds import rng
+from fairbench.reporting.figures import figures
 from tests.evaluation.labelled import labelled
 
 EVALUATOR = Evaluator(draws=100, bins=4, spread_groups=(3, 5), feature_shift_rates=(0.1, 0.5))

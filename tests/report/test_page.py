@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.assessment.best import probability_better
-from fairbench.build import IDENTITY, container, identity
-from fairbench.comparison.answer import answer
-from fairbench.errors import UserError
-from fairbench.report.page.blocks import blocks
-from fairbench.report.page.collection import read_collection
-from fairbench.report.page.command import html_command
-from fairbench.report.page.metric_table import UNRANKED, metric_tables
-from fairbench.report.page.presets import Presets, options_of
-from fairbench.report.page.provenance import commands, overrides
-from fairbench.report.page.write import write_report
+from fairbench.cli.report import html_command
+from fairbench.core.errors import UserError
+from fairbench.experiments.build import IDENTITY, container, identity
+from fairbench.experiments.presets import Presets, options_of
+from fairbench.experiments.provenance import commands, overrides
+from fairbench.inference.probability_best import probability_better
+from fairbench.reporting.page.answer import answer
+from fairbench.reporting.page.blocks import blocks
+from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
+from fairbench.reporting.page.write import write_report
+from fairbench.results.collection import read_collection
 from tests.harness import CONF, configuration
 from tests.report.page_runs import copy, finish, places
 

@@ -7,24 +7,24 @@ from html import unescape
 import numpy as np
 import pytest
 
-from fairbench.assessment.ranking import ranking
-from fairbench.comparison.answer import answer
-from fairbench.comparison.command import compare_command
+from fairbench.cli.compare import compare_command
 from fairbench.comparison.runs import outperformance
 from fairbench.comparison.settings import Settings
-from fairbench.report.page import contenders as choice
-from fairbench.report.page import tradeoff
-from fairbench.report.page.better import better
-from fairbench.report.page.blocks import blocks
-from fairbench.report.page.collection import read_collection
-from fairbench.report.page.contenders import contenders
-from fairbench.report.page.counts import confusion_counts
-from fairbench.report.page.page import make_page
-from fairbench.report.page.presets import Presets
-from fairbench.report.page.write import render, write_report
-from fairbench.runs import RunFolder
-from fairbench.stored_runs import load_run
-from fairbench.tradeoff.points import run_points
+from fairbench.comparison.stored_runs import load_run
+from fairbench.comparison.tradeoff_points import run_points
+from fairbench.experiments.presets import Presets
+from fairbench.inference.ranking import ranking
+from fairbench.reporting.page import contenders as choice
+from fairbench.reporting.page import tradeoff
+from fairbench.reporting.page.answer import answer
+from fairbench.reporting.page.better import better
+from fairbench.reporting.page.blocks import blocks
+from fairbench.reporting.page.contenders import contenders
+from fairbench.reporting.page.counts import confusion_counts
+from fairbench.reporting.page.page import make_page
+from fairbench.reporting.page.write import render, write_report
+from fairbench.results.collection import read_collection
+from fairbench.results.runs import RunFolder
 from tests.harness import CONF
 from tests.report.page_runs import copy, finish, places
 

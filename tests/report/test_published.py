@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench import pipeline
-from fairbench.errors import UserError
-from fairbench.report.across import DRAWN
-from fairbench.report.papers import command, jobs, report_figure
-from fairbench.report.published import Paper, compare, half_unit, judge, scoreboard
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.reporting.across import DRAWN
+from fairbench.reporting.papers import command, jobs, report_figure
+from fairbench.reporting.published import Paper, compare, half_unit, judge, scoreboard
 from tests.harness import CONF, ROOT, configuration, options
 
 PUBLISHED = ROOT / "results" / "published"

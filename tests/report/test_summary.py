@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import COLUMNS, KEYS
-from fairbench.report.summary import summarise
 
 NAN = float("nan")
 PLACE = {"variant": "", "attribute": "sex", "group": "F", "setting": ""}

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from fairbench import evaluate
-from fairbench.report.summary import summarise
-from fairbench.report.terminal import headline, metrics_table
+from fairbench.evaluation.summary import summarise
+from fairbench.reporting.terminal import headline, metrics_table
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fairbench.report.tradeoff_figure import _ellipse, tradeoff_figure
-from fairbench.report.tradeoff_table import tradeoff_table
+from fairbench.reporting.tradeoff_figure import _ellipse, tradeoff_figure
+from fairbench.reporting.tradeoff_table import tradeoff_table
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 BASE = "xgboost, baseline"

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.report.figures import figures
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.reporting.figures import figures
 from tests.evaluation.labelled import labelled
 
 EVALUATOR = Evaluator(draws=100, neighbours=4)

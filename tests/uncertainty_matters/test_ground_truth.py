@@ -16,13 +16,13 @@ from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.svm import SVM
 from datasets import german, simulated
-from fairbench.compute import compute
-from fairbench.confusion import binary_confusion
-from fairbench.download import Archive
-from fairbench.encoding import onehot
-from fairbench.errors import UserError
-from fairbench.splits import KFold
-from fairbench.study import Study
+from fairbench.core.errors import UserError
+from fairbench.data.download import Archive
+from fairbench.data.encoding import onehot
+from fairbench.data.splits import KFold
+from fairbench.experiments.compute import compute
+from fairbench.experiments.study import Study
+from fairbench.metrics.confusion import binary_confusion
 from studies.uncertainty_matters import ground_truth
 from studies.uncertainty_matters.algorithms import ALGORITHMS, study
 from studies.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions

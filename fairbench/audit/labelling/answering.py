@@ -11,7 +11,7 @@ from fairbench.audit.columns import spelled
 from fairbench.audit.labelling.session import Session
 from fairbench.audit.labelling.state import Answer, State
 from fairbench.audit.labelling.state_file import StateFile
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 CANNOT_TELL = "?"
 
@@ -39,7 +39,7 @@ def pairs_in(path: Path, target: str) -> dict[int, str]:
     ------
     UserError : no such file or column, or a row that is no number or named twice.
     """
-    from fairbench.delimited import read_table
+    from fairbench.data.delimited import read_table
 
     try:
         frame = read_table(path.read_bytes(), path.name)

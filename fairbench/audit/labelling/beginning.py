@@ -14,8 +14,8 @@ from fairbench.audit.labelling.state_file import sha256
 from fairbench.audit.labelling.words import Words, as_words
 from fairbench.audit.options import Options, parse
 from fairbench.audit.reading import read_audit_table
-from fairbench.checks import check_choice
-from fairbench.errors import UserError, unknown_name
+from fairbench.core.checks import check_choice
+from fairbench.core.errors import UserError, unknown_name
 
 
 def begin(words: Words) -> Session:

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.beta import Beta
 from fairbench.audit.labelling.session import Session
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.beta import Beta
 
 Floats = NDArray[np.float64]
 DRAWS = 2000

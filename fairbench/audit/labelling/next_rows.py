@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.next_rows import next_arm
-from fairbench.assessment.active.strategies import STRATEGIES
 from fairbench.audit.labelling.questions import QUESTIONS
 from fairbench.audit.labelling.session import Session
-from fairbench.seeds import rng
+from fairbench.core.seeds import rng
+from fairbench.inference.active.next_rows import next_arm
+from fairbench.inference.active.strategies import STRATEGIES
 
 DEFAULT_STRATEGY = "top_two"
 # Multiple play is a strategy of studies, where several arms are labelled at once.

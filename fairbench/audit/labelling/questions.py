@@ -10,14 +10,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.rewards import Estimation, LeastCalibrated, Lowest, Reward
-from fairbench.assessment.extremes import ranks
 from fairbench.audit.gaps import settle
 from fairbench.audit.labelling.knowledge import Knowledge
 from fairbench.audit.labelling.session import Session
 from fairbench.audit.labelling.widest_gap import WidestGap
 from fairbench.audit.words import chance
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.active.rewards import Estimation, LeastCalibrated, Lowest, Reward
+from fairbench.inference.extremes import ranks
 
 Floats = NDArray[np.float64]
 DEFAULT_QUESTION = "worst"

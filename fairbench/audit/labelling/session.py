@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.beta import centred, uniform
 from fairbench.audit.chosen import Chosen
 from fairbench.audit.labelling.state import State
 from fairbench.audit.labelling.state_file import sha256
 from fairbench.audit.reading import AuditTable, read_audit_table
 from fairbench.audit.words import count
-from fairbench.errors import UserError
-from fairbench.seeds import rng
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.beta import centred, uniform
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -11,7 +11,7 @@ from fairbench.audit.labelling.session import Session, open_session
 from fairbench.audit.labelling.show import cards, print_row, progress
 from fairbench.audit.labelling.state_file import StateFile
 from fairbench.audit.table_file import read_frame
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 
 Ask = Callable[[str], str]
 STOP = ("q", "quit", "exit")

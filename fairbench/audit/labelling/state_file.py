@@ -13,8 +13,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from fairbench.audit.labelling.state import State, from_json, to_json
-from fairbench.errors import UserError
-from fairbench.store import write_text
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
 
 
 @dataclass(frozen=True)

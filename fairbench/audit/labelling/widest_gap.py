@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.beta import Beta
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.beta import Beta
 
 Floats = NDArray[np.float64]
 # Under any gain, which is a difference of probabilities.

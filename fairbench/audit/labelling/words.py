@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairbench.audit.labelling.state_file import StateFile
 from fairbench.audit.options import Options
-from fairbench.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, unknown_name
 
 # Besides those of an audit, which next takes to start one.
 OWN: Mapping[str, tuple[str, ...]] = {

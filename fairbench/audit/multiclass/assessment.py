@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.assessment.beta import Beta, uniform
-from fairbench.assessment.confusion_matrix import (
+from fairbench.audit.multiclass.reading import MulticlassTable
+from fairbench.audit.options import Options
+from fairbench.core.seeds import rng
+from fairbench.inference.beta import Beta, uniform
+from fairbench.inference.confusion_matrix import (
     confusion_posterior,
     uninformative_prior,
 )
-from fairbench.assessment.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.assessment.cost import cost_draws, expected_cost
-from fairbench.assessment.extremes import ranks
-from fairbench.assessment.group_accuracy import accuracy_posterior, score_prior
-from fairbench.assessment.reliability import ReliabilityDiagram, reliability_diagram
-from fairbench.audit.multiclass.reading import MulticlassTable
-from fairbench.audit.options import Options
-from fairbench.posterior import central_interval
-from fairbench.seeds import rng
+from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
+from fairbench.inference.cost import cost_draws, expected_cost
+from fairbench.inference.extremes import ranks
+from fairbench.inference.group_accuracy import accuracy_posterior, score_prior
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

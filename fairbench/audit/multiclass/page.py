@@ -8,7 +8,7 @@ from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.multiclass.assessment import MulticlassAssessment
 from fairbench.audit.multiclass.terminal import by_accuracy
 from fairbench.audit.page import environment, stylesheet
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 
 def render_multiclass(assessment: MulticlassAssessment, conclusions: Conclusions) -> str:

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.multiclass_columns import class_names, from_confidence, from_probabilities
-from fairbench.assessment.multiclass_scores import MulticlassScores
 from fairbench.audit.columns import Place, marks_of
 from fairbench.audit.grouping import read_groups
+from fairbench.audit.multiclass_columns import class_names, from_confidence, from_probabilities
 from fairbench.audit.options import Options
-from fairbench.delimited import read_table
-from fairbench.errors import UserError
-from fairbench.tabular import numbers
+from fairbench.core.errors import UserError
+from fairbench.data.delimited import read_table
+from fairbench.data.tabular import numbers
+from fairbench.inference.multiclass_scores import MulticlassScores
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.multiclass.assessment import MulticlassAssessment
 from fairbench.audit.record import finite
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 
 def record_multiclass(assessment: MulticlassAssessment, conclusions: Conclusions) -> str:

@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.assessment.few_labels.paired import (
+from fairbench.audit.completion import MOST_BY_GROUP, MOST_CALIBRATED, complete
+from fairbench.audit.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF
+from fairbench.audit.reading import AuditTable
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.paired import (
     PATTERNS,
     margins,
     paired_calibration,
     split_by_pattern,
 )
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.audit.completion import MOST_BY_GROUP, MOST_CALIBRATED, complete
-from fairbench.audit.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF
-from fairbench.audit.reading import AuditTable
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import gap
 from fairbench.metrics.rates import accuracy
-from fairbench.posterior import central_interval
-from fairbench.seeds import rng
 
 Floats = NDArray[np.float64]
 DRAWS, MINIMUM = 2048, 30

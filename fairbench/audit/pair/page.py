@@ -10,7 +10,7 @@ from fairbench.audit.page import environment, on_scale, stylesheet
 from fairbench.audit.pair.comparison import ALIKE, Compared
 from fairbench.audit.pair.conclusions import measured, verdict_words
 from fairbench.audit.reading import AuditTable
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 
 def render_pair(

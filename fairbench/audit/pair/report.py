@@ -16,7 +16,7 @@ from fairbench.audit.pair.page import render_pair
 from fairbench.audit.pair.terminal import print_pair
 from fairbench.audit.reading import AuditTable, read_audit_table
 from fairbench.audit.record import finite
-from fairbench.version import VERSION
+from fairbench.core.version import VERSION
 
 
 def report_pair(options: Options, table: AuditTable, frame: pd.DataFrame) -> tuple[str, str]:

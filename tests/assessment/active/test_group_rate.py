@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.group_rate import (
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.group_rate import (
     LowestRate,
     accuracy,
     false_positive_rate,
     true_positive_rate,
 )
-from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import STRATEGIES, choose
-from fairbench.assessment.beta import Beta, uniform
+from fairbench.inference.active.simulation import Queues, assess
+from fairbench.inference.active.strategies import STRATEGIES, choose
+from fairbench.inference.beta import Beta, uniform
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]
 

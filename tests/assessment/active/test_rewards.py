@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.assessment.active.arms import BetaArms, DirichletArms
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.active.rewards import (
+from fairbench.inference.active.arms import BetaArms, DirichletArms
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.rewards import (
     Estimation,
     Highest,
     LeastCalibrated,
     Lowest,
     MostCostly,
 )
-from fairbench.assessment.beta import Beta
+from fairbench.inference.beta import Beta
 
 POSTERIOR = Beta(np.array([0.5, 3.0, 40.0]), np.array([1.5, 0.3, 9.0]))
 ARMS = BetaArms.of(POSTERIOR, [9, 9, 9])

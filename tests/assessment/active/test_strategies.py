@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.active.arms import BetaArms, DirichletArms
-from fairbench.assessment.active.next_rows import next_arm, next_arms
-from fairbench.assessment.active.rewards import Estimation, Highest, Lowest, MostCostly
-from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import STRATEGIES, choose
-from fairbench.assessment.beta import Beta, centred, uniform
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.active.arms import BetaArms, DirichletArms
+from fairbench.inference.active.next_rows import next_arm, next_arms
+from fairbench.inference.active.rewards import Estimation, Highest, Lowest, MostCostly
+from fairbench.inference.active.simulation import Queues, assess
+from fairbench.inference.active.strategies import STRATEGIES, choose
+from fairbench.inference.beta import Beta, centred, uniform
 
 CERTAIN = Beta(np.array([900.0, 500, 700, 100]), np.array([100.0, 500, 300, 900]))
 

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaln
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.rewards import Lowest
-from fairbench.assessment.active.simulation import Queues, assess
-from fairbench.assessment.active.strategies import thompson
-from fairbench.assessment.active.threshold_arms import ThresholdArms
-from fairbench.assessment.beta import Beta, centred
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.rewards import Lowest
+from fairbench.inference.active.simulation import Queues, assess
+from fairbench.inference.active.strategies import thompson
+from fairbench.inference.active.threshold_arms import ThresholdArms
+from fairbench.inference.beta import Beta, centred
 
 REPLICATIONS = 20_000
 POSTERIORS = {

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.assessment.few_labels.bayesian_calibration import (
+from fairbench.core.errors import UserError
+from fairbench.inference.few_labels.bayesian_calibration import (
     bayesian_calibration,
     bayesian_calibrations,
 )
-from fairbench.assessment.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.assessment.few_labels.importance import Proposal
-from fairbench.assessment.few_labels.sampler import sample
-from fairbench.assessment.few_labels.summary import summarise
-from fairbench.errors import UserError
+from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
+from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.sampler import sample
+from fairbench.inference.few_labels.summary import summarise
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy
 from tests.assessment.few_labels.pools import labelled, pool, quadrature
@@ -36,7 +36,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope):
 
 
 def test_chains_agree_with_quadrature(monkeypatch):
-    monkeypatch.setattr("fairbench.assessment.few_labels.sampler._SMALLEST_SHARE", 2.0)
+    monkeypatch.setattr("fairbench.inference.few_labels.sampler._SMALLEST_SHARE", 2.0)
     generator = np.random.default_rng(5)
     table = labelled(pool(generator, groups=1), np.array([[0.5, -1.0]]), generator, LLO)
     table = table.showing(np.arange(30))

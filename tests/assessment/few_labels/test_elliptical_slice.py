@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.assessment.few_labels.elliptical_slice import (
+from fairbench.inference.few_labels.elliptical_slice import (
     chain_effective_size,
     elliptical_slice,
 )

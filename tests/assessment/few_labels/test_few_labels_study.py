@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import accuracy, true_positive_rate
-from fairbench.seeds import rng
 from studies.few_labels.methods import Method, intervals
 from studies.few_labels.pools import everyone_else, label_orders, true_difference
 from studies.few_labels.tables import score, scoreboard

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fairbench.assessment.few_labels import paired
-from fairbench.assessment.few_labels.bayesian_calibration import bayesian_calibration
-from fairbench.assessment.few_labels.paired import MODEL, paired_calibration
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.few_labels import paired
+from fairbench.inference.few_labels.bayesian_calibration import bayesian_calibration
+from fairbench.inference.few_labels.paired import MODEL, paired_calibration
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
-from fairbench.posterior import central_interval
 from tests.assessment.few_labels.pools import labelled
 
 SIMULATIONS = 100

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.few_labels.calibration import BETA
-from fairbench.assessment.few_labels.gauss_rule import gauss_rule
-from fairbench.assessment.few_labels.plug_in import plug_in, plug_in_draws
-from fairbench.assessment.few_labels.pool import Pool, draw_positives
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.confusion import FN, TP
+from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels.gauss_rule import gauss_rule
+from fairbench.inference.few_labels.plug_in import plug_in, plug_in_draws
+from fairbench.inference.few_labels.pool import Pool, draw_positives
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.metrics.confusion import FN, TP
 from tests.assessment.few_labels.pools import labelled, pool
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.assessment.few_labels.beta_binomial import beta_binomial, beta_parameters
-from fairbench.assessment.few_labels.calibration import BETA
-from fairbench.assessment.few_labels.frequentist import frequentist
-from fairbench.assessment.few_labels.prediction_powered import prediction_powered
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.few_labels.beta_binomial import beta_binomial, beta_parameters
+from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels.frequentist import frequentist
+from fairbench.inference.few_labels.prediction_powered import prediction_powered
+from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import RATES, accuracy, f1_score, true_positive_rate
 from tests.assessment.few_labels.pools import labelled, pool
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
+from fairbench.inference.few_labels.table import PartlyLabelled
 
 SCORE, GROUP = [0.2, 0.7, 0.6, 0.5], ["a", "b", "b", "c"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.assessment.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.table import PartlyLabelled
 from studies.few_labels import thirds
 
 ROW = {

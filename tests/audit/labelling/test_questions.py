@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from fairbench.assessment.active.arms import BetaArms
-from fairbench.assessment.active.comparison_reward import Comparison
-from fairbench.assessment.beta import Beta, probability_less
 from fairbench.audit.labelling.knowledge import DRAWS, Knowledge
 from fairbench.audit.labelling.questions import QUESTIONS
 from fairbench.audit.labelling.widest_gap import WidestGap
+from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
 
 

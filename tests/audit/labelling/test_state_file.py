@@ -14,7 +14,7 @@ import pytest
 from fairbench.audit.labelling.state import Answer, State
 from fairbench.audit.labelling.state_file import StateFile
 from fairbench.audit.options import parse
-from fairbench.errors import UserError
+from fairbench.core.errors import UserError
 from tests.harness import ROOT
 
 ROWS = 10_000_000

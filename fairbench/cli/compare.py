@@ -1,0 +1,201 @@
+"""``report.py compare=[A,B]``: reading the options, comparing, printing and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from rich.console import Console
+
+from fairbench.comparison.half_runs import HalfRuns
+from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typical, worth
+from fairbench.comparison.settings import Settings
+from fairbench.comparison.stored_runs import StoredRun, comparable_runs, find_run, load_run
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.files import atomic, write_text
+from fairbench.inference.ranking import ranking
+from fairbench.reporting.comparison_figure import comparison_figure
+from fairbench.reporting.comparison_table import (
+    differences_table,
+    events_table,
+    matrix_tables,
+    ranking_table,
+)
+from fairbench.results.runs import RunFolder
+
+ALL = ("all",)
+_OWN = ("compare", "results", "certainty")
+_console = Console(width=100)
+
+
+def compare_command(arguments: Sequence[str], conf: Path) -> None:
+    """Compare the runs that the command line names.
+
+    Parameters
+    ----------
+    arguments : ``name=value`` words: ``compare`` (two or more ids or names, or ``all``), any
+        attribute of `Settings`, ``certainty`` (from which P one run ranks above another) and
+        ``results``.
+    """
+    options = _options(arguments)
+    if "compare" not in options:
+        raise UserError("nothing to compare: say compare=[A,B] or compare=all")
+    certainty = float(_number("certainty", options.pop("certainty", "0.95")))
+    results = Path(str(options.pop("results", "results")))
+    words = _texts(options.pop("compare"))
+    settings = _settings(options)
+    if words == ALL:
+        for folders in comparable_runs(results):
+            _matrix(folders, settings, certainty, conf, results)
+        return
+    folders = [find_run(word, results) for word in words]
+    if len(folders) < 2:
+        raise UserError(f"compare has {len(folders)} run; it needs at least two, or all")
+    if len(folders) == 2:
+        first, second = (load_run(folder, conf) for folder in folders)
+        ratios = _ratios([first, second], settings, conf, results)
+        _pair(first, second, settings, ratios, results)
+    else:
+        _matrix(folders, settings, certainty, conf, results)
+
+
+def _ratios(
+    runs: Sequence[StoredRun], settings: Settings, conf: Path, results: Path
+) -> Ratios | None:
+    """Return what a relative rho rests on, once all its half-split runs are there."""
+    if not settings.relative:
+        return None
+    half_runs = HalfRuns(conf, results, settings.reference)
+    half_runs.check(runs)
+    return cache(VarianceRatios(half_runs, settings.objectives, settings.rho_per, settings.protect))
+
+
+def _pair(
+    first: StoredRun, second: StoredRun, settings: Settings, ratios: Ratios | None, results: Path
+) -> None:
+    compared = compare_pair(first, second, settings, ratios)
+    regions = compared.regions(settings.level)
+    everywhere, inside = compared.events(), compared.events(regions)
+    shown = typical(inside)
+    title = f"A: {first.name} ({first.id})\nB: {second.name} ({second.id})"
+    _console.print(events_table(everywhere, inside, title))
+    _console.print(differences_table(compared.comparisons[shown], settings.level))
+    stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
+    write_text(stem.with_suffix(".csv"), inside.to_csv(index_label="repeat"))
+    written = [f"{stem}.csv"]
+    if len(settings.objectives) == 2:
+        by = " x ".join(settings.protect or first.protect)
+        heading = f"{first.dataset.name} by {by}, {settings.level:.0%} region"
+        figure = comparison_figure(
+            compared.comparisons[shown], regions[shown], heading, compared.names
+        )
+        with atomic(stem.with_suffix(".png")) as temporary:
+            figure.savefig(temporary, format="png")
+        written.append(f"{stem}.png")
+    repeat = f" (repeat {shown}, the nearest to the medians)" if len(regions) > 1 else ""
+    size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"
+    pooled = _pooled([first, second], settings, ratios)
+    print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
+
+
+def _pooled(runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None) -> list[str]:
+    """Say what a count of pooled folds is worth, and the variance ratios if that rests on them."""
+    folds = len(next(iter(runs[0].repeats.values())))
+    if folds == 1:
+        return []
+    worths = [_numbers(worth(run, settings, ratios)) for run in runs]
+    if ratios is None:
+        return [f"{folds} folds pooled, a count worth {worths[0]}"]
+    texts = [
+        f"{name}'s worth {each} (r {_numbers(ratios(run))})"
+        for name, each, run in zip("AB", worths, runs, strict=True)
+    ]
+    lesser = ", paired at the smaller" if settings.paired else ""
+    return [f"{folds} folds pooled, a count of {' and '.join(texts)}{lesser}"]
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return "/".join(f"{value:.3f}" for value in values.ravel())
+
+
+def _matrix(
+    folders: Sequence[RunFolder], settings: Settings, certainty: float, conf: Path, results: Path
+) -> None:
+    runs = _classifiers(folders, conf)
+    if len(runs) < 2:
+        return
+    outperforms = outperformance(runs, settings, _ratios(runs, settings, conf, results))
+    ranks = ranking(outperforms, certainty)
+    by = " x ".join(settings.protect or runs[0].protect)
+    objectives = ", ".join(settings.objectives)
+    names, ids = [run.name for run in runs], [run.id for run in runs]
+    title = f"{runs[0].dataset.name} by {by}: ranked by {objectives}"
+    _console.print(ranking_table(ranks, names, ids, title))
+    for table in matrix_tables(outperforms, ranks, "P(row outperforms column), percent"):
+        _console.print(table)
+
+
+def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:
+    """Return the runs that can be compared, and say of the others why they are left out."""
+    runs = []
+    for folder in folders:
+        try:
+            runs.append(load_run(folder, conf))
+        except UserError as error:
+            print(f"left out: {error}")
+    return runs
+
+
+def _options(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the words as name -> text or list of texts."""
+    valid = {*_OWN, *(field.name for field in fields(Settings))}
+    options = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or name not in valid:
+            raise unknown_name("option", name, valid)
+        try:
+            # Texts only: a run's id such as 46e51 is no number.
+            options[name] = yaml.load(value, yaml.BaseLoader)
+        except yaml.YAMLError as error:
+            raise UserError(
+                f"{name}={value} cannot be read: {' '.join(str(error).split())}"
+            ) from None
+    return options
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    convert: dict[str, Callable[[str, Any], Any]] = {
+        "tuple[str, ...]": lambda name, value: _texts(value),
+        "tuple[float, ...]": lambda name, value: tuple(_number(name, v) for v in _texts(value)),
+        "str": lambda name, value: str(value),
+        "float": _number,
+        "int": lambda name, value: int(_number(name, value)),
+        "bool": _truth,
+    }
+    kinds = {field.name: str(field.type) for field in fields(Settings)}
+    return Settings(**{name: convert[kinds[name]](name, v) for name, v in options.items()})
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is {value!r}; it must be a number") from None
+
+
+def _truth(name: str, value: Any) -> bool:
+    if value not in ("true", "false"):
+        raise UserError(f"{name} is {value!r}; it must be true or false")
+    return bool(value == "true")

@@ -1,0 +1,107 @@
+"""Verifying a stored run: that its cells are whole, and that some computed again are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.comparison.stored_runs import configuration
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import compute
+from fairbench.experiments.study import Cell
+from fairbench.results.cells import Columns, CorruptCellError, Store
+from fairbench.results.runs import RunFolder, machine
+
+# Between CPU types: of an output's largest value, from other orders of summation.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a cell computed again differs from the stored one; `largest` is infinite for a shape."""
+
+    cell: str
+    what: str
+    largest: float
+
+
+def damaged(folder: RunFolder, store: Store) -> list[str]:
+    """Return what is wrong with each cell of a run that is missing or not as it was written."""
+    found = []
+    for cell in folder.cells():
+        try:
+            store.read(cell)
+        except CorruptCellError as error:
+            found.append(str(error))
+    return found
+
+
+def sample(folder: RunFolder, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
+    """Return some cells of a run, drawn at random, each under the id it is stored with.
+
+    Raises
+    ------
+    UserError : the stored configuration makes another number of cells than the run has.
+    """
+    run = pipeline.prepare(configuration(folder, conf))
+    now = list({cell.id: cell for cell in run.cells}.values())
+    stored = folder.cells()
+    if len(now) != len(stored):
+        raise UserError(
+            f"run {folder.path.name} has {len(stored)} cells, and its configuration makes "
+            f"{len(now)} with the code as it is: run it again"
+        )
+    drawn = np.random.default_rng(seed).choice(len(now), min(cells, len(now)), replace=False)
+    return [Cell(now[i].study, now[i].fold, stored[i], now[i].variant) for i in sorted(drawn)]
+
+
+def difference(cell: Cell, store: Store) -> Difference | None:
+    """Compute a cell again and return how it differs from the stored one, None if in no bit."""
+    stored = store.read(cell.id).columns
+    fresh, _ = compute(cell.study, cell.fold)
+    return compare(cell.id, stored, fresh)
+
+
+def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
+    """Return how columns differ from the stored ones, relative to their largest value."""
+    shapes = [_shapes(columns) for columns in (stored, fresh)]
+    if shapes[0] != shapes[1]:
+        return Difference(cell, f"columns {shapes[1]}, stored {shapes[0]}", float("inf"))
+    changed = [name for name in stored if stored[name].tobytes() != fresh[name].tobytes()]
+    if not changed:
+        return None
+    largest = max(_largest(stored[name], fresh[name]) for name in changed)
+    return Difference(cell, f"{len(changed)} of {len(stored)} columns ({changed[0]} ...)", largest)
+
+
+def _shapes(columns: Columns) -> dict[str, str]:
+    return {name: f"{values.dtype}{list(values.shape)}" for name, values in columns.items()}
+
+
+def _largest(stored: NDArray[Any], fresh: NDArray[Any]) -> float:
+    """Return the largest difference as a share of the largest stored value; NaN equals NaN."""
+    before, after = stored.astype(np.float64), fresh.astype(np.float64)
+    if not np.array_equal(np.isfinite(before), np.isfinite(after)):
+        return float("inf")
+    finite = np.isfinite(before)
+    if not finite.any():
+        return 0.0
+    scale = max(np.abs(before[finite]).max(), np.finfo(np.float64).tiny)
+    return float(np.abs(before - after)[finite].max() / scale)
+
+
+def changes_since(folder: RunFolder, cell: Cell) -> dict[str, str]:
+    """Return what differs between where a run was made and here: CPU, commit, versions."""
+    then, now = folder.environment(), machine()
+    versions = cell.study.identity()["versions"]
+    pairs = {
+        "CPU": (then["cpu"], now["cpu"]),
+        "commit": (then.get("git_commit"), now.get("git_commit")),
+        **{name: (version, versions.get(name)) for name, version in then["versions"].items()},
+    }
+    return {name: f"{was} then, {is_} now" for name, (was, is_) in pairs.items() if was != is_}

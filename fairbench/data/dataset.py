@@ -1,0 +1,197 @@
+"""The Dataset contract: what every loader returns and everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import DataError, unknown_name
+
+
+class Task(StrEnum):
+    """What is predicted."""
+
+    BINARY = "binary"
+    REGRESSION = "regression"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw file of a data set.
+
+    Attributes
+    ----------
+    path : place under a search folder, such as ``adult/adult.data``.
+    sha256 : checksum of the uncompressed content; empty where none is recorded.
+    urls : where it can be downloaded, tried in order.
+    page : the page a person would look at.
+    member : the file inside the zip archive that `urls` lead to, where they lead to one.
+    """
+
+    path: str
+    sha256: str
+    urls: tuple[str, ...] = ()
+    page: str = ""
+    member: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One data set, ready to split; validated when it is made, compared by identity.
+
+    Attributes
+    ----------
+    features : (n, d) numeric, boolean or pandas categorical columns, never object or string.
+    target : (n,) 0 / 1 for binary tasks, float for regression.
+    sensitive : (n, a) categorical columns of human-readable labels.
+    privileged : attribute -> label of the reference group.
+    favourable : the label that is good for the person, where there is one.
+    partition : the archive's own ``train`` / ``test`` marks.
+    clusters : rows with one value must stay on one side of a split.
+    truth : simulated populations only: column ``probability``, or ``mean`` and ``sd``.
+    """
+
+    name: str
+    task: Task
+    features: pd.DataFrame
+    target: pd.Series
+    sensitive: pd.DataFrame
+    privileged: Mapping[str, str]
+    target_name: str
+    positive_label: str = ""
+    favourable: int | None = None
+    partition: pd.Series | None = None
+    clusters: pd.Series | None = None
+    truth: pd.DataFrame | None = None
+    sources: tuple[Source, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Refuse what no later stage could mend."""
+        _check_lengths(self)
+        _check_features(self.name, self.features)
+        _check_target(self.name, self.task, self.target)
+        _check_sensitive(self)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.target)
+
+    def take(self, rows: NDArray[np.intp]) -> Dataset:
+        """Return the data set restricted to `rows` (positions, in that order)."""
+        optional: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column.iloc[rows]
+            for name in ("partition", "clusters", "truth")
+        }
+        return replace(
+            self,
+            features=self.features.iloc[rows],
+            target=self.target.iloc[rows],
+            sensitive=self.sensitive.iloc[rows],
+            **optional,
+        )
+
+    def groups(self, attributes: str | Sequence[str]) -> pd.Series:
+        """Return each row's group as a categorical whose first category is the reference.
+
+        Parameters
+        ----------
+        attributes : one sensitive attribute, or several for their combinations
+            (``"Female x Black"``).
+
+        Raises
+        ------
+        UserError : an attribute that the data set does not have.
+        """
+        names = [attributes] if isinstance(attributes, str) else list(attributes)
+        for name in names:
+            if name not in self.sensitive.columns:
+                raise unknown_name(
+                    f"sensitive attribute of {self.name}", name, self.sensitive.columns
+                )
+        columns = [reference_first(self.sensitive[name], self.privileged[name]) for name in names]
+        return combine(columns).rename(" x ".join(names))
+
+
+def reference_first(labels: pd.Series, reference: str) -> pd.Series:
+    """Return `labels` as a categorical whose category 0 is `reference`."""
+    column = labels.astype("category")
+    others = [label for label in column.cat.categories if label != reference]
+    return column.cat.set_categories([reference, *others])
+
+
+def combine(columns: Sequence[pd.Series]) -> pd.Series:
+    """Return the combinations of categorical columns that occur, as one categorical column."""
+    combined = columns[0]
+    for column in columns[1:]:
+        width = len(column.cat.categories)
+        codes = combined.cat.codes.to_numpy(np.int64) * width + column.cat.codes.to_numpy(np.int64)
+        labels = [f"{a} x {b}" for a in combined.cat.categories for b in column.cat.categories]
+        present = np.unique(np.append(codes, 0))
+        values = pd.Categorical.from_codes(
+            np.searchsorted(present, codes), [labels[code] for code in present]
+        )
+        combined = pd.Series(values, index=combined.index)
+    return combined
+
+
+def _check_lengths(data: Dataset) -> None:
+    for name in ("features", "sensitive", "partition", "clusters", "truth"):
+        column = getattr(data, name)
+        if column is not None and len(column) != len(data.target):
+            raise DataError(
+                f"{data.name}: {name} has {len(column)} rows, the target {len(data.target)}"
+            )
+
+
+def _check_features(name: str, features: pd.DataFrame) -> None:
+    for column in features.columns:
+        values = features[column]
+        if not (
+            isinstance(values.dtype, pd.CategoricalDtype)
+            or pd.api.types.is_numeric_dtype(values.dtype)
+        ):
+            raise DataError(
+                f"{name}: column '{column}' is {values.dtype}; a feature is numeric, boolean or "
+                f"categorical (first value: {values.iloc[0] if len(values) else None!r})"
+            )
+        if len(values) and values.isna().all():
+            raise DataError(f"{name}: column '{column}' has no value in any of {len(values)} rows")
+        if pd.api.types.is_float_dtype(values.dtype) and np.isinf(values.to_numpy()).any():
+            row = int(np.flatnonzero(np.isinf(values.to_numpy()))[0])
+            raise DataError(f"{name}: column '{column}' is infinite in row {row}")
+
+
+def _check_target(name: str, task: Task, target: pd.Series) -> None:
+    values = target.to_numpy()
+    if values.dtype == object or not np.isfinite(values.astype(float)).all():
+        raise DataError(f"{name}: target '{target.name}' has missing or non-numeric values")
+    if task is Task.BINARY and not np.isin(values, (0, 1)).all():
+        row = int(np.flatnonzero(~np.isin(values, (0, 1)))[0])
+        raise DataError(
+            f"{name}: target '{target.name}' is {values[row]:g} in row {row}; a binary target is "
+            "0 or 1"
+        )
+
+
+def _check_sensitive(data: Dataset) -> None:
+    for column in data.sensitive.columns:
+        labels = data.sensitive[column]
+        if not isinstance(labels.dtype, pd.CategoricalDtype):
+            raise DataError(f"{data.name}: sensitive attribute '{column}' is not categorical")
+        if labels.isna().any():
+            raise DataError(
+                f"{data.name}: sensitive attribute '{column}' has missing labels; give them a "
+                "label of their own"
+            )
+        privileged = data.privileged.get(column)
+        if privileged not in labels.cat.categories:
+            raise DataError(
+                f"{data.name}: privileged label {privileged!r} of '{column}' is not one of "
+                f"{', '.join(map(str, labels.cat.categories))}"
+            )

@@ -1,0 +1,190 @@
+"""Finding, verifying and, if need be, downloading the raw files of data sets."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Source
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def default_search_path() -> tuple[Path, ...]:
+    """Return the folders looked in when the configuration names none."""
+    environment = os.environ.get("FAIRBENCH_DATA")
+    first = (Path(environment),) if environment else ()
+    return (*first, Path("data"), CHECKOUT / "data", CHECKOUT.parent / "shared" / "data")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Where raw files are looked for, and what may be done when they are not there.
+
+    Attributes
+    ----------
+    search_path : folders, first match wins; files may be plain or gzip-compressed.
+    verify : refuse a file whose sha256 is not the recorded one.
+    download : fetch a missing file from its mirrors into `store`.
+    """
+
+    search_path: tuple[Path, ...]
+    store: Path = Path("data")
+    verify: bool = True
+    download: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        search_path: str | Sequence[str] | None = None,
+        store: str = "data",
+        verify: bool = True,
+        download: bool = True,
+    ) -> Archive:
+        """Build an archive from configuration values; ``None`` searches the default folders."""
+        if isinstance(search_path, str):
+            search_path = [search_path]
+        folders = tuple(map(Path, search_path)) if search_path else default_search_path()
+        return cls(folders, Path(store), verify, download)
+
+    def read(self, source: Source) -> bytes:
+        """Return the verified, uncompressed content of `source`.
+
+        Raises
+        ------
+        DataError : the file is nowhere to be had, or its checksum is wrong.
+        """
+        path = self.locate(source)
+        if path is None:
+            path = self._download(source)
+        content = unpacked(path, source.member)
+        refuse_web_page(content, str(path), source.page)
+        if not (self.verify and source.sha256):
+            return content
+        if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+            raise DataError(
+                f"{path} has sha256 {found}, expected {source.sha256}: the file was left in place "
+                "and not used; replace it, or set data.verify=false to use it as it is"
+            )
+        return content
+
+    def locate(self, source: Source) -> Path | None:
+        """Return the first existing file for `source`, plain or with ``.gz``, or None."""
+        for folder in (*self.search_path, self.store):
+            for path in (folder / source.path, folder / f"{source.path}.gz"):
+                if path.is_file():
+                    return path
+        return None
+
+    def _download(self, source: Source) -> Path:
+        if not source.urls:
+            raise DataError(self._missing(source, "no address to download it from is known"))
+        if not self.download:
+            raise DataError(self._missing(source, "downloading is off (data.download=false)"))
+        reasons = []
+        for url in source.urls:
+            try:
+                content = _fetched(url, source)
+                if self.verify and source.sha256:
+                    _check_download(content, source)
+            except (OSError, ValueError, DataError) as error:
+                reasons.append(f"{url}: {_reason(error)}")
+            else:
+                return _kept(content, self.store / source.path)
+        raise DataError(self._missing(source, "; ".join(reasons)))
+
+    def _missing(self, source: Source, why: str) -> str:
+        looked_in = (*self.search_path, self.store)
+        folders = ", ".join(dict.fromkeys(map(str, looked_in)))
+        return (
+            f"file {source.path} not found in {folders}, nor downloaded ({why}). Get it from "
+            f"{source.page}, and set data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that "
+            f"FOLDER/{source.path} is it"
+        )
+
+
+def unpacked(path: Path, member: str = "") -> bytes:
+    """Return a file's content: out of gzip by its name, out of a zip archive by its first bytes.
+
+    Raises
+    ------
+    DataError : a damaged archive, or one without `member`.
+    """
+    content = path.read_bytes()
+    try:
+        if path.suffix == ".gz":
+            refuse_web_page(content, str(path), "")
+            return gzip.decompress(content)
+        if member and content.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                return archive.read(member)
+    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: a damaged archive ({_reason(error)}): is it truncated? Delete it and get it "
+            "again"
+        ) from error
+    except KeyError as error:
+        raise DataError(f"{path}: no file {member} in this zip archive") from error
+    return content
+
+
+def refuse_web_page(content: bytes, place: str, page: str) -> None:
+    """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
+    start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
+        title = re.search(rb"<title>\s*(.*?)\s*</title>", content[:4096], re.IGNORECASE | re.DOTALL)
+        name = f" titled '{title.group(1).decode('utf-8', 'replace')}'" if title else ""
+        hint = f" from {page}" if page else ""
+        raise DataError(
+            f"{place} is a web page{name}, not the data: a server's error message saved under the "
+            f"file's name? Delete it and get the file{hint}"
+        )
+
+
+def _fetched(url: str, source: Source) -> bytes:
+    """Download `url` into a temporary folder and return the content of the file it leads to."""
+    import pooch
+
+    print(f"downloading {url}", file=sys.stderr)
+    pooch.get_logger().setLevel("WARNING")
+    with tempfile.TemporaryDirectory() as folder:
+        name = "download.zip" if source.member else "download"
+        downloader = pooch.HTTPDownloader(timeout=30)
+        pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+        content = unpacked(Path(folder) / name, source.member)
+    refuse_web_page(content, url, source.page)
+    return content
+
+
+def _check_download(content: bytes, source: Source) -> None:
+    if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+        raise DataError(f"has sha256 {found}, expected {source.sha256}")
+
+
+def _kept(content: bytes, path: Path) -> Path:
+    """Write a verified download, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+    return path
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, without the object addresses that libraries print."""
+    cause = getattr(error, "args", [error])
+    text = str(cause[0] if cause else error).splitlines()[0]
+    if "Failed to resolve" in text or "Max retries" in text or "NameResolution" in text:
+        return "no network"
+    return text[:160]

@@ -1,0 +1,184 @@
+"""Drawing training, validation and test rows; the same rows for every method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.checks import check_minimum, check_share
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Task
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One split of the rows (positions in the data set, sorted); compared by identity."""
+
+    repeat: int
+    fold: int
+    train: Rows
+    validation: Rows
+    test: Rows
+
+
+class Split(Protocol):
+    """A way to draw folds: a frozen dataclass, hashable by its options."""
+
+    def __hash__(self) -> int:
+        """Return the hash of the options."""
+        ...
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return every fold of `dataset`."""
+        ...
+
+
+@dataclass(frozen=True)
+class RepeatedHoldout:
+    """`repeats` independent random splits, `train` of the rows in the training part."""
+
+    repeats: int = 10
+    train: float = 0.8
+    validation: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse shares that leave a part empty."""
+        check_share("split.train", self.train)
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return `repeats` folds; rows that share a cluster stay on one side."""
+        return [self._fold(dataset, seed, repeat) for repeat in range(self.repeats)]
+
+    def _fold(self, dataset: Dataset, seed: int, repeat: int) -> Fold:
+        generator = rng(seed, "split", dataset.name, repeat)
+        units = _units(dataset)
+        order = generator.permutation(units.max() + 1)
+        cut = round(self.train * len(order))
+        test = np.isin(units, order[cut:])
+        return _make_fold(
+            dataset,
+            repeat,
+            0,
+            np.flatnonzero(~test),
+            np.flatnonzero(test),
+            self.validation,
+            generator,
+        )
+
+
+@dataclass(frozen=True)
+class KFold:
+    """`repeats` times a partition of the rows into `folds` test parts."""
+
+    n_folds: int = 10
+    repeats: int = 1
+    stratified: bool = True
+    validation: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse fewer than two folds."""
+        check_minimum("split.n_folds", self.n_folds, 2)
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return `repeats` times `n_folds` folds."""
+        if len(dataset) < self.n_folds:
+            raise UserError(
+                f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
+            )
+        return [fold for repeat in range(self.repeats) for fold in self._one(dataset, seed, repeat)]
+
+    def _one(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
+        generator = rng(seed, "split", dataset.name, repeat)
+        units = _units(dataset)
+        order = generator.permutation(units.max() + 1)
+        if self.stratified and dataset.task is Task.BINARY and dataset.clusters is None:
+            # A stable sort of a random order by label deals every label out evenly.
+            order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
+        fold_of_unit = np.empty(len(order), np.intp)
+        fold_of_unit[order] = np.arange(len(order)) % self.n_folds
+        fold_of_row = fold_of_unit[units]
+        for fold in range(self.n_folds):
+            test = fold_of_row == fold
+            yield _make_fold(
+                dataset,
+                repeat,
+                fold,
+                np.flatnonzero(~test),
+                np.flatnonzero(test),
+                self.validation,
+                generator,
+            )
+
+
+@dataclass(frozen=True)
+class Predefined:
+    """The archive's own training and test rows; repeats differ in the fits' seeds alone."""
+
+    repeats: int = 1
+    validation: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a number of repeats under one."""
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return `repeats` folds with the same test rows."""
+        if dataset.partition is None:
+            raise UserError(
+                f"split=predefined needs a data set with its own test part; {dataset.name} has "
+                "none: use split=holdout or split=kfold"
+            )
+        marks = dataset.partition.to_numpy()
+        train, test = np.flatnonzero(marks == "train"), np.flatnonzero(marks == "test")
+        return [
+            _make_fold(
+                dataset,
+                repeat,
+                0,
+                train,
+                test,
+                self.validation,
+                rng(seed, "split", dataset.name, repeat),
+            )
+            for repeat in range(self.repeats)
+        ]
+
+
+def _units(dataset: Dataset) -> Rows:
+    """Return, per row, the number of the unit that must not be divided."""
+    if dataset.clusters is None:
+        return np.arange(len(dataset))
+    return np.unique(dataset.clusters.to_numpy(), return_inverse=True)[1].astype(np.intp)
+
+
+def _make_fold(
+    dataset: Dataset,
+    repeat: int,
+    fold: int,
+    train: Rows,
+    test: Rows,
+    validation: float,
+    generator: np.random.Generator,
+) -> Fold:
+    units = _units(dataset)[train]
+    order = generator.permutation(np.unique(units))
+    held_out = np.isin(units, order[: round(validation * len(order))])
+    parts = (train[~held_out], train[held_out], test)
+    if not (len(parts[0]) and len(parts[2])):
+        raise UserError(
+            f"{dataset.name}: repeat {repeat}, fold {fold} has {len(parts[0])} training and "
+            f"{len(parts[2])} test rows of {len(dataset)}; both need at least one"
+        )
+    return Fold(repeat, fold, *parts)

@@ -1,0 +1,113 @@
+"""Columns of a raw table made numbers, categories and labels, or refused with column and row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import DataError, unknown_name
+
+
+def numbers(
+    frame: pd.DataFrame, column: str, file: str, *, missing: str | None = None
+) -> pd.Series:
+    """Return a column as float64; `missing` and nothing else becomes NaN.
+
+    Raises
+    ------
+    DataError : a field that is no number; names the first.
+    """
+    text = frame[column]
+    values = pd.to_numeric(text, errors="coerce").astype(np.float64)
+    wrong = ~np.isfinite(values.to_numpy())
+    if missing is not None:
+        wrong &= (text != missing).to_numpy()
+    if wrong.any():
+        raise DataError(f"{_place(frame, column, file, wrong)} is no number")
+    return values
+
+
+def categories(
+    frame: pd.DataFrame,
+    column: str,
+    file: str,
+    *,
+    allowed: Collection[str] | None = None,
+    missing: str | None = None,
+) -> pd.Series:
+    """Return a column as a categorical with sorted categories; `missing` becomes NaN.
+
+    Raises
+    ------
+    DataError : a value that is not `allowed`, or an empty one; names the first.
+    """
+    text = frame[column]
+    fine = text.isin(list(allowed)) if allowed is not None else text != ""
+    if missing is not None:
+        fine |= text == missing
+    if not fine.all():
+        valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
+        raise DataError(f"{_place(frame, column, file, ~fine.to_numpy())} {valid}")
+    present = sorted(set(text.unique()) - {missing})
+    return pd.Series(pd.Categorical(text, categories=present), index=frame.index, name=column)
+
+
+def _place(frame: pd.DataFrame, column: str, file: str, wrong: NDArray[np.bool_]) -> str:
+    first = int(np.flatnonzero(wrong)[0])
+    row = int(frame.index[first]) + 1
+    return f"{file}: column '{column}', row {row}: {frame[column].iloc[first]!r}"
+
+
+def binary(
+    frame: pd.DataFrame, column: str, file: str, *, positive: str, negative: str
+) -> pd.Series:
+    """Return 1 where the column is `positive` and 0 where it is `negative`; nothing else goes."""
+    return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
+
+
+def labels(codes: pd.Series, names: Mapping[str, str]) -> pd.Series:
+    """Return codes as a categorical of human-readable names, in the order of `names`."""
+    return pd.Series(
+        pd.Categorical(codes.map(names), categories=list(dict.fromkeys(names.values()))),
+        index=codes.index,
+    )
+
+
+def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) -> pd.Series:
+    """Return ``name >= cut`` / ``name < cut`` (or ``>`` / ``<=``) as a categorical, above first."""
+    above = values > cut if strict else values >= cut
+    upper, lower = (">", "<=") if strict else (">=", "<")
+    names = [f"{name} {upper} {cut:g}", f"{name} {lower} {cut:g}"]
+    return pd.Series(pd.Categorical.from_codes((~above).astype(int), names), index=values.index)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A target's unit: ``scaled = (value - low) / span``."""
+
+    low: float
+    span: float
+
+    def apply(self, values: pd.Series) -> pd.Series:
+        """Return values in the scaled unit."""
+        return (values - self.low) / self.span
+
+
+def target_scale_of(values: pd.Series, how: str) -> Scale:
+    """Return the scale of a regression target: ``minmax`` of all rows, or ``none``."""
+    if how not in ("minmax", "none"):
+        raise unknown_name("dataset.target_scale", how, ("minmax", "none"))
+    if how == "none":
+        return Scale(0.0, 1.0)
+    return Scale(float(values.min()), float(values.max() - values.min()))
+
+
+def one_of(option: str, value: str, valid: Sequence[str]) -> str:
+    """Return `value` of the loader's `option`, or refuse it with the valid ones."""
+    if value not in valid:
+        raise unknown_name(f"dataset.{option}", value, valid)
+    return value

@@ -1,0 +1,332 @@
+"""Evaluating predictions: arrays in, one long table of metrics out; never sees a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.checks import check_minimum, check_share
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Task, combine, reference_first
+from fairbench.data.group_names import check_combinable
+from fairbench.evaluation.abstention import OBJECTIVES, AbstentionEvaluation, can_abstain
+from fairbench.evaluation.feature_shift import evaluate_feature_shift
+from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
+from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.individual import evaluate_individual
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.regression import evaluate_regression
+from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
+from fairbench.evaluation.truth import evaluate_against_truth
+from fairbench.evaluation.uncertainties import UncertaintyEvaluation
+from fairbench.metrics.spread import spread_diagram
+
+Array = NDArray[np.float64]
+CANDIDATES = tuple(i / 100 for i in range(26))  # inclusion of 75 to 100 %
+SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Which metrics, and how finely.
+
+    Attributes
+    ----------
+    draws : posterior draws behind every interval.
+    alpha : Dirichlet pseudo-count of each confusion cell (1 uniform).
+    level : probability of the intervals.
+    epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
+    ratio_band : a ratio further than this from 1 is flagged (Kuzucu et al. 2024 use 0.2).
+    negligible_sd : groups' mean variances are not divided by one that may be under that of a
+        probability that varies this much (of the target's sd, in a regression).
+    bins : bins of the reliability diagram and the calibration error.
+    spread_groups : numbers of groups of the spread diagram.
+    spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
+        FairlyUncertain's figures have it).
+    coverage_levels : levels of the prediction intervals whose coverage is counted.
+    abstention_rates : shares abstained on, for the curves.
+    feature_shift_rates : shares abstained on at which the features of the rows kept are compared
+        with everyone's.
+    choose_on : the rows the abstention rate is chosen on: ``validation`` (none is chosen where
+        the split keeps none) or, as the papers do, ``test``.
+    choose_by : that rate minimises the sum of these, each over its value without abstention.
+    relaxations : gaps up to which thresholds for each group, chosen on the validation rows, may
+        miss parity; 1 leaves the score unprocessed. What they make of the error is reported.
+    neighbours : up to how many nearest neighbours' predictions each row's is compared with; 0 for
+        none, as finding them takes seconds.
+    minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
+    intersections : up to how many sensitive attributes are combined.
+    """
+
+    draws: int = 1000
+    alpha: float = 1.0
+    level: float = 0.95
+    epsilon: float = 0.05
+    ratio_band: float = 0.2
+    negligible_sd: float = 0.001
+    bins: int = 15
+    spread_groups: Sequence[int] = (10,)
+    spread_residual: str = "probability"
+    coverage_levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)
+    abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+    feature_shift_rates: Sequence[float] = ()
+    choose_on: str = "validation"
+    choose_by: Sequence[str] = OBJECTIVES
+    relaxations: Sequence[float] = ()
+    neighbours: int = 0
+    minimum_group_size: int = 10
+    intersections: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse settings that would make a metric meaningless."""
+        if self.spread_residual not in ("probability", "label"):
+            raise UserError(
+                f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
+            )
+        if self.choose_on not in ("validation", "test"):
+            raise UserError(f"evaluator.choose_on is '{self.choose_on}': valid: validation, test")
+        if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
+            raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
+        for name in ("abstention_rates", "feature_shift_rates"):
+            if not all(0 <= rate < 1 for rate in getattr(self, name)):
+                raise UserError(f"evaluator.{name} must be at least 0 and under 1")
+        if not all(0 < level < 1 for level in self.coverage_levels):
+            raise UserError("evaluator.coverage_levels must be between 0 and 1")
+        if not all(0 <= relaxation <= 1 for relaxation in self.relaxations):
+            raise UserError("evaluator.relaxations must be between 0 and 1")
+        check_minimum("evaluator.draws", self.draws, 100)
+        check_share("evaluator.level", self.level)
+        check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
+        check_minimum("evaluator.neighbours", self.neighbours, 0)
+        check_minimum("evaluator.bins", self.bins, 1)
+        check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
+
+    def evaluate(
+        self,
+        data: Labelled,
+        generator: np.random.Generator,
+        *,
+        validation: Labelled | None = None,
+        protect: str = "",
+    ) -> pd.DataFrame:
+        """Return the metrics of one table of predictions.
+
+        Parameters
+        ----------
+        data : predictions with what they are judged by.
+        generator : of the posterior draws.
+        validation : the rows that an abstention rate and thresholds are chosen on.
+        protect : the attribute whose groups these are judged by; the first by default.
+        """
+        table = MetricTable(level=self.level)
+        if data.task is Task.BINARY:
+            self._classification(table, data, generator)
+            ScoreEvaluation(table, data.target, data.predictions, self.bins).run(data.groups)
+        else:
+            evaluate_regression(table, data, self.coverage_levels)
+        if "uncertainty" in data.predictions:
+            self._spread(table, data.target, data.predictions)
+        attribute = protect or next(iter(data.groups), "")
+        if can_abstain(data) and data.groups:
+            chooser = data if self.choose_on == "test" else validation
+            abstention = AbstentionEvaluation(
+                table, self.abstention_rates, CANDIDATES, attribute, self.choose_by
+            )
+            abstention.run(data, chooser)
+        if data.task is Task.BINARY:
+            evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
+        evaluate_feature_shift(table, data, self.feature_shift_rates)
+        evaluate_against_truth(table, data)
+        UncertaintyEvaluation(
+            table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
+        ).run(data)
+        evaluate_individual(table, data, self.neighbours, attribute)
+        return table.frame()
+
+    def _classification(
+        self, table: MetricTable, data: Labelled, generator: np.random.Generator
+    ) -> None:
+        evaluation = GroupEvaluation(
+            table,
+            self.draws,
+            self.alpha,
+            self.level,
+            self.epsilon,
+            self.ratio_band,
+            self.minimum_group_size,
+        )
+        hard = data.column("prediction")
+        evaluation.overall(data.target, hard, generator)
+        for attribute, labels in data.groups.items():
+            evaluation.attribute(attribute, data.target, hard, labels, generator)
+
+    def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
+        soft = self.spread_residual == "probability" and "score" in predictions
+        centre = predictions["score" if soft else "prediction"].to_numpy()
+        residual, uncertainty = target - centre, predictions["uncertainty"].to_numpy()
+        bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
+        invalid = invalid_rows(bad, "uncertainty")
+        for groups in self.spread_groups:
+            if invalid != "ok":
+                for name in ("spread_error", "spread_rank_correlation"):
+                    table.add(name, NAN, len(target), setting=f"groups={groups}", status=invalid)
+                continue
+            spread = spread_diagram(residual, uncertainty, groups)
+            setting, n = f"groups={groups}", len(target)
+            table.add("spread_error", spread.error(), n, setting=setting)
+            correlation = spread.rank_correlation()
+            status = "undefined: one side is constant" if np.isnan(correlation) else "ok"
+            table.add("spread_rank_correlation", correlation, n, setting=setting, status=status)
+            for i, size in enumerate(spread.size):
+                point = f"{setting} group={i}"
+                table.add("spread_predicted", spread.predicted[i], size, setting=point)
+                table.add("spread_empirical", spread.empirical[i], size, setting=point)
+
+
+def evaluate(
+    target: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    sensitive_features: SensitiveFeatures,
+    score: ArrayLike | None = None,
+    uncertainty: ArrayLike | None = None,
+    sd: ArrayLike | None = None,
+    aleatoric: ArrayLike | None = None,
+    epistemic: ArrayLike | None = None,
+    task: Task | str = Task.BINARY,
+    privileged: Mapping[str, str] | None = None,
+    evaluator: Evaluator | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Evaluate one model's predictions, with uncertainty, from arrays.
+
+    Parameters
+    ----------
+    target, prediction : (n,) labels 0 / 1 (or values, for ``task="regression"``).
+    sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
+        or empty labels are a group ``unknown``.
+    score : (n,) probabilities of label 1.
+    uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
+    aleatoric, epistemic : (n,) variances, such as
+        :func:`fairbench.metrics.decomposition.variance_decomposition` makes of members.
+    privileged : attribute -> reference group; without it the first label in sorted order.
+    evaluator : which metrics, and how finely.
+    seed : of the posterior draws.
+
+    Returns
+    -------
+    One row a metric: metric, attribute, group, setting, value, lower, upper, n, status.
+
+    Raises
+    ------
+    UserError : no rows, unequal lengths, arrays that are not one-dimensional or not numeric,
+        labels that are not 0 or 1, scores outside [0, 1], an unknown task, a reference group of
+        an attribute that is not given, or names that combinations could not be told apart by.
+
+    Examples
+    --------
+    >>> import fairbench
+    >>> table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
+    >>> float(table.query("metric == 'error_rate' and group == ''").value.iloc[0])
+    0.25
+    """
+    if task not in list(Task):
+        raise unknown_name("task", str(task), Task)
+    task, evaluator = Task(task), evaluator or Evaluator()
+    given = {
+        "prediction": prediction,
+        "score": score,
+        "uncertainty": uncertainty,
+        "sd": sd,
+        "aleatoric": aleatoric,
+        "epistemic": epistemic,
+    }
+    columns = {name: _numbers(name, v) for name, v in given.items() if v is not None}
+    y, sensitive = _numbers("target", target), _sensitive_frame(sensitive_features)
+    _check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
+    wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
+    if wrong.size:
+        expected = "0 or 1" if task is Task.BINARY else "a number"
+        raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
+    predictions = read_predictions(columns, task, "evaluate")
+    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
+    for name, label in (privileged or {}).items():
+        if name not in references:
+            raise unknown_name("sensitive feature in privileged", name, references)
+        references[name] = str(label)
+    if evaluator.intersections > 1:
+        check_combinable(sensitive, "sensitive_features")
+    groups = group_columns(sensitive, references, evaluator.intersections)
+    return evaluator.evaluate(Labelled(y, predictions, groups, task), rng(seed, "posterior"))
+
+
+def group_columns(
+    sensitive: pd.DataFrame, privileged: Mapping[str, str], intersections: int
+) -> dict[str, pd.Series]:
+    """Return every attribute, and every combination of up to `intersections`, as group labels."""
+    single = {name: reference_first(sensitive[name], privileged[name]) for name in sensitive}
+    return {
+        " x ".join(names): combine([single[name] for name in names])
+        for size in range(1, max(1, intersections) + 1)
+        for names in combinations(single, size)
+    }
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    try:
+        column = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name} is not numeric: {error}") from error
+    return _one_dimensional(name, column)
+
+
+def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    if column.ndim != 1:
+        raise UserError(f"{name} has shape {column.shape}; it must have one dimension")
+    if not len(column):
+        raise UserError(f"{name} has no rows")
+    return column
+
+
+def _check_lengths(target: Array, columns: Mapping[str, object]) -> None:
+    for name, column in columns.items():
+        length = len(column)  # type: ignore[arg-type]
+        if length != len(target):
+            raise UserError(f"{name} has {length} rows, the target {len(target)}")
+
+
+def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
+    if isinstance(features, pd.DataFrame | Mapping):
+        columns = {str(name): column for name, column in features.items()}
+    elif isinstance(features, pd.Series):
+        columns = {str(features.name or "group"): features}
+    else:
+        columns = {"group": features}
+    arrays = {
+        name: _one_dimensional(f"sensitive feature {name}", _array_of_labels(column))
+        for name, column in columns.items()
+    }
+    lengths = {name: len(column) for name, column in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserError(f"sensitive features have unequal lengths: {lengths}")
+    return pd.DataFrame({name: _labels(column) for name, column in arrays.items()})
+
+
+def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
+    # NumPy would make a missing label in a list of texts the text "nan".
+    return np.asarray(column, None if hasattr(column, "dtype") else object)
+
+
+def _labels(column: NDArray[Any]) -> pd.Categorical:
+    labels = pd.Series(column).astype(object)
+    missing = labels.isna() | (labels == "")
+    return pd.Categorical(labels.where(~missing, "unknown").astype(str))

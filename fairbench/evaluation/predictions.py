@@ -1,0 +1,81 @@
+"""The predictions table: what a method's reading of raw outputs must look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+
+Columns = Mapping[str, NDArray[Any]]
+
+_KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", "aleatoric", "epistemic")
+_NON_NEGATIVE = ("sd", "uncertainty", "aleatoric", "epistemic")
+_INTERVAL = re.compile(r"(lower|upper)_\d+")
+_SET = re.compile(r"set_[01]_\d+")
+
+
+def read_predictions(
+    columns: Columns, task: Task, method: str, *, keep_invalid: bool = False
+) -> pd.DataFrame:
+    """Check what a reading returned and make it a table of float64 columns.
+
+    Parameters
+    ----------
+    columns : name -> (n,) values; `prediction` is required (0 / 1 or the predicted mean), the
+        others are present where they apply: `score` (probability of label 1), `mean`, `sd`
+        (where a standard deviation is claimed), `uncertainty` (orders abstention, any unit),
+        `aleatoric` and `epistemic` (variances), `lower_<level>` and `upper_<level>` (the ends of
+        an interval that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where
+        the class is in the set that does).
+    keep_invalid : keep values that cannot be, such as NaN or a standard deviation below 0, instead
+        of refusing them.
+
+    Raises
+    ------
+    UserError : an unknown or missing column, or values that cannot be; names the method, the
+        column and the count.
+    """
+    unknown = [name for name in sorted(set(columns) - set(_KNOWN)) if not _is_level(name)]
+    if unknown or "prediction" not in columns:
+        raise UserError(
+            f"method {method}: a reading returns 'prediction' and any of {', '.join(_KNOWN[1:])}; "
+            f"this one returned {', '.join(columns)}"
+        )
+    table = pd.DataFrame({name: np.asarray(values, float) for name, values in columns.items()})
+    for name in () if keep_invalid else table.columns:
+        _check(table[name].to_numpy(), name, task, method)
+    return table
+
+
+def _is_level(name: str) -> bool:
+    return bool(_INTERVAL.fullmatch(name) or _SET.fullmatch(name))
+
+
+def _check(values: NDArray[np.float64], name: str, task: Task, method: str) -> None:
+    if _INTERVAL.fullmatch(name):
+        _refuse(np.isnan(values), "NaN", name, method)
+        return
+    _refuse(~np.isfinite(values), "not finite", name, method)
+    if name == "score":
+        _refuse((values < 0) | (values > 1), "outside [0, 1]", name, method)
+    if (name == "prediction" and task is Task.BINARY) or _SET.fullmatch(name):
+        _refuse(~np.isin(values, (0, 1)), "neither 0 nor 1", name, method)
+    if name in _NON_NEGATIVE:
+        _refuse(values < 0, "negative", name, method)
+    if name == "sd" and task is Task.REGRESSION:
+        _refuse(values == 0, "exactly 0", name, method)
+
+
+def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
+    if bad.any():
+        raise UserError(
+            f"method {method}: column '{name}' is {what} in {int(bad.sum())} of {len(bad)} rows "
+            f"(first: row {int(np.flatnonzero(bad)[0])})"
+        )

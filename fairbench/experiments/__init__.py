@@ -1,0 +1,1 @@
+"""Experiments: the contracts of components, and how a configuration becomes fits and metrics."""

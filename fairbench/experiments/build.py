@@ -1,0 +1,160 @@
+"""Building the components that a composed configuration names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import get_method, instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from fairbench.core.checks import check_types
+from fairbench.core.errors import UserError
+from fairbench.core.fingerprint import digest
+from fairbench.data import cache as dataset_cache
+from fairbench.data.dataset import Dataset
+from fairbench.data.download import Archive
+from fairbench.data.group_names import check_combinable
+from fairbench.data.splits import Split
+from fairbench.evaluation.evaluator import Evaluator
+from fairbench.experiments.contracts import Intervention, Learner, Method
+from fairbench.experiments.variants import Consistency
+
+# What a run is, as against how and where it is computed.
+IDENTITY = (
+    "dataset",
+    "split",
+    "learner",
+    "intervention",
+    "method",
+    "evaluator",
+    "consistency",
+    "seed",
+    "protect",
+)
+_GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+_loaded: OrderedDict[str, Dataset] = OrderedDict()
+_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of a run."""
+
+    dataset: Dataset
+    split: Split
+    learner: Learner
+    intervention: Intervention
+    method: Method
+    evaluator: Evaluator
+    consistency: Consistency
+
+
+def components(cfg: DictConfig) -> Components:
+    """Instantiate every component, the data set last: it is the one that costs time."""
+    check_settings(cfg)
+    split, learner, intervention, method, evaluator, consistency = (
+        _instantiate(cfg, name)
+        for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
+    )
+    return Components(
+        load_dataset(cfg), split, learner, intervention, method, evaluator, consistency
+    )
+
+
+def load_dataset(cfg: DictConfig) -> Dataset:
+    """Load the data set of a configuration; a process keeps the last few it loaded."""
+    archive = Archive.of(**container(cfg.data))
+    key = digest([container(cfg.dataset), str(archive)])
+    if cfg.dataset.get("path"):
+        # A file of the user's may change between two runs of one process.
+        _loaded.pop(key, None)
+    if key not in _loaded:
+        loader = _instantiate(cfg, "dataset", _partial_=True)
+        data = dataset_cache.load(archive, container(cfg.dataset), loader)
+        check_combinable(data.sensitive, f"dataset={data.name}")
+        _loaded[key] = data
+        while len(_loaded) > _KEPT:
+            _loaded.popitem(last=False)
+    return _loaded[key]
+
+
+def check_settings(cfg: DictConfig) -> None:
+    """Refuse top-level settings of a wrong type or value."""
+
+    def settings(
+        seed: int, n_jobs: int, resume: bool, plan: bool, figures: bool, results: str
+    ) -> None:
+        """Declare the types of the top-level settings."""
+
+    check_types("", settings, container(cfg))
+    if cfg.n_jobs < 1 and cfg.n_jobs != -1:
+        raise UserError(f"n_jobs is {cfg.n_jobs}; it must be at least 1, or -1 for every core")
+
+
+def _instantiate(cfg: DictConfig, group: str, **extra: Any) -> Any:
+    options = container(cfg[group])
+    check_types(group, get_method(str(options["_target_"])), options)
+    try:
+        return instantiate(cfg[group], **extra, _convert_="all")
+    except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, UserError):
+            raise cause from None
+        if isinstance(cause, TypeError):
+            raise UserError(f"{group}={choice(cfg, group)}: {cause}") from error
+        raise
+
+
+def container(node: DictConfig) -> dict[str, Any]:
+    """Return a configuration node as plain, resolved Python values."""
+    values: Any = OmegaConf.to_container(node, resolve=True)
+    return {str(key): value for key, value in values.items()}
+
+
+def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
+    """Return the attributes that `protect` names, the data set's first by default.
+
+    Raises
+    ------
+    UserError : one that the data set does not have.
+    """
+    wanted = cfg.protect
+    if wanted is None:
+        return (str(dataset.sensitive.columns[0]),)
+    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    dataset.groups(names)
+    return names
+
+
+def identity(cfg: DictConfig) -> dict[str, Any]:
+    """Return the part of a configuration that says what the run is."""
+    values = container(cfg)
+    return {name: values[name] for name in IDENTITY}
+
+
+def run_id(cfg: DictConfig) -> str:
+    """Return the id of the run: the same command is the same run."""
+    return digest(identity(cfg), 12)
+
+
+def choice(cfg: DictConfig, group: str) -> str:
+    """Return the option chosen for a group, as read off its `_target_` where Hydra is not up."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if HydraConfig.initialized():
+        return str(HydraConfig.get().runtime.choices[group])
+    return str(cfg[group]["_target_"]).split(".")[-2]
+
+
+def choices(cfg: DictConfig) -> dict[str, str]:
+    """Return the option chosen for every group that makes up a run."""
+    return {group: choice(cfg, group) for group in _GROUPS}
+
+
+def run_name(chosen: dict[str, str]) -> str:
+    """Return a short name for people: data set, learner, intervention, method."""
+    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
+    return ", ".join(name for name in names if name != "none")

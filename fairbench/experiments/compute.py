@@ -1,0 +1,148 @@
+"""Computing a cell: fit on the training rows, keep the raw outputs for the others."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.fingerprint import digest
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Task
+from fairbench.data.encoding import Encoder, Frame
+from fairbench.data.splits import Fold
+from fairbench.experiments.contracts import Model, RawOutputs, TrainingSet
+from fairbench.experiments.study import Study, rows_digest
+
+VALIDATION, TEST = 1, 2
+
+
+def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Fit on the training rows and return raw outputs for the others, with timings.
+
+    Returns
+    -------
+    columns : ``part`` (1 validation, 2 test), ``row`` (position in the data set) and the outputs
+        as float32, an (n, M) output as M columns ``name.0`` ...
+    notes : ``fit_seconds``, ``predict_seconds``, ``train_rows``, ``diagnostics``, the means of what
+        the models say of their fits, and, where the training rows hold one class only, ``invalid``
+        with the reason the outputs are NaN.
+    """
+    from threadpoolctl import threadpool_limits
+
+    rows = np.concatenate([fold.validation, fold.test])
+    parts = np.repeat([VALIDATION, TEST], [len(fold.validation), len(fold.test)])
+    columns: dict[str, NDArray[Any]] = {
+        "part": parts.astype(np.int8),
+        "row": rows.astype(np.int32),
+    }
+    invalid = _one_class(study.dataset, fold)
+    if invalid:
+        columns["score"] = np.full(len(rows), np.nan, np.float32)
+        notes = {"invalid": invalid, "fit_seconds": 0.0, "predict_seconds": 0.0}
+        return columns, {**notes, "train_rows": len(fold.train)}
+    with threadpool_limits(1):
+        outputs, notes = _fit_and_predict(study, fold, rows)
+    return {**columns, **_flatten(outputs)}, {**notes, "train_rows": len(fold.train)}
+
+
+def _one_class(dataset: Dataset, fold: Fold) -> str:
+    if dataset.task is not Task.BINARY:
+        return ""
+    labels = np.unique(dataset.target.to_numpy()[fold.train])
+    return (
+        "" if len(labels) == 2 else f"only class {labels[0]} among {len(fold.train)} training rows"
+    )
+
+
+def _fit_and_predict(
+    study: Study, fold: Fold, rows: NDArray[np.intp]
+) -> tuple[RawOutputs, dict[str, Any]]:
+    data = study.dataset
+    keys: list[str | int] = [data.name, fold.repeat, fold.fold]
+    if study.replicate:
+        keys.append(study.replicate)
+    train, rest = data.take(fold.train), data.take(rows)
+    frame, frame_of_rest = _encoded(study, fold, train, rest)
+    training = TrainingSet(
+        frame,
+        train.target.to_numpy(np.float64),
+        train.groups(study.protect),
+        data.task,
+        study.learner.seeded,
+    )
+    loss = study.fitter.loss(data.task)
+
+    models: list[Model] = []
+
+    def make_model(seed: int) -> Model:
+        models.append(study.intervention.wrap(study.learner.estimator(loss, seed), seed))
+        return models[-1]
+
+    started = time.perf_counter()
+    fitted = study.fitter.fit(make_model, training, rng(study.seed, "fit", *keys))
+    fit_seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    outputs = fitted.outputs(
+        frame_of_rest,
+        rest.groups(study.protect),
+        rng(study.seed, "predict", *keys),
+    )
+    predict_seconds = time.perf_counter() - started
+    seconds = {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
+    return outputs, {**seconds, "diagnostics": _diagnostics(models)}
+
+
+def _diagnostics(models: list[Model]) -> dict[str, float]:
+    """Return the mean of each diagnostic over the models that have it."""
+    values: dict[str, list[float]] = {}
+    for model in models:
+        for name, value in getattr(model, "diagnostics", {}).items():
+            values.setdefault(name, []).append(value)
+    return {name: float(np.mean(each)) for name, each in values.items()}
+
+
+_frames: tuple[tuple[str, str, str], tuple[Frame, Frame]] | None = None
+
+
+def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[Frame, Frame]:
+    """Return the encoded training rows and the others, kept for the last fold seen.
+
+    Cells of one fold (variants, readings of different fitters) so share one frame object, and with
+    it what a learner keeps of it.
+    """
+    global _frames
+    encoding = study.learner.encoding
+    # The sources too: a file of the user's may change between two runs of one process.
+    source = [study.dataset_config, [each.sha256 for each in study.dataset.sources]]
+    key = (digest(source), rows_digest(fold), str(encoding))
+    if _frames is None or _frames[0] != key:
+        encoder = Encoder(encoding).fit(train.features)
+        _frames = (key, (encoder.transform(train.features), encoder.transform(rest.features)))
+    return _frames[1]
+
+
+def _flatten(outputs: RawOutputs) -> dict[str, NDArray[np.float32]]:
+    columns = {}
+    for name, values in outputs.items():
+        if values.ndim == 1:
+            columns[name] = values.astype(np.float32)
+        else:
+            for member in range(values.shape[1]):
+                columns[f"{name}.{member}"] = values[:, member].astype(np.float32)
+    return columns
+
+
+def raw_outputs(columns: RawOutputs) -> dict[str, NDArray[np.float64]]:
+    """Return stored columns as the float64 raw outputs a reading takes, members side by side."""
+    members: dict[str, list[NDArray[Any]]] = {}
+    for name, values in columns.items():
+        if name not in ("part", "row"):
+            members.setdefault(name.partition(".")[0], []).append(values.astype(np.float64))
+    single = {name for name in members if name in columns}
+    return {
+        name: arrays[0] if name in single else np.column_stack(arrays)
+        for name, arrays in members.items()
+    }

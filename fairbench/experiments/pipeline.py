@@ -1,0 +1,287 @@
+"""One run: config -> data set -> split -> cells -> readings -> metrics -> store -> tracking."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import DictConfig, OmegaConf
+
+from fairbench.core.errors import IncompatibleError
+from fairbench.core.fingerprint import code_digest, describe, digest
+from fairbench.data.dataset import Dataset, Task
+from fairbench.data.splits import Fold, Split
+from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.summary import summarise
+from fairbench.experiments import build
+from fairbench.experiments.contracts import Method
+from fairbench.experiments.ensure import ensure_all
+from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
+from fairbench.experiments.study import Cell, Study, cells_of
+from fairbench.results.cells import Store
+from fairbench.results.runs import RunFolder, machine
+
+# Draws the figures of metrics, with a title and the protected attribute, into a folder.
+DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A composed run, checked and ready: nothing has been fitted yet."""
+
+    id: str
+    choices: dict[str, str]
+    config: dict[str, Any]
+    study: Study
+    cells: list[Cell]
+    methods: dict[str, Method]
+    evaluator: Evaluator
+    store: Store
+
+    @property
+    def name(self) -> str:
+        """A short name for people: data set, learner, intervention, method."""
+        return build.run_name(self.choices)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set of the run."""
+        return self.study.dataset
+
+    @property
+    def method(self) -> Method:
+        """The method of the run's own configuration."""
+        return self.methods[""]
+
+    @property
+    def protect(self) -> str:
+        """The attribute, or combination, of the headline metrics."""
+        return " x ".join(self.study.protect)
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run's files go."""
+        return RunFolder(self.store.run_path(self.id))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
+        modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
+        parts = [describe(self.method), describe(self.evaluator), self.study.protect]
+        cells = [[cell.id, cell.variant] for cell in self.cells]
+        return digest([cells, parts, code_digest(modules)])
+
+    def cached(self) -> list[bool]:
+        """Say of each cell whether it is in the store."""
+        return [self.store.has(cell.id) for cell in self.cells]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run and what it took."""
+
+    run: Run
+    metrics: pd.DataFrame
+    computed: int
+    seconds: float
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Means over repeats."""
+        return summarise(self.metrics)
+
+
+def prepare(cfg: DictConfig) -> Run:
+    """Build every component of a configuration and refuse what cannot work.
+
+    Raises
+    ------
+    UserError : unknown names, bad values, missing data.
+    IncompatibleError : a combination that cannot work.
+    """
+    components = build.components(cfg)
+    dataset, method = components.dataset, components.method
+    protect = build.protected_attributes(cfg, dataset)
+    _refuse(components, build.choices(cfg), protect)
+    study = Study(
+        dataset,
+        build.container(cfg.dataset),
+        components.learner,
+        components.intervention,
+        method.fitter,
+        int(cfg.seed),
+        protect,
+    )
+    folds = _folds(components.split, dataset, int(cfg.seed))
+    cells, methods = cells_of(study, folds), {"": method}
+    for variant in components.consistency.variants(study, method):
+        cells += cells_of(variant.study, folds, variant.label)
+        methods[variant.label] = variant.method
+    return Run(
+        build.run_id(cfg),
+        build.choices(cfg),
+        build.identity(cfg),
+        study,
+        cells,
+        methods,
+        components.evaluator,
+        Store(Path(cfg.results)),
+    )
+
+
+@lru_cache(maxsize=4)
+def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
+    """Return the folds, drawn once for all jobs of a sweep on one data set."""
+    return split.folds(dataset, seed)
+
+
+def _refuse(components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]) -> None:
+    """Raise the first reason why these components cannot work together."""
+    dataset, learner, method = components.dataset, components.learner, components.method
+    reason = (
+        method.incompatible(dataset)
+        or learner.incompatible(dataset)
+        or components.intervention.incompatible(dataset, learner)
+        or _members_reason(components, chosen)
+    )
+    loss = method.fitter.loss(dataset.task).name
+    if not reason and loss not in learner.losses:
+        reason = (
+            f"method={chosen['method']} minimises {loss}, and learner={chosen['learner']} only "
+            f"{', '.join(sorted(learner.losses))}: use learner=xgboost"
+        )
+    reason = reason or _intervention_reason(components, chosen, loss)
+    if reason := reason or _groups_reason(components, chosen, protect):
+        raise IncompatibleError(reason)
+
+
+def _intervention_reason(
+    components: build.Components, chosen: dict[str, str], loss: str
+) -> str | None:
+    """Say why the intervention cannot stand between this method and this loss, or None."""
+    intervention, method = components.intervention, components.method
+    here = f"method={chosen['method']}"
+    if intervention.losses is not None and loss not in intervention.losses:
+        return (
+            f"{here} minimises {loss}, and intervention={chosen['intervention']} only wraps "
+            f"{', '.join(sorted(intervention.losses))}"
+        )
+    binary = components.dataset.task is Task.BINARY
+    needs = binary and getattr(method, "reads_score", False)
+    if needs and not getattr(intervention, "gives_score", True):
+        return (
+            f"{here} reads a probability, and intervention={chosen['intervention']} predicts "
+            "labels only: use method=baseline, ensemble, selective_ensemble or self_consistency"
+        )
+    return None
+
+
+def _members_reason(components: build.Components, chosen: dict[str, str]) -> str | None:
+    """Say that there is nothing to draw the members from that the method reads, or None."""
+    source = getattr(components.method, "reads_members_by", None)
+    if source is None:
+        return None
+    here = f"method={chosen['method']} draws members by {source}"
+    if getattr(components.learner, "members_by", None) != source:
+        use = components.method.learners  # type: ignore[attr-defined]
+        return f"{here}, which learner={chosen['learner']} has not: use {use}"
+    if not getattr(components.intervention, "gives_members", False):
+        return f"{here}, and intervention={chosen['intervention']} does not pass them on: use none"
+    return None
+
+
+def _groups_reason(
+    components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]
+) -> str | None:
+    """Say that the intervention cannot compare as many groups as are protected, or None."""
+    most = getattr(components.intervention, "groups_at_most", None)
+    groups = components.dataset.groups(protect).unique()
+    if most is None or len(groups) <= most:
+        return None
+    return (
+        f"intervention={chosen['intervention']} compares at most {most} groups, and "
+        f"{' x '.join(protect)} of dataset={chosen['dataset']} has {len(groups)}: protect an "
+        "attribute with fewer (protect=...)"
+    )
+
+
+def execute(
+    run: Run,
+    *,
+    n_jobs: int = 1,
+    resume: bool = True,
+    draw: DrawFigures | None = None,
+    done: Callable[[bool], None] = lambda fresh: None,
+) -> Result:
+    """Compute what is missing of a run, evaluate it, and write its folder.
+
+    `done` is called after each cell, with whether it was computed. Without `draw` the run has no
+    figures until the same command asks for them.
+    """
+    started, computed = time.perf_counter(), 0
+    finished = resume and run.folder.finished(run.fingerprint)
+    if finished:
+        metrics = run.folder.metrics()
+    else:
+        computed = ensure_all(run.cells, run.store, n_jobs=n_jobs, recompute=not resume, done=done)
+        metrics = evaluate_run(run)
+        shutil.rmtree(run.folder.figures, ignore_errors=True)
+    if draw and not run.folder.figures.exists():
+        with run.folder.drawing() as temporary:
+            draw(metrics, run.name, run.protect, temporary)
+    if not finished:
+        _write(run, metrics)
+    return Result(run, metrics, computed, time.perf_counter() - started)
+
+
+def evaluate_run(run: Run) -> pd.DataFrame:
+    """Read every cell's raw outputs and evaluate them; fits nothing."""
+    evaluation = RunEvaluation(
+        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
+    )
+    return evaluation.metrics(run.cells)
+
+
+def _write(run: Run, metrics: pd.DataFrame) -> None:
+    environment = {
+        "fingerprint": run.fingerprint,
+        "name": run.name,
+        "choices": run.choices,
+        "seed": run.study.seed,
+        "protect": run.protect,
+        "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
+        "versions": run.study.identity()["versions"],
+        "cost": {"key": cost_key(run), "seconds_per_cell": _seconds_per_cell(metrics)},
+        **machine(),
+    }
+    cells = list(dict.fromkeys(cell.id for cell in run.cells))
+    config = OmegaConf.to_yaml(OmegaConf.create(run.config))
+    run.folder.write(config, cells, metrics, summarise(metrics), environment)
+
+
+def cost_key(run: Run) -> str:
+    """Return what runs of about the same cost per cell have in common."""
+    study = run.study
+    parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
+    return digest([study.dataset_config, *parts])
+
+
+def _seconds_per_cell(metrics: pd.DataFrame) -> float:
+    costs = metrics[metrics["metric"].isin(COSTS)]
+    return float(costs.groupby("metric")["value"].mean().sum())
+
+
+def estimated_seconds(run: Run, missing: int) -> float | None:
+    """Return what `missing` cells would cost, from an earlier run of the same kind, if any."""
+    key = cost_key(run)
+    for environment in (run.store.root / "runs").glob("*/environment.json"):
+        cost = RunFolder(environment.parent).environment().get("cost", {})
+        if cost.get("key") == key:
+            return missing * float(cost["seconds_per_cell"])
+    return None

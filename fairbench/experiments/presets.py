@@ -1,0 +1,143 @@
+"""What the configurations of a checkout stand for: choices of groups, and experiments' sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from fairbench.experiments.build import IDENTITY
+from fairbench.results.collection import FinishedRun
+
+REPEATS = "split.repeats"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A sweep: what it leaves alone, option by option, and the values of what it varies.
+
+    Attributes
+    ----------
+    fixed : option -> value, such as ``split.train``.
+    varied : group or option -> values as written, such as ``dataset``.
+    """
+
+    name: str
+    fixed: Mapping[str, Any]
+    varied: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Presets:
+    """A folder of configurations, each composed once."""
+
+    conf: Path
+    _choices: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _experiments: dict[str, Experiment] = field(default_factory=dict)
+
+    def choice(self, group: str, option: str) -> dict[str, Any]:
+        """Return the options of a group's choice; none of a choice that is not there."""
+        key = group, option
+        if key not in self._choices:
+            self._choices[key] = options_of({group: self._read(group, option)}, [group])
+        return self._choices[key]
+
+    def _read(self, group: str, option: str) -> dict[str, Any]:
+        """Read a choice and those of its group that it builds on; composing takes far longer."""
+        path = self.conf / group / f"{option}.yaml"
+        own = dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
+        options: dict[str, Any] = {}
+        for base in own.pop("defaults", []):
+            options |= self._read(group, base) if base != "_self_" else {}
+        return options | own
+
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment's sweep."""
+        if name not in self._experiments:
+            composed = self._compose(f"experiment={name}")
+            varied = {
+                str(key): [each.strip() for each in str(value).split(",")]
+                for key, value in composed["sweep"].items()
+            }
+            options = options_of(composed, IDENTITY)
+            fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
+            self._experiments[name] = Experiment(name, fixed, varied)
+        return self._experiments[name]
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments."""
+        folder = self.conf / "experiment"
+        return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.yaml"))
+
+    def runs_of(
+        self, name: str, runs: Mapping[str, FinishedRun]
+    ) -> dict[str, tuple[dict[str, str], FinishedRun]]:
+        """Return the runs that answer an experiment, with what they chose, by run id.
+
+        A run may have drawn fewer splits than the experiment asks for; of those that differ in
+        this alone, the one of most splits answers.
+        """
+        found: dict[tuple[str, ...], tuple[dict[str, str], FinishedRun]] = {}
+        for run in runs.values():
+            chosen = self._chosen(self.experiment(name), run)
+            if chosen is not None:
+                key = tuple(chosen.values())
+                if key not in found or _repeats(run) > _repeats(found[key][1]):
+                    found[key] = chosen, run
+        return {run.id: (chosen, run) for chosen, run in found.values()}
+
+    def _chosen(self, experiment: Experiment, run: FinishedRun) -> dict[str, str] | None:
+        """Return what of the sweep a run chose, or None if it is none of its jobs."""
+        # An option that has come since is not in a run's configuration: it had its default.
+        own = options_of(run.config, IDENTITY)
+        if any(own.get(key, v) != v for key, v in experiment.fixed.items() if key != REPEATS):
+            return None
+        chosen = {}
+        for name, values in experiment.varied.items():
+            if "." in name:
+                text = next((text for text in values if yaml.safe_load(text) == own.get(name)), "")
+            else:
+                text = self._as_chosen(name, run, own, experiment)
+            if text not in values:
+                return None
+            chosen[name] = text
+        return chosen
+
+    def _as_chosen(
+        self, group: str, run: FinishedRun, own: Mapping[str, Any], experiment: Experiment
+    ) -> str:
+        """Return a run's choice for a group, if its options are as that choice has them."""
+        option = str(run.choices.get(group, ""))
+        preset = self.choice(group, option)
+        given = {key: value for key, value in preset.items() if key not in experiment.varied}
+        same = all(own.get(key, value) == value for key, value in given.items())
+        return option if preset and same else ""
+
+    def _compose(self, override: str) -> dict[str, Any]:
+        with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
+            composed = compose("config", [override], return_hydra_config=True)
+        groups = {name: composed[name] for name in IDENTITY}
+        values: Any = OmegaConf.to_container(OmegaConf.create(groups), resolve=True)
+        return {**values, "sweep": dict(composed.hydra.sweeper.get("params") or {})}
+
+
+def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+    """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``."""
+    return dict(pair for name in groups if name in config for pair in _flat(name, config[name]))
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        yield name, value
+        return
+    for key, inner in value.items():
+        yield from _flat(f"{name}.{key}", inner)
+
+
+def _repeats(run: FinishedRun) -> int:
+    return int(run.config["split"].get("repeats", 1))

@@ -1,0 +1,167 @@
+"""Evaluating a run's cells: raw outputs from the store, readings, metrics; fits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import Encoder, Encoding
+from fairbench.evaluation.consistency import evaluate_consistency
+from fairbench.evaluation.evaluator import Evaluator, group_columns
+from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.table import MetricTable, concatenate, invalidate
+from fairbench.experiments.compute import TEST, VALIDATION, raw_outputs
+from fairbench.experiments.contracts import Method
+from fairbench.experiments.study import Cell
+from fairbench.results.cells import Store
+
+COSTS = ("fit_seconds", "predict_seconds")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One cell read: the predictions of its test and validation rows.
+
+    `rows` are the tested rows of the data set; `notes` are costs and diagnostics of its fits:
+    values, and the rows they are about.
+    """
+
+    rows: NDArray[np.intp]
+    test: Labelled
+    validation: Labelled | None
+    invalid: str
+    notes: dict[str, tuple[float, int]]
+
+
+@dataclass(frozen=True)
+class RunEvaluation:
+    """What turns cells into metrics.
+
+    Attributes
+    ----------
+    methods : variant -> method that reads its cells; the run's own variant is the empty string.
+    protect : the attributes of the headline metrics.
+    """
+
+    dataset: Dataset
+    methods: Mapping[str, Method]
+    evaluator: Evaluator
+    protect: tuple[str, ...]
+    store: Store
+    seed: int
+
+    def metrics(self, cells: Sequence[Cell]) -> pd.DataFrame:
+        """Return the long table of all cells, fold by fold."""
+        groups = group_columns(
+            self.dataset.sensitive, self.dataset.privileged, self.evaluator.intersections
+        )
+        name = " x ".join(self.protect)
+        groups.setdefault(name, self.dataset.groups(self.protect))
+        ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
+        tables = []
+        for _, of_fold in groupby(ordered, key=lambda cell: (cell.fold.repeat, cell.fold.fold)):
+            tables += self._fold(list(of_fold), groups)
+        return concatenate(tables)
+
+    def _fold(self, cells: list[Cell], groups: dict[str, pd.Series]) -> list[pd.DataFrame]:
+        """Evaluate the run's own cell in full, variants overall, and all of them together."""
+        tables, uncertainty = [], {}
+        for cell in cells:
+            reading = self.read(cell, {} if cell.variant else groups)
+            tables.append(self._evaluate(cell, reading))
+            if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
+                uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
+        consistency = MetricTable()
+        evaluate_consistency(consistency, uncertainty)
+        if consistency.rows:
+            fold = cells[0].fold
+            tables.append(
+                consistency.frame().assign(repeat=fold.repeat, fold=fold.fold, variant="")
+            )
+        return tables
+
+    def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
+        """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
+        stored = self.store.read(cell.id)
+        parts = stored.columns["part"]
+        sizes = {"fit_seconds": stored.notes["train_rows"], "predict_seconds": len(parts)}
+        notes = {name: (float(stored.notes[name]), int(sizes[name])) for name in COSTS}
+        for name, value in stored.notes.get("diagnostics", {}).items():
+            notes[name] = float(value), int(stored.notes["train_rows"])
+        invalid = stored.notes.get("invalid", "")
+        rows = stored.columns["row"][parts == TEST].astype(np.intp)
+        test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
+        if not cell.variant:
+            test = self._described(test, cell, rows)
+        held_out = parts == VALIDATION
+        validation = None
+        if held_out.any() and not invalid:
+            validation = self._part(cell, stored.columns, held_out, groups, invalid)
+        return Reading(rows, test, validation, invalid, notes)
+
+    def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
+        """Add what the evaluator asks for of what the rows were predicted from."""
+        features = self.dataset.features
+        if self.evaluator.feature_shift_rates:
+            test = replace(test, features=features.iloc[rows])
+        if self.evaluator.neighbours:
+            encoder = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
+            encoded = np.asarray(encoder.transform(features.iloc[rows]))
+            test = replace(test, encoded=encoded)
+        return test
+
+    def _part(
+        self,
+        cell: Cell,
+        columns: Mapping[str, NDArray[np.generic]],
+        chosen: NDArray[np.bool_],
+        groups: dict[str, pd.Series],
+        invalid: str,
+    ) -> Labelled:
+        rows = columns["row"][chosen].astype(np.intp)
+        if invalid:
+            predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
+        else:
+            method = self.methods[cell.variant]
+            raw = raw_outputs({name: values[chosen] for name, values in columns.items()})
+            read = method.read(raw, self.dataset.task, rng(self.seed, "read", *self._keys(cell)))
+            predictions = read_predictions(
+                read,
+                self.dataset.task,
+                type(method).__name__,
+                keep_invalid=getattr(method, "keep_invalid", False),
+            )
+        truth = self.dataset.truth
+        return Labelled(
+            self.dataset.target.to_numpy(np.float64)[rows],
+            predictions,
+            {name: labels.iloc[rows] for name, labels in groups.items()},
+            self.dataset.task,
+            None if truth is None else truth.iloc[rows],
+        )
+
+    def _evaluate(self, cell: Cell, reading: Reading) -> pd.DataFrame:
+        generator = rng(self.seed, "posterior", *self._keys(cell))
+        table = self.evaluator.evaluate(
+            reading.test, generator, validation=reading.validation, protect=" x ".join(self.protect)
+        )
+        if reading.invalid:
+            table = invalidate(table, reading.invalid)
+        notes = MetricTable()
+        for name, (value, rows) in reading.notes.items():
+            notes.add(name, value, rows)
+        fold = cell.fold
+        return pd.concat([table, notes.frame()]).assign(
+            repeat=fold.repeat, fold=fold.fold, variant=cell.variant
+        )
+
+    def _keys(self, cell: Cell) -> tuple[str, int, int]:
+        return self.dataset.name, cell.fold.repeat, cell.fold.fold

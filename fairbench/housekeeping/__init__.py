@@ -1,1 +1,0 @@
-"""Looking after a results folder: listing runs, removing what none refers to, verifying cells."""

@@ -1,0 +1,118 @@
+"""Arms: groups of rows whose labels are bought one at a time, with the posteriors of their rates.
+
+Everything is batched over R replications, which are independent; a person's audit has R = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.beta import Beta
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Arms(Protocol):
+    """What a strategy needs of arms: posterior draws, and the rows that can still be labelled."""
+
+    @property
+    def unlabelled(self) -> Integers:
+        """Return the rows of each arm without a label, (R, A)."""
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's parameters once from its posterior."""
+
+    def take(self, rows: Integers) -> Arms:
+        """Return some of the replications."""
+
+
+@dataclass(frozen=True, eq=False)
+class BetaArms:
+    """Arms whose rows are successes or failures: a Beta posterior of each arm's rate.
+
+    Attributes
+    ----------
+    posterior : (R, A) prior pseudo-counts plus the successes and failures seen.
+    unlabelled : (R, A) rows whose label is not known.
+    """
+
+    posterior: Beta
+    unlabelled: Integers
+
+    @staticmethod
+    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BetaArms:
+        """Return unlabelled arms.
+
+        Parameters
+        ----------
+        prior : (A,) or (R, A): `uniform(A)`, or `centred(scores)`, Ji et al.'s informative prior.
+        sizes : (A,) or (R, A) rows of each arm.
+        """
+        rows = np.asarray(sizes, np.int64)
+        shape = (replications, rows.shape[-1])
+        pseudo = (np.broadcast_to(each, shape).copy() for each in (prior.successes, prior.failures))
+        return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+
+    def counted(self, successes: Any, failures: Any) -> BetaArms:
+        """Return the arms after (R, A) or (A,) further successes and failures."""
+        won, lost = np.asarray(successes, np.int64), np.asarray(failures, np.int64)
+        return BetaArms(self.posterior.after(won, lost), self.unlabelled - won - lost)
+
+    def record(self, rows: Integers, arms: Integers, success: NDArray[Any]) -> None:
+        """Count, in place, one label for each (replication, arm); no pair may come twice."""
+        self.posterior.successes[rows, arms] += success
+        self.posterior.failures[rows, arms] += 1 - success
+        self.unlabelled[rows, arms] -= 1
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's success rate once, (R, A)."""
+        return generator.beta(self.posterior.successes, self.posterior.failures)
+
+    def take(self, rows: Integers) -> BetaArms:
+        """Return some of the replications."""
+        posterior = Beta(self.posterior.successes[rows], self.posterior.failures[rows])
+        return BetaArms(posterior, self.unlabelled[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletArms:
+    """Arms whose rows have one of C outcomes (the true class, say): Dirichlet posteriors.
+
+    Attributes
+    ----------
+    alpha : (R, A, C) prior pseudo-counts plus the outcomes seen.
+    unlabelled : (R, A) rows whose outcome is not known.
+    """
+
+    alpha: Floats
+    unlabelled: Integers
+
+    @staticmethod
+    def of(prior: Any, sizes: Sequence[int] | Integers, *, replications: int = 1) -> DirichletArms:
+        """Return unlabelled arms, from (A, C) positive pseudo-counts and (A,) sizes."""
+        pseudo = np.asarray(prior, float)
+        alpha = np.broadcast_to(pseudo, (replications, *pseudo.shape)).copy()
+        shape = (replications, len(pseudo))
+        rows: Integers = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
+        return DirichletArms(alpha, rows)
+
+    def record(self, rows: Integers, arms: Integers, outcome: Integers) -> None:
+        """Count, in place, one label for each (replication, arm); no pair may come twice."""
+        self.alpha[rows, arms, outcome] += 1
+        self.unlabelled[rows, arms] -= 1
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's outcome probabilities once, (R, A, C)."""
+        gammas = generator.standard_gamma(self.alpha)
+        drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
+        return drawn
+
+    def take(self, rows: Integers) -> DirichletArms:
+        """Return some of the replications."""
+        return DirichletArms(self.alpha[rows], self.unlabelled[rows])

@@ -1,0 +1,146 @@
+"""Strategies: which arm's row to label next, given the arms and the reward of a label.
+
+Every strategy takes the arms, a reward, and a generator, and returns (R, m) arms, m = 1 but for
+multiple play. An arm without unlabelled rows is never chosen; a replication without any unlabelled
+row has the arm -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.errors import unknown_name
+from fairbench.inference.active.arms import Arms, Integers
+from fairbench.inference.active.rewards import Reward
+
+Floats = NDArray[np.float64]
+Strategy = Callable[[Arms, Reward, np.random.Generator], Integers]
+_REDRAWS = 20
+
+
+def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+    """Return the arm of a row drawn from all unlabelled ones: what labelling at random does."""
+    places = np.cumsum(arms.unlabelled, axis=1)
+    drawn = generator.random((len(places), 1)) * places[:, -1:]
+    return _none_left(arms, (places <= drawn).sum(axis=1, keepdims=True))
+
+
+def random_arm(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+    """Return an arm drawn from those with unlabelled rows, all equally likely."""
+    return _largest(generator.random(arms.unlabelled.shape), arms)
+
+
+def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+    """Return the arm of the largest reward under one posterior draw (Thompson 1933)."""
+    return _largest(reward.expected(arms, arms.draw(generator)), arms)
+
+
+def top_two(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, best: float = 0.5
+) -> Integers:
+    """Return Thompson's arm with probability `best`, and otherwise its challenger (Russo 2016).
+
+    The challenger is the first different arm that further draws give; where twenty draws give
+    the same arm, it is the second best of the last.
+    """
+    chosen = thompson(arms, reward, generator)[:, 0]
+    challenged = (arms.unlabelled > 0).sum(axis=1) > 1
+    challenged &= generator.random(len(chosen)) >= best
+    pending = np.flatnonzero(challenged)
+    for _ in range(_REDRAWS):
+        if len(pending) == 0:
+            break
+        few = arms.take(pending)
+        values = _available(reward.expected(few, few.draw(generator)), few)
+        leader, other = chosen[pending], values.argmax(axis=1)
+        chosen[pending] = other
+        values[np.arange(len(pending)), leader] = -np.inf
+        # A reward may rule out every other arm, which leaves the leader.
+        second = np.where(values.max(axis=1) > -np.inf, values.argmax(axis=1), leader)
+        same = other == leader
+        pending, second = pending[same], second[same]
+    if len(pending):
+        chosen[pending] = second
+    return chosen[:, None]
+
+
+def multiple_play(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Integers:
+    """Return the arms of the `plays` largest rewards under one draw (Komiyama et al. 2015)."""
+    values = _available(reward.expected(arms, arms.draw(generator)), arms)
+    if plays < values.shape[1]:
+        chosen = np.argpartition(-values, plays - 1, axis=1)[:, :plays]
+    else:
+        chosen = np.broadcast_to(np.arange(values.shape[1]), values.shape).copy()
+    chosen[~np.isfinite(np.take_along_axis(values, chosen, axis=1))] = -1
+    return chosen
+
+
+def epsilon_greedy(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, epsilon: float = 0.1
+) -> Integers:
+    """Return the arm of the largest mean reward, or with probability `epsilon` any arm."""
+    greedy = _largest(reward.moments(arms)[0], arms, generator)
+    any_arm = random_arm(arms, reward, generator)
+    return np.where(generator.random(greedy.shape) < epsilon, any_arm, greedy)
+
+
+def bayesian_ucb(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, width: float = 1.0
+) -> Integers:
+    """Return the arm of the largest mean reward plus `width` posterior standard deviations."""
+    mean, sd = reward.moments(arms)
+    return _largest(mean + width * sd, arms, generator)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "random": random_row,
+        "random_arm": random_arm,
+        "thompson": thompson,
+        "top_two": top_two,
+        "epsilon_greedy": epsilon_greedy,
+        "bayesian_ucb": bayesian_ucb,
+        "multiple_play": multiple_play,
+    }
+)
+
+
+def choose(
+    strategy: str, arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Integers:
+    """Return the arms to label next, (R, m) by a strategy's name; m = `plays` for multiple play.
+
+    Raises
+    ------
+    UserError : an unknown strategy.
+    """
+    if strategy not in STRATEGIES:
+        raise unknown_name("strategy", strategy, STRATEGIES)
+    if strategy == "multiple_play":
+        return partial(multiple_play, plays=plays)(arms, reward, generator)
+    return STRATEGIES[strategy](arms, reward, generator)
+
+
+def _available(values: Floats, arms: Arms) -> Floats:
+    return np.where(arms.unlabelled > 0, values, -np.inf)
+
+
+def _largest(values: Floats, arms: Arms, generator: np.random.Generator | None = None) -> Integers:
+    """Return the arm of the largest value, (R, 1); ties, where a generator is given, at random."""
+    values = _available(values, arms)
+    if generator is not None:
+        tied = values == values.max(axis=1, keepdims=True)
+        values = np.where(tied & (arms.unlabelled > 0), generator.random(values.shape), -np.inf)
+    return _none_left(arms, values.argmax(axis=1)[:, None])
+
+
+def _none_left(arms: Arms, chosen: Integers) -> Integers:
+    left = arms.unlabelled.max(axis=1, keepdims=True) > 0
+    return np.where(left, chosen, -1)

@@ -1,0 +1,141 @@
+"""The posterior of confusion counts under hierarchical calibration of scores (Ji et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.few_labels.calibration import BETA, Calibration
+from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.pool import Pool, draw_positives
+from fairbench.inference.few_labels.sampler import Sample, sample
+from fairbench.inference.few_labels.table import PartlyLabelled
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CalibrationPosterior:
+    """Equally weighted draws of the pool's counts.
+
+    Attributes
+    ----------
+    counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
+        be, without it what is expected of each calibration map.
+    parameters : the calibration parameters behind them, and how well they were drawn.
+    """
+
+    counts: Floats
+    parameters: Sample
+    n_groups: int
+
+    @property
+    def theta(self) -> Floats:
+        """Return the parameters as (T, G, D)."""
+        return self.parameters.theta.reshape(len(self.counts), self.n_groups, -1)
+
+
+def bayesian_calibration(
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    model: Calibration = BETA,
+    draws: int = 2048,
+    pool_noise: bool = True,
+) -> CalibrationPosterior:
+    """Return the posterior of the pool's counts given the labels there are, none included.
+
+    Parameters
+    ----------
+    draws : a power of two.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability. False is
+        the paper's posterior, which is too narrow for the pool's own metrics.
+    """
+    subsets = [table.labelled]
+    return next(
+        bayesian_calibrations(
+            table, subsets, generator, model=model, draws=draws, pool_noise=pool_noise
+        )
+    )
+
+
+def bayesian_calibrations(
+    table: PartlyLabelled,
+    subsets: Iterable[Rows],
+    generator: np.random.Generator,
+    *,
+    model: Calibration = BETA,
+    draws: int = 2048,
+    pool_noise: bool = True,
+) -> Iterator[CalibrationPosterior]:
+    """Yield a posterior for each subset of labelled rows, what they share computed once.
+
+    Parameters
+    ----------
+    subsets : positions of the rows whose labels are shown; all others count as unlabelled.
+    """
+    study = Study.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
+    for rows in subsets:
+        yield study.posterior(rows, generator)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the posteriors of one table share; only labels of rows that are shown are read."""
+
+    table: PartlyLabelled
+    pool: Pool
+    proposal: Proposal
+    pool_noise: bool
+
+    @classmethod
+    def of(
+        cls,
+        table: PartlyLabelled,
+        generator: np.random.Generator,
+        *,
+        model: Calibration = BETA,
+        draws: int = 2048,
+        pool_noise: bool = True,
+    ) -> Study:
+        """Compute what no label changes; parameters are those of `bayesian_calibration`."""
+        pool = Pool.of(table, model)
+        return cls(table, pool, Proposal.of(model, table.n_groups, draws, generator), pool_noise)
+
+    def design(self, rows: Rows) -> Floats:
+        """Return the (G D, L) matrix that maps all groups' coefficients to log odds of rows."""
+        table = self.table
+        return self.proposal.model.design(table.score[rows], table.group[rows], table.n_groups)
+
+    def posterior(
+        self, rows: Rows, generator: np.random.Generator, *, chains: bool = True
+    ) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows`; `chains` as in `sample`."""
+        design, model = self.design(rows), self.proposal.model
+        label = self.table.label[rows]
+        drawn = sample(self.proposal, design, label, generator, chains=chains)
+        counts = _counts(self, rows, model.flat_coefficients(drawn.theta), design, generator)
+        return CalibrationPosterior(counts, drawn, self.table.n_groups)
+
+
+def _counts(
+    study: Study,
+    rows: Rows,
+    coefficients: Floats,
+    design: Floats,
+    generator: np.random.Generator,
+) -> Floats:
+    """Return the pool's counts (T, G, 4): known labels, and the unlabelled rows' expected ones."""
+    table = study.table
+    cell = table.group[rows] * 2 + table.prediction[rows]
+    positives, variance, size = study.pool.unlabelled(coefficients, design, cell)
+    if study.pool_noise:
+        positives = draw_positives(positives, variance, size, generator)
+    by_prediction = (len(positives), table.n_groups, 2)
+    positives, size = positives.reshape(by_prediction), size.reshape(by_prediction[1:])
+    counts: Floats = np.concatenate([size - positives, positives], axis=-1) + table.counts(rows)
+    return counts

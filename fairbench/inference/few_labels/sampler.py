@@ -1,0 +1,108 @@
+"""Posterior draws of calibration parameters: importance draws, or a slice sampler's at need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.few_labels.calibration import Calibration, log_likelihood
+from fairbench.inference.few_labels.elliptical_slice import (
+    chain_effective_size,
+    elliptical_slice,
+)
+from fairbench.inference.few_labels.importance import Proposal, propose, resampled
+from fairbench.inference.few_labels.pareto import effective_size, smoothed
+
+Floats = NDArray[np.float64]
+
+_ROUNDS = 3
+_LARGEST_SHAPE, _SMALLEST_SHARE = 0.7, 0.2
+_CHAINS, _WARMUP, _THIN = 128, 200, 20
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Equally weighted draws of the parameters, (T, G D), and how good they are.
+
+    Attributes
+    ----------
+    pareto_shape : tail of the importance weights.
+    effective_size : how many independent draws these are worth.
+    sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
+    """
+
+    theta: Floats
+    pareto_shape: float
+    effective_size: float
+    sampler: str
+
+
+def sample(
+    proposal: Proposal,
+    design: Floats,
+    label: Floats,
+    generator: np.random.Generator,
+    *,
+    chains: bool = True,
+) -> Sample:
+    """Draw the parameters given labels (L,) of rows with a (G D, L) design matrix.
+
+    Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
+    the draws; else the nodes of the spreads are moved, twice, before chains take over.
+
+    Parameters
+    ----------
+    chains : without them the first importance draws count, whatever they are worth.
+    """
+    for _ in range(_ROUNDS):
+        theta, log_weights = propose(proposal, design, label)
+        weights, shape = smoothed(np.exp(log_weights - log_weights.max()))
+        size = effective_size(weights)
+        kept = resampled(weights, len(theta), generator)
+        trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
+        if trusted or not chains:
+            return Sample(theta[kept], shape, size, "importance")
+        start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
+        proposal = proposal.refined(weights, generator)
+    model, draws = proposal.model, len(theta)
+
+    def likelihood(theta: Floats) -> Floats:
+        return log_likelihood(model.flat_coefficients(theta), design, label)
+
+    theta, size = _slice_draws(model, start, spread, likelihood, draws, generator)
+    return Sample(theta, shape, size, "elliptical_slice")
+
+
+def _slice_draws(
+    model: Calibration,
+    start: Floats,
+    spread: Floats,
+    likelihood: Callable[[Floats], Floats],
+    draws: int,
+    generator: np.random.Generator,
+) -> tuple[Floats, float]:
+    """Return (T, G D) draws of chains on the prior's normals, and their effective size.
+
+    Parameters
+    ----------
+    start, spread : (C, G D) and (C, D) parameters the chains start from.
+    likelihood : parameters (C, G D) -> log likelihood (C,).
+    """
+    chains, n_groups = len(start), start.shape[1] // model.size
+
+    def parameters(z: Floats) -> Floats:
+        return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
+
+    z = elliptical_slice(
+        lambda z: likelihood(parameters(z)),
+        model.to_normals(start.reshape(chains, n_groups, model.size), spread, generator),
+        generator,
+        warmup=_WARMUP,
+        keep=draws // chains,
+        thin=_THIN,
+    )
+    theta = parameters(z)
+    return theta.reshape(draws, -1), chain_effective_size(theta)

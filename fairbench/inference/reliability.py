@@ -1,0 +1,101 @@
+"""Bayesian reliability diagrams, and the posterior of the expected calibration error (ECE)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.beta import Beta, centred
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """What is known of the accuracy in bins of the score, of G groups.
+
+    Attributes
+    ----------
+    weight : (G, B) share of the group's rows in the bin, labelled or not; 0 in an empty group.
+    score : (G, B) mean score of those rows, the middle of an empty bin.
+    labels : (G, B) number of labels.
+    accuracy : (G, B) posterior of the share of right predictions.
+    """
+
+    weight: Floats
+    score: Floats
+    labels: Codes
+    accuracy: Beta
+
+    def expected_calibration_error(self) -> Floats:
+        """Return the posterior mean of every group's ECE, (G,), in closed form; NaN if empty.
+
+        The sum of w_b E|theta_b - s_b|. The error of the posterior mean, |E theta_b - s_b|, is
+        too small.
+        """
+        return self._of_groups((self.weight * self.accuracy.absolute_error(self.score)).sum(-1))
+
+    def calibration_error_draws(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Draw (T, G) expected calibration errors."""
+        error = np.zeros((draws, len(self.weight)))
+        # Bin by bin, as draws of a thousand classes' bins are not held in memory all at once.
+        for b, (weight, score) in enumerate(zip(self.weight.T, self.score.T, strict=True)):
+            bin_accuracy = Beta(self.accuracy.successes[:, b], self.accuracy.failures[:, b])
+            error += weight * np.abs(bin_accuracy.draws(draws, generator) - score)
+        return self._of_groups(error)
+
+    def _of_groups(self, error: Floats) -> Floats:
+        return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)
+
+
+def bin_of(score: Floats, bins: int) -> Codes:
+    """Return the bin of equal width on [0, 1] each score is in, its lower end excluded."""
+    codes: Codes = np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
+    return codes
+
+
+def reliability_diagram(
+    score: Floats,
+    correct: Floats,
+    group: Codes | None = None,
+    *,
+    n_groups: int = 1,
+    bins: int = 10,
+    strength: float = 2.0,
+    midpoints: bool = False,
+) -> ReliabilityDiagram:
+    """Return the diagram of all rows, or one for every group.
+
+    Parameters
+    ----------
+    score : (n,) probability that the prediction is right; of unlabelled rows too.
+    correct : (n,) 1 where it is right, 0 where it is wrong, NaN where there is no label.
+    group : (n,) codes 0 .. G - 1, such as the predicted class for the classwise ECE.
+    strength : how many labelled rows the prior of a bin is worth, whose mean is on the diagonal.
+    midpoints : the prior's mean is the middle of the bin, as in the paper's code, rather than
+        its rows' mean score.
+
+    Notes
+    -----
+    Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3, equation 2. Sizes and mean scores of the
+    bins come from all rows, as a pool's are known before any label is.
+    """
+    cell = bin_of(score, bins) + bins * (0 if group is None else group)
+    shape, known = (n_groups, bins), ~np.isnan(correct)
+
+    def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
+        each = None if weights is None else weights[rows]
+        counted = np.bincount(cell[rows], weights=each, minlength=n_groups * bins)
+        return counted.reshape(shape).astype(np.float64)
+
+    everyone = np.ones(len(score), bool)
+    size, labels, right = sums(everyone), sums(known), sums(known, correct)
+    middle = np.broadcast_to((np.arange(bins) + 0.5) / bins, shape)
+    mean_score = np.where(size > 0, sums(everyone, score) / np.maximum(size, 1), middle)
+    prior = centred(middle if midpoints else mean_score, strength)
+    weight = size / np.maximum(size.sum(axis=-1, keepdims=True), 1)
+    posterior = prior.after(right, labels - right)
+    return ReliabilityDiagram(weight, mean_score, labels.astype(np.int64), posterior)

@@ -1,0 +1,200 @@
+"""Figures of several methods in one panel, a panel for each data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import ceil
+from textwrap import fill
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fairbench.reporting.figures import (
+    SHIFT_LABEL,
+    TOP_FEATURES,
+    feature_shifts,
+    quantile_box,
+    short,
+)
+from fairbench.reporting.palette import COLOURS, GREY
+from fairbench.reporting.parity_figure import parity
+
+Named: TypeAlias = tuple[str, Figure]
+_MARKERS = "os^DvPX*<"
+_LETTERS_PER_INCH = 10
+_OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
+
+
+class Style(NamedTuple):
+    """How a method looks in every panel; two that coincide are both seen."""
+
+    colour: str
+    marker: str
+    line: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return what :meth:`matplotlib.axes.Axes.plot` takes, hollow markers among it."""
+        return {"color": self.colour, "marker": self.marker, "markerfacecolor": "none"}
+
+
+Draw: TypeAlias = Callable[[Axes, pd.DataFrame, Mapping[str, Style]], None]
+
+
+def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
+    """Draw how far individuals' uncertainties move across variants, a box for each method.
+
+    Boxes run from the 25th to the 75th percentile of individuals, whiskers from the 5th to the
+    95th, crosses mark the maximum; grey are the same for fits that differ in their draws alone.
+    """
+    figure = _panels(metrics, _boxes, columns=2, height=0.9 + 0.38 * metrics["method"].nunique())
+    _x_label(figure, "sd of an individual's uncertainty across variants")
+    if "noise_sd" in set(metrics["metric"]):
+        _x_label(figure, "sd of an individual's uncertainty across variants (grey: draws alone)")
+    yield "", figure
+
+
+def spread(metrics: pd.DataFrame) -> Iterator[Named]:
+    """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
+    points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
+    place = points["setting"].str.extract(r"groups=(\d+) group=(\d+)").astype(int)
+    points = points.assign(groups=place[0], part=place[1])
+    for groups, of_groups in points.groupby("groups"):
+        figure = _panels(of_groups, _diagram)
+        _x_label(figure, f"mean predicted uncertainty, of {groups} groups of like uncertainty")
+        figure.supylabel("sd of target - prediction")
+        _legend(figure)
+        yield f"groups{groups}", figure
+
+
+def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
+    """Draw error and fairness of the rows kept, and the shift of their features, against rates."""
+    rates = metrics["setting"].str.extract(r"^rate=([\d.]+)$")[0].astype(float)
+    curves = metrics.assign(rate=rates)[rates.notna()]
+    names = {f"abstention_{name}": name.replace("_", " ") for name in _OBJECTIVES}
+    names["mean_feature_shift"] = "mean feature shift"
+    for metric, label in names.items():
+        rows = curves[(curves["metric"] == metric) & (curves["group"] == "")]
+        if len(rows):
+            figure = _panels(rows, _curves)
+            _x_label(figure, "share abstained on")
+            figure.supylabel(f"{label}, rows kept")
+            _legend(figure)
+            yield metric.removeprefix("abstention_"), figure
+    for rate, rows in feature_shifts(metrics).groupby("rate"):
+        figure = _panels(rows, _dots, columns=2, height=3.6)
+        _x_label(figure, f"{SHIFT_LABEL}, abstaining on {rate:.0%}")
+        _legend(figure)
+        yield f"feature_shift_rate{rate:g}", figure
+
+
+def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: float = 3.2) -> Figure:
+    """Return a figure with a panel for each data set, methods alike in all of them."""
+    methods = list(dict.fromkeys(metrics["method"]))
+    styles = {
+        name: Style(COLOURS[i % 8], _MARKERS[i % 9], ("-", "--")[i % 2])
+        for i, name in enumerate(methods)
+    }
+    datasets = list(dict.fromkeys(metrics["dataset"]))
+    columns = min(columns, len(datasets))
+    rows, width = ceil(len(datasets) / columns), 9.6 / max(columns, 2)
+    with rc_context({"font.size": 12}):
+        figure = Figure((width * columns, height * rows), dpi=110, layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes, name in zip(grid.flat, datasets, strict=False):
+            draw(axes, metrics[metrics["dataset"] == name], styles)
+            axes.set_title(name)
+        for axes in grid.flat[len(datasets) :]:
+            axes.remove()
+    return figure
+
+
+def _x_label(figure: Figure, text: str) -> None:
+    """Write a label under all panels, on as many lines as their width needs."""
+    figure.supxlabel(fill(text, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
+
+
+def _legend(figure: Figure) -> None:
+    shown: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label.replace("_", " "), handle)
+    columns = 3 if len(figure.axes) > 1 else 2
+    handles = list(shown.values())
+    figure.legend(handles, list(shown), loc="outside upper center", ncols=columns, frameon=False)
+
+
+def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
+        for place, (method, style) in enumerate(styles.items()):
+            box = quantile_box(metrics[metrics["method"] == method], name)
+            if box is None:
+                continue
+            colour = GREY if name == "noise" else style.colour
+            line = {"color": colour, "linewidth": 1.5}
+            axes.bxp(
+                [box], positions=[place + shift], widths=width, orientation="horizontal",
+                manage_ticks=False, boxprops=line, whiskerprops=line, capprops=line,
+                medianprops=line, flierprops={"marker": "x", "markeredgecolor": colour},
+            )  # fmt: skip
+    axes.set_yticks(range(len(styles)), [name.replace("_", " ") for name in styles])
+    axes.set_ylim(len(styles) - 0.5, -0.5)
+    axes.set_xlim(0, None)
+    axes.locator_params(axis="x", nbins=5)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    top = 0.0
+    many = points["groups"].iloc[0] > 30
+    for method, style in styles.items():
+        mine = points[points["method"] == method].groupby(["part", "metric"])["value"].mean()
+        if mine.empty:
+            continue
+        x, y = (mine.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
+        top = float(np.nanmax([top, x.max(), y.max()]))
+        axes.plot(
+            x, y, **style.options, linestyle="" if many else style.line, linewidth=1,
+            markersize=3 if many else 5, alpha=0.6 if many else 1, label=method,
+        )  # fmt: skip
+    axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+    axes.set(xlim=(0, None), ylim=(0, None))
+
+
+def _curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    for method, style in styles.items():
+        curve: Any = rows[rows["method"] == method].groupby("rate")["value"]
+        mean, sd = curve.mean(), curve.std().fillna(0)
+        axes.plot(
+            mean.index, mean, **style.options, linestyle=style.line, markersize=5, label=method
+        )
+        axes.fill_between(mean.index, mean - sd, mean + sd, color=style.colour, alpha=0.12, lw=0)
+    axes.set_ylim(0, None)
+
+
+def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    means = rows.groupby(["feature", "method"], sort=False)["value"].mean().unstack()
+    means = means.loc[means.max(axis=1).nlargest(TOP_FEATURES).index]
+    for method, style in styles.items():
+        if method in means:
+            axes.plot(means[method], range(len(means)), **style.options, linestyle="", label=method)
+    axes.set_yticks(range(len(means)), [short(str(name), 22) for name in means.index])
+    axes.invert_yaxis()
+    axes.set_xlim(0, None)
+    axes.locator_params(axis="x", nbins=5)
+    axes.grid(axis="y", alpha=0.3)
+
+
+DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
+    "consistency": consistency,
+    "spread": spread,
+    "abstention": abstention,
+    "parity": parity,
+}

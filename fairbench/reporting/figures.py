@@ -1,0 +1,227 @@
+"""The figures of a run, drawn from its metric table alone, without pyplot's global state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fairbench.reporting.palette import BLUE, COLOURS, GREEN, GREY, ORANGE
+from fairbench.reporting.uncertainty_figures import individual_fairness_figure, uncertainties_figure
+
+SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
+TOP_FEATURES = 10
+_BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
+_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
+
+
+def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
+    """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
+    metrics = metrics[metrics["variant"] == ""]
+    names = set(metrics["metric"])
+    if "reliability_mean_score" in names:
+        yield "reliability", reliability_figure(metrics, title)
+    if "spread_predicted" in names:
+        yield "spread", spread_figure(metrics, title)
+    if "selection_rate" in names:
+        yield "group_rates", group_rates_figure(metrics, title, protect)
+    if "abstention_error_rate" in names:
+        yield "abstention", abstention_figure(metrics, title, protect)
+    if "feature_shift" in names:
+        yield "feature_shift", feature_shift_figure(metrics, title)
+    if "consistency_sd" in names:
+        yield "consistency", consistency_figure(metrics, title)
+    if "predictive_uncertainty" in names:
+        yield "uncertainties", uncertainties_figure(metrics, title, protect)
+    if "individual_fairness_prediction" in names:
+        yield "individual_fairness", individual_fairness_figure(metrics, title, protect)
+
+
+def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
+    """Draw every figure of a run into a folder, as PNG files."""
+    for name, figure in figures(metrics, title, protect):
+        figure.savefig(folder / f"{name}.png", format="png")
+
+
+def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
+    """Return a figure with fixed margins: fitting them takes as long as all the drawing."""
+    figure = Figure(figsize=(width, height), dpi=110)
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.14, right=0.96, bottom=0.13, top=0.92)
+    return figure, figure.add_subplot()
+
+
+def reliability_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw observed share of positives against mean predicted probability, per bin."""
+    points = _paired(metrics, "reliability_mean_score", "reliability_base_rate")
+    figure, axes = _new()
+    _identity(axes, 0, 1)
+    _per_repeat(axes, points)
+    axes.set(xlabel="mean predicted probability", ylabel="share of positives", title=title)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.legend(frameon=False)
+    return figure
+
+
+def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
+    points = _paired(metrics, "spread_predicted", "spread_empirical")
+    first = points["setting"].str.split(" ").str[0].iloc[0]
+    points = points[points["setting"].str.startswith(f"{first} ")]
+    figure, axes = _new()
+    top = float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
+    _identity(axes, 0, top)
+    _per_repeat(axes, points)
+    axes.set(xlabel="mean predicted uncertainty", ylabel="sd of target - prediction", title=title)
+    axes.set(xlim=(0, None), ylim=(0, None))
+    axes.legend(frameon=False)
+    return figure
+
+
+def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+    """Draw the rates of each group of `protect` with their posterior intervals."""
+    mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
+    groups = list(dict.fromkeys(mine["group"]))
+    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
+    figure.set_layout_engine("constrained")  # the groups' names may be of any length
+    step = 0.8 / len(groups)
+    for g, group in enumerate(groups):
+        rows = mine[mine["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
+        rows = rows.reindex(_RATES)
+        y = np.arange(len(_RATES)) + (g - (len(groups) - 1) / 2) * step
+        low = np.maximum(rows["value"] - rows["lower"], 0)
+        high = np.maximum(rows["upper"] - rows["value"], 0)
+        axes.errorbar(
+            rows["value"],
+            y,
+            xerr=[low, high],
+            fmt="o",
+            markersize=5,
+            capsize=3,
+            color=COLOURS[g % len(COLOURS)],
+            label=group,
+        )
+    axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
+    axes.invert_yaxis()
+    axes.set(xlabel="rate, with 95 % interval of one repeat (medians over repeats)", title=title)
+    axes.set_xlim(0, 1)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(title=protect, frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
+    return figure
+
+
+def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+    """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
+    mine = metrics[(metrics["attribute"] == protect) & metrics["setting"].str.startswith("rate=")]
+    mine = mine[mine["setting"] != "rate=chosen"]
+    mine = mine.assign(rate=mine["setting"].str.removeprefix("rate=").astype(float))
+    figure = Figure(figsize=(9, 4), dpi=110)
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
+    left, right = figure.subplots(1, 2)
+    overall = mine[mine["group"] == ""]
+    names = ("error_rate", "statistical_parity", "equalized_odds")
+    for name, colour, marker in zip(names, (BLUE, ORANGE, GREEN), "os^", strict=True):
+        curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
+        _band(left, curve, name.replace("_", " "), colour, marker)
+    rates = mine[(mine["group"] != "") & (mine["metric"] == "abstention_rate")]
+    for (group, rows), colour in zip(rates.groupby("group", sort=False), COLOURS, strict=False):
+        _band(right, rows.groupby("rate")["value"], str(group), colour, "o")
+    left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
+    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {protect}")
+    left.set_ylim(0, None)
+    for axes in (left, right):
+        axes.legend(frameon=False)
+    figure.suptitle(title)
+    return figure
+
+
+def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the features that abstention moves most, at the highest rate there is."""
+    shifts = feature_shifts(metrics)
+    rate = shifts["rate"].max()
+    mine = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
+    shift = pd.DataFrame({"mean": mine.mean(), "sd": mine.std().fillna(0)})
+    shift = shift.nlargest(TOP_FEATURES, "mean")
+    figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
+    figure.set_layout_engine("constrained")  # the features' names may be of any length
+    axes.barh(
+        [short(name) for name in shift.index], shift["mean"], xerr=shift["sd"], color=BLUE,
+        ecolor="black", capsize=3, height=0.6,
+    )  # fmt: skip
+    axes.invert_yaxis()
+    axes.set(xlabel=f"{SHIFT_LABEL}\nabstaining on {rate:.0%} (mean, sd over repeats)", title=title)
+    return figure
+
+
+def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of feature shift with their rate and feature as columns."""
+    rows = metrics[metrics["metric"] == "feature_shift"]
+    place = rows["setting"].str.extract(r"rate=(?P<rate>[^ ]+) feature=(?P<feature>.*)")
+    return rows.assign(rate=place["rate"].astype(float), feature=place["feature"])
+
+
+def short(name: str, length: int = 28) -> str:
+    """Return a name cut to what an axis has room for."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"
+
+
+def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Draw the distribution over individuals of the sd across variants, and the noise's beside it.
+
+    Boxes run from the 25th to the 75th percentile, whiskers from the 5th to the 95th, crosses mark
+    the maximum; all are means over repeats.
+    """
+    figure, axes = _new()
+    boxes = []
+    for name in ("consistency", "noise"):
+        box = quantile_box(metrics, name)
+        if box is not None:
+            boxes.append({**box, "label": _BOX_LABELS[name]})
+    axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
+    axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
+    return figure
+
+
+def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
+    """Return the box of ``consistency`` or ``noise``, means over repeats, where there is one."""
+    rows = metrics[metrics["metric"] == f"{name}_sd"]
+    if rows["value"].notna().sum() == 0:
+        return None
+    quantile = rows["setting"].str.extract(r"quantile=([\d.]+)")[0].astype(float)
+    q = rows["value"].groupby(quantile).mean()
+    top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
+    box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
+    return {**box, "fliers": [top]}
+
+
+def _band(axes: Axes, curve: Any, label: str, colour: str, marker: str) -> None:
+    """Draw the mean over repeats with a band of one sd either way."""
+    mean, sd = curve.mean(), curve.std().fillna(0)
+    axes.plot(mean.index, mean, color=colour, marker=marker, markersize=4, label=label)
+    axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
+
+
+def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    keys = ["repeat", "fold", "variant", "setting"]
+    sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
+    return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
+
+
+def _identity(axes: Axes, low: float, high: float) -> None:
+    axes.plot([low, high], [low, high], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+
+
+def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
+    """Draw every repeat faintly, and the mean of each bin on top."""
+    axes.plot(
+        points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
+    )
+    mean = points.groupby("setting", sort=False)[["x", "y"]].mean().sort_values("x")
+    axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")

@@ -1,0 +1,156 @@
+"""Runs that can be compared with one another: the same rows, in the same splits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from fairbench.core.fingerprint import digest
+from fairbench.results.collection import Collection, FinishedRun
+
+ARM = ("learner", "intervention", "method")
+_SHARED = ("dataset", "split", "seed")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Runs of one data set, split, seed and protected attribute.
+
+    Attributes
+    ----------
+    name : the data set, numbered where it has several blocks: the name of its files.
+    title : the data set, and what tells its blocks apart.
+    """
+
+    name: str
+    title: str
+    runs: Mapping[str, FinishedRun]
+    metrics: pd.DataFrame
+
+    @property
+    def first(self) -> FinishedRun:
+        """A run, for what all have in common."""
+        return next(iter(self.runs.values()))
+
+    @cached_property
+    def arms(self) -> Mapping[str, str]:
+        """One run for each name, and the name: others differ in what else was evaluated."""
+        first: dict[str, str] = {}
+        for id_, name in zip(self.runs, named(list(self.runs.values())), strict=True):
+            first.setdefault(name, id_)
+        return {id_: name for name, id_ in first.items()}
+
+    @property
+    def dataset(self) -> str:
+        """The option chosen for the data set."""
+        return self.first.choices["dataset"]
+
+    @property
+    def protect(self) -> str:
+        """The attribute, or combination, of the headline metrics."""
+        return self.first.protect
+
+    @property
+    def repeats(self) -> int:
+        """How many splits were drawn."""
+        return int(self.first.config["split"].get("repeats", 1))
+
+    @property
+    def split(self) -> str:
+        """The split and its options, in words."""
+        options = dict(self.first.config["split"])
+        kind = str(options.pop("_target_")).rpartition(".")[2]
+        return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
+
+
+def blocks(collection: Collection) -> list[Block]:
+    """Return the blocks of a collection by data set, those of most runs first."""
+    sets: dict[str, dict[str, dict[str, FinishedRun]]] = {}
+    for run in collection.runs.values():
+        key = digest([run.protect, *(run.config[name] for name in _SHARED)])
+        sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
+    metrics = dict(iter(collection.metrics.groupby("run", observed=True, sort=False)))
+    found = []
+    for dataset, of_dataset in sorted(sets.items()):
+        titles = _titles([next(iter(runs.values())) for runs in of_dataset.values()])
+        titled = sorted(zip(of_dataset.values(), titles, strict=True), key=_most_runs_first)
+        for i, (runs, title) in enumerate(titled, start=1):
+            name = f"{dataset}-{i}" if len(titled) > 1 else dataset
+            mine = pd.concat([metrics[id_] for id_ in runs if id_ in metrics], ignore_index=True)
+            found.append(Block(name, title, runs, mine))
+    return found
+
+
+def _most_runs_first(titled: tuple[Mapping[str, FinishedRun], str]) -> tuple[int, list[Any]]:
+    """Sort by how many runs there are, then by title, its numbers as numbers."""
+    runs, title = titled
+    words = re.split(r"(\d+)", title)
+    return -len(runs), [int(word) if word.isdigit() else word for word in words]
+
+
+def _titles(firsts: Sequence[FinishedRun]) -> list[str]:
+    """Name blocks of one data set, each by one of its runs, by what differs between them."""
+    titles = told_apart([run.choices["dataset"] for run in firsts], firsts, ("dataset", "split"))
+    for name, values in (
+        ("seed", [run.config["seed"] for run in firsts]),
+        ("protect", [run.protect for run in firsts]),
+    ):
+        if len(set(values)) > 1:
+            titles = [f"{title}, {name}={v}" for title, v in zip(titles, values, strict=True)]
+    return titles
+
+
+def named(runs: Sequence[FinishedRun]) -> list[str]:
+    """Name each run by its choices, and by the options of them in which namesakes differ.
+
+    The learner is left out where all have the same.
+    """
+    learners = {run.choices["learner"] for run in runs}
+    parts = ARM if len(learners) > 1 else ARM[1:]
+    names = [
+        ", ".join(run.choices[part] for part in parts if run.choices[part] != "none")
+        for run in runs
+    ]
+    return told_apart(names, runs, ARM)
+
+
+def told_apart(
+    names: Sequence[str], runs: Sequence[FinishedRun], groups: Sequence[str]
+) -> list[str]:
+    """Add to each name the options of these groups in which its namesakes differ."""
+    namesakes: dict[str, list[dict[str, Any]]] = {}
+    flat = [dict(_options(run, groups)) for run in runs]
+    for name, options in zip(names, flat, strict=True):
+        namesakes.setdefault(name, []).append(options)
+    differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
+    return [
+        ", ".join(
+            [name, *(f"{_last(key)}={options[key]}" for key in differing[name] if key in options)]
+        )
+        for name, options in zip(names, flat, strict=True)
+    ]
+
+
+def _last(option: str) -> str:
+    return option.rpartition(".")[2]
+
+
+def _options(run: FinishedRun, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for group in groups:
+        for name, value in run.config.get(group, {}).items():
+            if name != "_target_":
+                yield f"{group}.{name}", value
+
+
+def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for each in options for name in each)
+    return [
+        name
+        for name in names
+        if any(each.get(name) != options[0].get(name) for each in options[1:])
+    ]

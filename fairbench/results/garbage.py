@@ -1,0 +1,118 @@
+"""Finding and removing what no run of a results folder refers to."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.results.cells import Store
+from fairbench.results.runs import RunFolder
+
+DAY = 24.0
+STALE_LOCK = "stale lock"
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """A file or folder that may go, what it is, and its size."""
+
+    path: Path
+    kind: str
+    bytes: int
+
+
+def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
+    """Return what may go: untouched for `hours`, and needed by no run, finished or begun.
+
+    The age spares a sweep under way, whose cells belong to no run until their run is evaluated.
+    Cells are spared altogether while any lock is held, since the sweep that holds it may have found
+    old cells in the store and be about to read them.
+    """
+    leftovers = [*_leftovers(store.root), *_stale_locks(store.root)]
+    cells = [] if computing(store) else list(_unreferenced(store))
+    before = time.time() - 3600 * hours
+    return [each for each in [*cells, *leftovers] if _untouched(each.path, before)]
+
+
+def remove(found: Iterable[Garbage]) -> None:
+    """Remove what was found; a lock that was taken meanwhile stays."""
+    for each in found:
+        if each.kind == STALE_LOCK:
+            with _free(each.path) as free:
+                if free:
+                    each.path.unlink(missing_ok=True)
+        elif each.path.is_dir():
+            shutil.rmtree(each.path, ignore_errors=True)
+        else:
+            each.path.unlink(missing_ok=True)
+
+
+def computing(store: Store) -> bool:
+    """Say whether a process on this machine holds a lock: some cell is being computed."""
+    return any(_held(path) for path in (store.root / "locks").glob("*.lock"))
+
+
+def _held(path: Path) -> bool:
+    with _free(path) as free:
+        return not free
+
+
+def _unreferenced(store: Store) -> Iterator[Garbage]:
+    needed: set[str] = set()
+    for path in (store.root / "runs").glob("*/cells.txt"):
+        needed.update(RunFolder(path.parent).cells())
+    for path in (store.root / "cells").glob("*/*.parquet"):
+        if path.stem not in needed and not path.name.startswith("."):
+            yield _garbage(path, "cell of no run")
+
+
+def _leftovers(results: Path) -> Iterator[Garbage]:
+    """Yield what killed processes leave, and corrupt cells that were set aside."""
+    for folder in ("cells", "runs"):
+        yield from (_garbage(path, "half file") for path in (results / folder).glob("*/.*.tmp"))
+    for path in (results / "runs").glob("*/.figures.*"):
+        yield _garbage(path, "half-drawn figures")
+    for path in (results / "cells").glob("*/*.corrupt"):
+        yield _garbage(path, "corrupt cell")
+
+
+def _stale_locks(results: Path) -> Iterator[Garbage]:
+    for path in (results / "locks").glob("*.lock"):
+        if not _held(path):
+            yield _garbage(path, STALE_LOCK)
+
+
+@contextlib.contextmanager
+def _free(path: Path) -> Iterator[bool]:
+    """Hold a lock for the block unless somebody does, and say so; its file is never made."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(file)
+
+
+def _garbage(path: Path, kind: str) -> Garbage:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return Garbage(path, kind, sum(file.stat().st_size for file in files))
+
+
+def _untouched(path: Path, before: float) -> bool:
+    try:
+        return path.stat().st_mtime <= before
+    except FileNotFoundError:  # a process that was at work has finished it
+        return False

@@ -1,1 +1,0 @@
-"""The trade-off of error and fairness over all finished runs of a data set."""

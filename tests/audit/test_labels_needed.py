@@ -11,7 +11,7 @@ from fairbench.audit.gaps import LARGE, OPEN, SMALL, Gap, settle
 from fairbench.audit.labels_needed import Needed, is_settled, settled_share
 from fairbench.audit.options import parse
 from fairbench.inference.few_labels.calibration import BETA
-from tests.assessment.few_labels.pools import labelled, pool
+from tests.inference.few_labels.pools import labelled, pool
 
 UNIONS = {"group": np.eye(2)}
 OPTIONS = parse(["x.csv", "target=y", "score=s", "group=g", "epsilon=0.1"])

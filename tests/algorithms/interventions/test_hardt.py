@@ -10,7 +10,7 @@ from algorithms.interventions.hardt import Hardt, equalised_odds
 from algorithms.interventions.threshold_optimizer import thresholds
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
-from tests.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows
 
 
 def random_rates(groups, seed=0):

@@ -27,7 +27,7 @@ from studies.uncertainty_matters import ground_truth
 from studies.uncertainty_matters.algorithms import ALGORITHMS, study
 from studies.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "published" / "uncertainty_matters.csv"
+PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "uncertainty_matters.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
 CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 150}
 

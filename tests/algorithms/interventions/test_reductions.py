@@ -22,7 +22,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
-from tests.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows
 
 # As many bins as rows: fairlearn's estimator would place fewer by the weights of each refit.
 TREES = {"max_depth": 3, "max_bin": 1024}

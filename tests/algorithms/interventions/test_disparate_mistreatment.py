@@ -12,7 +12,7 @@ from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from tests.interventions.encoded import Rows
+from tests.algorithms.interventions.encoded import Rows
 
 LABELS = {"false_negative_rate": [1], "false_positive_rate": [0], "misclassification_rate": [0, 1]}
 

@@ -11,7 +11,7 @@ from fairbench.inference.few_labels.frequentist import frequentist
 from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import RATES, accuracy, f1_score, true_positive_rate
-from tests.assessment.few_labels.pools import labelled, pool
+from tests.inference.few_labels.pools import labelled, pool
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 0, 0]])
 

@@ -10,7 +10,7 @@ from algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from tests.interventions.encoded import Rows, rows
+from tests.algorithms.interventions.encoded import Rows, rows
 
 INTERVENTIONS = [
     Hardt(),

@@ -9,7 +9,7 @@ from fairbench.inference.few_labels.plug_in import plug_in, plug_in_draws
 from fairbench.inference.few_labels.pool import Pool, draw_positives
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.confusion import FN, TP
-from tests.assessment.few_labels.pools import labelled, pool
+from tests.inference.few_labels.pools import labelled, pool
 
 
 def test_gauss_rule_integrates_polynomials_of_its_degree():

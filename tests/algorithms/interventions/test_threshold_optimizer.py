@@ -10,7 +10,7 @@ from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
-from tests.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows
 
 NAMES = {
     "demographic_parity": "demographic_parity",

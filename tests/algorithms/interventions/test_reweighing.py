@@ -7,7 +7,7 @@ import pytest
 from algorithms.interventions.reweighing import Reweighing, independence_weights
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
-from tests.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def case(score, groups, labels, inverted):
 
 def z_scores(table, generator, *, rows):
     """Return z-scores of means (3,) and of sds (3,) of the rates' first differences."""
-    nuts = pytest.importorskip("tests.assessment.few_labels.nuts")
+    nuts = pytest.importorskip("tests.inference.few_labels.nuts")
     theta = nuts.theta_draws(table, rows=rows, n_groups=6)
     exact = nuts.differences(nuts.expected_counts(table, theta), RATES)
     posterior = bayesian_calibration(table, generator, pool_noise=False)

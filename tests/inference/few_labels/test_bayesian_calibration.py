@@ -16,7 +16,7 @@ from fairbench.inference.few_labels.sampler import sample
 from fairbench.inference.few_labels.summary import summarise
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy
-from tests.assessment.few_labels.pools import labelled, pool, quadrature
+from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 LONE = replace(LLO, spread_sd=None)
 

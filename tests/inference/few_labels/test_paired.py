@@ -12,7 +12,7 @@ from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
-from tests.assessment.few_labels.pools import labelled
+from tests.inference.few_labels.pools import labelled
 
 SIMULATIONS = 100
 

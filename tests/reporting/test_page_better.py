@@ -26,7 +26,7 @@ from fairbench.reporting.page.write import render, write_report
 from fairbench.results.collection import read_collection
 from fairbench.results.runs import RunFolder
 from tests.harness import CONF
-from tests.report.page_runs import copy, finish, places
+from tests.reporting.page_runs import copy, finish, places
 
 LEARNERS = ("logistic_regression", "gaussian_nb", "xgboost")
 

@@ -17,7 +17,7 @@ from algorithms.losses import Binomial
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
-from tests.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows
 
 
 @pytest.fixture(scope="module")

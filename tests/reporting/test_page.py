@@ -20,7 +20,7 @@ from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report
 from fairbench.results.collection import read_collection
 from tests.harness import CONF, configuration
-from tests.report.page_runs import copy, finish, places
+from tests.reporting.page_runs import copy, finish, places
 
 HOSTILE = "<script>alert(1)</script>"
 

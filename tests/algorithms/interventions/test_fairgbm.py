@@ -11,7 +11,7 @@ from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
-from tests.interventions.encoded import Rows, rows
+from tests.algorithms.interventions.encoded import Rows, rows
 
 
 def model(learner=None, **options):

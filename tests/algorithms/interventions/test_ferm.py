@@ -16,8 +16,8 @@ from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import pipeline
-from tests.harness import TINY, configuration
 from tests.algorithms.interventions.encoded import rows
+from tests.harness import TINY, configuration
 
 
 @pytest.fixture(scope="module")

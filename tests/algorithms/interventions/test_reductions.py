@@ -21,8 +21,8 @@ from algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from fairbench.experiments import pipeline
-from tests.harness import TINY, configuration
 from tests.algorithms.interventions.encoded import rows
+from tests.harness import TINY, configuration
 
 # As many bins as rows: fairlearn's estimator would place fewer by the weights of each refit.
 TREES = {"max_depth": 3, "max_bin": 1024}

@@ -66,9 +66,9 @@ paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=
 paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CVs, 200 by default
 	@for sweep in lr svm linear_svm ferm linear_ferm; do \
 		$(BIN)/python run.py -m experiment=uncertainty_matters/german_$$sweep || exit 1; done
-	@$(BIN)/python -m studies.uncertainty_matters.ground_truth --cvs $(or $(ARGS),200)
-	@$(BIN)/python -m studies.uncertainty_matters.tables $(ARGS)
-	@$(BIN)/python -m studies.uncertainty_matters.figures $(ARGS)
+	@$(BIN)/python -m papers.uncertainty_matters.ground_truth --cvs $(or $(ARGS),200)
+	@$(BIN)/python -m papers.uncertainty_matters.tables $(ARGS)
+	@$(BIN)/python -m papers.uncertainty_matters.figures $(ARGS)
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
 	@$(BIN)/python report.py html $(ARGS)

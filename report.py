@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
             from fairbench.reporting.page.answer import answer
             from fairbench.reporting.page.write import Places
 
-            places = Places(ROOT / "results", ROOT / "conf", ROOT / "results" / "published")
+            places = Places(ROOT / "results", ROOT / "conf", ROOT / "papers")
             html_command([word for word in arguments if word != "html"], places, answer)
         elif arguments[:1] == ["tradeoff"]:
             from fairbench.cli.tradeoff import tradeoff_command
@@ -50,7 +50,7 @@ def paper_tables(words: Sequence[str]) -> None:
     from fairbench.reporting.published import Paper
 
     arguments = _parser().parse_args(dashed(words))
-    paper = Paper.read(arguments.paper, ROOT / "results" / "published")
+    paper = Paper.read(arguments.paper, ROOT / "papers")
     place = (ROOT / "conf", arguments.results, arguments.overrides)
     if arguments.experiments:
         from fairbench.reporting.sweeps import sweeps
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("paper", help="a paper of results/published, such as fairlyuncertain")
+    parser.add_argument("paper", help="a folder of papers/, such as fairlyuncertain")
     parser.add_argument("--table", help="one table; without it all that the paper has here")
     parser.add_argument("--figures", nargs="*", help="draw these figures, or all, and no table")
     parser.add_argument(

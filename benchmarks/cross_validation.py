@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.measure import cpu_of, german, show
 from fairbench.data.encoding import onehot
-from studies.uncertainty_matters.cross_validation import FOLDS, partitions
-from studies.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
-from studies.uncertainty_matters.solvers.folds import held_out
+from papers.uncertainty_matters.cross_validation import FOLDS, partitions
+from papers.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
+from papers.uncertainty_matters.solvers.folds import held_out
 
 OURS, THEIRS = 100, 5  # cross-validations: of ours, a cell of the ground truth
 CALLS = 3

@@ -24,7 +24,7 @@ class Paper:
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
     tables : table -> its experiments, and the rules by which its rows are found among our
-        metrics, from the YAML beside the CSV.
+        metrics, from ``mapping.yaml``.
     figures : figure -> its experiment and what of it is drawn, likewise.
     runs : how many runs are behind a published mean.
     quick : the ``repeats`` and ``datasets`` of a quick look, if the YAML says.
@@ -39,17 +39,17 @@ class Paper:
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Paper:
-        """Read a paper's CSV and mapping.
+        """Read ``published.csv`` and ``mapping.yaml`` of ``folder/name``.
 
         Raises
         ------
         UserError : a paper that has no mapping.
         """
-        known = sorted(path.stem for path in folder.glob("*.yaml"))
+        known = papers_in(folder)
         if name not in known:
             raise unknown_name("paper", name, known)
-        mapping = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
-        rows = pd.read_csv(folder / f"{name}.csv", dtype=str, keep_default_na=False)
+        mapping = yaml.safe_load((folder / name / "mapping.yaml").read_text(encoding="utf-8"))
+        rows = pd.read_csv(folder / name / "published.csv", dtype=str, keep_default_na=False)
         extra = {key: mapping.get(key, {}) for key in ("figures", "quick")}
         return cls(name, rows, mapping["tables"], int(mapping["runs"]), **extra)
 
@@ -78,6 +78,11 @@ class Paper:
                 f"{self.name} has no figure '{figure}' here: valid: {', '.join(self.figures)}"
             )
         return self.figures[figure]["experiment"], self.figures[figure]["draw"]
+
+
+def papers_in(folder: Path) -> list[str]:
+    """Return the names of the papers whose folder has a mapping."""
+    return sorted(path.parent.name for path in folder.glob("*/mapping.yaml"))
 
 
 def compare(paper: Paper, table: str, ours: pd.DataFrame) -> pd.DataFrame:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fairbench.inference.multiclass_scores import MulticlassScores
-from studies.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
-from studies.black_box.estimation import ece_errors, full_ece
+from papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
+from papers.black_box.estimation import ece_errors, full_ece
 
 CLASSES = tuple(SUPERCLASSES.split())
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from studies import epistemic_shrinks_acs
-from studies.epistemic_shrinks_acs import SIZES, TEST, folds
+from papers.uncertainty_fairness import epistemic_shrinks_acs
+from papers.uncertainty_fairness.epistemic_shrinks_acs import SIZES, TEST, folds
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
 

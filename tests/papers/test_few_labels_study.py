@@ -5,9 +5,9 @@ import pytest
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import accuracy, true_positive_rate
-from studies.few_labels.methods import Method, intervals
-from studies.few_labels.pools import everyone_else, label_orders, true_difference
-from studies.few_labels.tables import score, scoreboard
+from papers.few_labels.methods import Method, intervals
+from papers.few_labels.pools import everyone_else, label_orders, true_difference
+from papers.few_labels.tables import score, scoreboard
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from studies.rho_coverage import (
+from papers.uncertainty_matters.rho_coverage import (
     FOLDS,
     Sample,
     bayle_interval,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.inference.few_labels.table import PartlyLabelled
-from studies.few_labels import thirds
+from papers.few_labels import thirds
 
 ROW = {
     "table": "4.2",

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from studies.uncertainty_fairness import METRICS, PUBLISHED, beside, directions, ratios
+from papers.uncertainty_fairness.tables import METRICS, PUBLISHED, beside, directions, ratios
 
 COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from studies.uncertainty_fairness_capacity import figure, mean_series, ratio_series
+from papers.uncertainty_fairness.capacity import figure, mean_series, ratio_series
 
 GROUPS = {
     "race": ("African-American", "Caucasian"),

@@ -12,7 +12,7 @@ from fairbench.reporting.page.write import Places
 from tests.harness import CONF, ROOT, configuration
 
 _GROUPS = ("dataset", "intervention", "method", "learner")
-PUBLISHED = ROOT / "results" / "published"
+PUBLISHED = ROOT / "papers"
 
 
 def places(results: Path) -> Places:

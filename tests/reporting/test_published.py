@@ -11,7 +11,7 @@ from fairbench.reporting.papers import command, jobs, report_figure
 from fairbench.reporting.published import Paper, compare, half_unit, judge, scoreboard
 from tests.harness import CONF, ROOT, configuration, options
 
-PUBLISHED = ROOT / "results" / "published"
+PUBLISHED = ROOT / "papers"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_unknown_paper_and_table():
         Paper.read("fairlyuncertain", PUBLISHED).experiments("99")
 
 
-@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name)
 def test_mappings_name_what_exists(path):
-    paper = Paper.read(path.stem, PUBLISHED)
+    paper = Paper.read(path.parent.name, PUBLISHED)
     methods = set(options("method"))
     for table, mapping in paper.tables.items():
         published = paper.rows[paper.rows["table"] == table]
@@ -127,9 +127,9 @@ def test_mappings_name_what_exists(path):
             assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
 
 
-@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name)
 def test_figures_name_what_exists(path):
-    for figure in Paper.read(path.stem, PUBLISHED).figures.values():
+    for figure in Paper.read(path.parent.name, PUBLISHED).figures.values():
         assert set(figure) == {"experiment", "draw"}
         assert figure["draw"] in DRAWN
         assert (CONF / "experiment" / f"{figure['experiment']}.yaml").is_file()

@@ -11,7 +11,7 @@ import pandas as pd
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments.presets import Presets
 from fairbench.reporting.papers import with_choice
-from fairbench.reporting.published import VERDICTS, Paper, compare, quick_note
+from fairbench.reporting.published import VERDICTS, Paper, compare, papers_in, quick_note
 from fairbench.results.collection import Collection, FinishedRun
 
 _COLUMNS = [
@@ -53,7 +53,7 @@ def paper_tables(
     UserError : a `paper` without a mapping.
     """
     known = set(presets.experiments())
-    for name in [paper] if paper else sorted(path.stem for path in published.glob("*.yaml")):
+    for name in [paper] if paper else papers_in(published):
         read = Paper.read(name, published)
         answers: dict[str, _Answers] = {}
         for table in read.tables:

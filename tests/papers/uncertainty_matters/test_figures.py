@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.uncertainty_matters.figures import areas_figure, pair_figure
-from studies.uncertainty_matters.measured import RHOS, Measured
-from studies.uncertainty_matters.tables import AREA
+from papers.uncertainty_matters.figures import areas_figure, pair_figure
+from papers.uncertainty_matters.measured import RHOS, Measured
+from papers.uncertainty_matters.tables import AREA
 
 NAMES = ("SVM", "Disparate impact remover + SVM")
 

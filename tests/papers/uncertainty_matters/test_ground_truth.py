@@ -23,11 +23,11 @@ from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Study
 from fairbench.metrics.confusion import binary_confusion
-from studies.uncertainty_matters import ground_truth
-from studies.uncertainty_matters.algorithms import ALGORITHMS, study
-from studies.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions
+from papers.uncertainty_matters import ground_truth
+from papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from papers.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions
 
-PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "uncertainty_matters.csv"
+PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
 CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 150}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.uncertainty_matters.public_code import (
+from papers.uncertainty_matters.public_code import (
     BANDWIDTH,
     fitted_region,
     fixed_bandwidth_region,

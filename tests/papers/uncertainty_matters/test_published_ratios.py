@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.uncertainty_matters.published_ratios import readings
-from studies.uncertainty_matters.tables import AREA, read_published
+from papers.uncertainty_matters.published_ratios import readings
+from papers.uncertainty_matters.tables import AREA, read_published
 
 
 def areas(r, worths):

@@ -9,7 +9,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from algorithms.estimators.ferm import EqualOpportunitySVC
 from algorithms.estimators.without_direction import WithoutDirection
-from studies.uncertainty_matters.settings import AREAS, HINGE, Part, encoded, miss
+from papers.uncertainty_matters.settings import AREAS, HINGE, Part, encoded, miss
 
 
 @pytest.fixture(scope="module")

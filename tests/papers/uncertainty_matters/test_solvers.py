@@ -6,8 +6,8 @@ import sklearn.linear_model
 import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
-from studies.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
-from studies.uncertainty_matters.solvers.folds import Folds, held_out, training
+from papers.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
+from papers.uncertainty_matters.solvers.folds import Folds, held_out, training
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
 # Solver, scikit-learn's estimator at a tight tolerance, and how far margins may differ.

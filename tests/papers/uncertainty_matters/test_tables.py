@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from studies.uncertainty_matters.measured import Measured
-from studies.uncertainty_matters.posteriors import Cloud, events, favourable, values
-from studies.uncertainty_matters.printing import print_table
-from studies.uncertainty_matters.tables import EVENTS, events_table, read_published, table_12_1
+from papers.uncertainty_matters.measured import Measured
+from papers.uncertainty_matters.posteriors import Cloud, events, favourable, values
+from papers.uncertainty_matters.printing import print_table
+from papers.uncertainty_matters.tables import EVENTS, events_table, read_published, table_12_1
 
 PAIR = ("Linear SVM + Hardt", "FERM")
 

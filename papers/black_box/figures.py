@@ -1,0 +1,197 @@
+"""The figures, one function each; without pyplot's global state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from fairbench.core.seeds import rng
+from fairbench.inference.beta import Beta, uniform
+from fairbench.inference.confusion_matrix import (
+    confusion_posterior,
+    score_prior,
+    uninformative_prior,
+)
+from fairbench.inference.cost import cost_draws, expected_cost
+from fairbench.inference.extremes import Ranks, ranks
+from fairbench.inference.group_accuracy import accuracy_posterior
+from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
+from fairbench.metrics.probability import reliability
+from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
+from papers.black_box.estimation import ESTIMATES, EceErrors
+
+Floats = NDArray[np.float64]
+DRAWS = 20000
+_COLOURS = (BLUE, GREEN, ORANGE)
+_MOST = 10
+
+
+def _panels(columns: int, rows: int = 1, *, width: float = 3.6, height: float = 3.4,
+            **options: Any) -> tuple[Figure, NDArray[np.object_]]:  # fmt: skip
+    figure = Figure(figsize=(width * columns, height * rows), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def reliability_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+    """Draw reliability diagrams at growing numbers of labels, the posterior as a band."""
+    figure, axes = _panels(len(pools), sharey="row")
+    for ax, pool in zip(axes[0], pools, strict=True):
+        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
+        _posterior_band(ax, diagram)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        ax.plot(plain.mean_score, plain.base_rate, "^", color=ORANGE, ms=5, label="frequentist")
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+    axes[0, 0].set_ylabel("accuracy")
+    axes[0, 0].legend(frameon=False, loc="upper left", fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
+    used = diagram.weight[0] > 0
+    score, weight = diagram.score[0][used], diagram.weight[0][used]
+    lower, upper = (end[0][used] for end in diagram.accuracy.interval())
+    ax.bar(score, 0.4 * weight, width=0.06, color="#dcebf5")
+    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=1)
+    ax.fill_between(score, lower, upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
+    ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
+
+
+def ece_figure(
+    pools: Sequence[MulticlassScores], errors: Sequence[EceErrors], truth: float, title: str
+) -> Figure:
+    """Draw the posterior of the ECE at growing numbers of labels, and the errors of estimates."""
+    figure, axes = _panels(2, width=4.6)
+    left, right = axes[0]
+    for pool, colour in zip(pools, _COLOURS, strict=True):
+        diagram, labels = reliability_diagram(pool.confidence, pool.correct), len(pool.labelled)
+        draws = diagram.calibration_error_draws(DRAWS, rng(0, "ece", title, labels))[:, 0]
+        height, edge = np.histogram(draws, bins=120)
+        left.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=colour,
+                    label=f"{labels:,} labels")  # fmt: skip
+    left.axvline(truth, color="black", lw=1, label="ECE of all labels")
+    left.set(
+        xlabel="ECE",
+        ylabel="posterior density, highest = 1",
+        yticks=[],
+        xlim=(0, min(5 * truth, 0.25)),
+    )
+    left.legend(frameon=False, fontsize=8)
+    numbers = [each.labels for each in errors]
+    for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
+        right.plot(numbers, [each.error[i] / truth for each in errors], "o-", ms=4, color=colour,
+                   label=estimate)  # fmt: skip
+    right.set(xscale="log", xlabel="labels", ylabel="mean absolute error / ECE", ylim=(0, None))
+    right.legend(frameon=False, fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def classes_figure(pool: MulticlassScores, title: str) -> Figure:
+    """Draw every predicted class's ECE against its accuracy, with 95 % intervals."""
+    accuracy, diagram = _accuracy_and_reliability(pool)
+    error = diagram.expected_calibration_error()
+    ends = central_interval(diagram.calibration_error_draws(4000, rng(0, "classes", title)))
+    figure, axes = _panels(1, width=5.6, height=4.6)
+    ax = axes[0, 0]
+    ax.errorbar(accuracy.mean, error, xerr=_arms(accuracy.mean, accuracy.interval()),
+                yerr=_arms(error, ends), fmt="o", ms=3, lw=0.5, color=BLUE,
+                ecolor="#9dbfd6")  # fmt: skip
+    marked = {*np.argsort(accuracy.mean)[:3], *np.argsort(-error)[:3], int(accuracy.mean.argmax())}
+    for k in marked:
+        ax.annotate(pool.classes[k], (accuracy.mean[k], error[k]), xytext=(4, 4),
+                    textcoords="offset points", fontsize=8)  # fmt: skip
+    ax.set(xlabel="accuracy of the predicted class", ylabel="ECE", title=title, ylim=(0, None))
+    return figure
+
+
+def extremes_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+    """Draw the probabilities of being the least accurate and the least calibrated class."""
+    figure, axes = _panels(len(pools), 2, height=3.0)
+    for column, pool in zip(axes.T, pools, strict=True):
+        accuracy, diagram = _accuracy_and_reliability(pool)
+        generator = rng(0, "extremes", title, len(pool.labelled))
+        draws = (
+            accuracy.draws(DRAWS, generator),
+            diagram.calibration_error_draws(DRAWS, generator),
+        )
+        for ax, each, largest in zip(column, draws, (False, True), strict=True):
+            _most_probable(ax, ranks(each, m=_top(pool), largest=largest), pool.classes)
+        column[0].set_title(f"{len(pool.labelled):,} labels")
+    for ax, extreme in zip(axes[:, 0], ("least accurate", "least calibrated"), strict=True):
+        ax.set_ylabel(extreme)
+    for ax in axes[-1]:
+        ax.set_xlabel(f"probability: first (dark), first {_top(pools[0])} (light)", fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+    """Draw expected confusion matrices by number of labels, without and with the scores' prior."""
+    figure, axes = _panels(len(pools), 2, width=3.0, height=3.0, sharex="all", sharey="all")
+    n = len(pools[0].classes)
+    for column, pool in zip(axes.T, pools, strict=True):
+        for ax, prior in zip(
+            column, (uninformative_prior(n, strength=2.0), score_prior(pool)), strict=True
+        ):
+            mean = confusion_posterior(pool, prior).mean
+            image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
+        column[0].set_title(f"{len(pool.labelled):,} labels")
+        column[1].set_xlabel("predicted class")
+    for ax, prior_name in zip(axes[:, 0], ("uninformative", "score-based"), strict=True):
+        ax.set_ylabel(f"{prior_name} prior\ntrue class")
+    figure.colorbar(image, ax=axes, label="log10 P(true | predicted)", shrink=0.7)
+    figure.suptitle(title)
+    return figure
+
+
+def cost_figure(pool: MulticlassScores, costs: Mapping[str, Floats], title: str) -> Figure:
+    """Draw the most costly predicted classes with 95 % intervals, under each cost matrix."""
+    figure, axes = _panels(len(costs), width=4.6, height=3.8)
+    posterior = confusion_posterior(pool, score_prior(pool))
+    for ax, (name, matrix) in zip(axes[0], costs.items(), strict=True):
+        mean, _ = expected_cost(posterior, matrix)
+        draws = cost_draws(posterior, matrix, DRAWS, rng(0, "cost", name))
+        first = ranks(draws).first
+        shown = np.argsort(-mean)[:_MOST][::-1]
+        ends = tuple(end[shown] for end in central_interval(draws))
+        labels = [f"{pool.classes[k]} ({first[k]:.2f})" for k in shown]
+        ax.errorbar(mean[shown], labels, xerr=_arms(mean[shown], ends), fmt="o", color=BLUE)
+        ax.set(xlabel="expected cost of a row", title=f"{name} costs (P(most costly))")
+    figure.suptitle(title)
+    return figure
+
+
+def _accuracy_and_reliability(pool: MulticlassScores) -> tuple[Beta, ReliabilityDiagram]:
+    n = len(pool.classes)
+    accuracy = accuracy_posterior(pool.correct, pool.prediction, uniform(n))
+    diagram = reliability_diagram(pool.confidence, pool.correct, pool.prediction, n_groups=n)
+    return accuracy, diagram
+
+
+def _top(pool: MulticlassScores) -> int:
+    return 10 if len(pool.classes) > 20 else 3
+
+
+def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
+    """Return the lengths of error bars, none below 0 where a skew mean leaves its interval."""
+    lower, upper = ends
+    return np.maximum(np.stack([value - lower, upper - value]), 0)
+
+
+def _most_probable(ax: Axes, result: Ranks, classes: tuple[str, ...]) -> None:
+    shown = np.lexsort((-result.among, -result.first))[:_MOST][::-1]
+    names = [classes[k] for k in shown]
+    ax.barh(names, result.among[shown], color="#b9d6ea")
+    ax.barh(names, result.first[shown], color=BLUE)
+    ax.set(xlim=(0, 1))
+    ax.tick_params(axis="y", labelsize=7)

@@ -1,0 +1,1 @@
+"""FairlyUncertain (Rosenblatt and Witter): what its tables rest on, beside their numbers."""

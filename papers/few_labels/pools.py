@@ -1,0 +1,87 @@
+"""The pools of the study: released score files, the orders their labels are shown in, the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from sklearn.utils import shuffle
+
+from fairbench.audit.score_file import ScoreFile
+from fairbench.comparison.export import predictions_frame
+from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.data.download import Archive
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.metrics.group import difference
+from fairbench.metrics.rates import Counts, Rate
+from papers import ROOT, CONF
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FIGURE_POOLS = (
+    ("adult", "sex", "logistic_regression"),
+    ("adult", "race", "mlp"),
+    ("compas_r", "sex", "mlp"),
+    ("german", "sex", "random_forest"),
+)
+# The published preparation writes the scores of Adult's race file over those of its sex file.
+_FILES = {("adult", "sex"): "adult_race"}
+
+
+def released(archive: Archive, dataset: str, attribute: str, learner: str) -> PartlyLabelled:
+    """Read a learner's scores as the study used them: German's are of the other class."""
+    name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
+    config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
+    config.pop("_target_")
+    file = ScoreFile(**config)
+    column = next(each for each in file.groups if each.lower() == attribute)
+    return file.table(archive, learner, column, as_released=True)
+
+
+def released_pools() -> dict[str, PartlyLabelled]:
+    """Return the pools of the figures."""
+    archive = Archive.of(download=False)
+    return {" ".join(case): released(archive, *case) for case in FIGURE_POOLS}
+
+
+def run_pools(word: str, group: str | None) -> dict[str, PartlyLabelled]:
+    """Return the first repeat of one of our runs, by one of its sensitive columns."""
+    run = load_run(find_run(word, ROOT / "results"), CONF)
+    column = group or run.protect[0]
+    frame = predictions_frame(run, 0)
+    table = PartlyLabelled.of(
+        frame["score"], frame[column], frame["target"], reference=run.dataset.privileged[column]
+    )
+    return {f"{run.dataset.name} {column} {run.name}": table}
+
+
+def label_orders(table: PartlyLabelled, runs: int) -> list[Rows]:
+    """Return the order in which each run's labels are shown: a member of every group first."""
+    return [_order(table.group, run) for run in range(runs)]
+
+
+def _order(group: Rows, run: int) -> Rows:
+    order = shuffle(np.arange(len(group)), random_state=run)
+    first = np.unique(group[order], return_index=True)[1]
+    return np.concatenate([order[first], np.delete(order, first)])
+
+
+def shares(table: PartlyLabelled) -> Floats:
+    """Return what share of everyone outside the reference group each other group is, (G - 1,)."""
+    size = table.sizes().sum(axis=1)[1:]
+    share: Floats = size / size.sum()
+    return share
+
+
+def everyone_else(counts: Counts) -> Floats:
+    """Return counts with all groups but the reference as one, (..., G, 4) -> (..., 2, 4)."""
+    others = counts[..., 1:, :].sum(axis=-2, keepdims=True)
+    return np.concatenate([counts[..., :1, :], others], axis=-2).astype(np.float64)
+
+
+def true_difference(table: PartlyLabelled, rate: Rate) -> float:
+    """Return the rate of everyone outside the reference group minus the reference's."""
+    return float(difference(rate, everyone_else(table.counts()))[0])

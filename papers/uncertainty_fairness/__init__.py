@@ -1,0 +1,1 @@
+"""Uncertainty as a Fairness Measure (Kuzucu, Cheong, Gunes and Kalkan, JAIR 2024)."""

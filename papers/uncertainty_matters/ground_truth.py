@@ -1,0 +1,205 @@
+"""Repeated ten-fold cross-validations of German, the ground truth of Barrainkua et al. (2024).
+
+``python -m papers.uncertainty_matters.ground_truth [--algorithms LR ...] [--cvs 10000]``
+counts outcomes over the ten folds, in batches that are kept in the results folder: a stopped
+command goes on where it was, and more cross-validations add to those that are there. All
+algorithms see the same partitions, so two of them can be compared cross-validation by
+cross-validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.fingerprint import code_digest, digest
+from fairbench.experiments.study import Study
+from fairbench.metrics.confusion import binary_confusion, total
+from fairbench.metrics.group import difference
+from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.results.cells import Store
+from papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from papers.uncertainty_matters.cross_validation import (
+    FOLDS,
+    SOLVERS,
+    held_out_labels,
+    modules_read,
+    solved_here,
+)
+
+BATCH = 100  # cross-validations of a cell
+FOLDER = Path(__file__).resolve().parent
+# Apart from the cells of runs, so that removing what no run needs leaves these alone.
+RESULTS = ROOT / "results" / "papers" / "uncertainty_matters"
+Counts = NDArray[np.int64]
+
+
+def load(algorithm: str, cvs: int | None = None, results: Path = RESULTS) -> Counts:
+    """Return the counts of cross-validations 0 .. cvs - 1, all that are there if None.
+
+    Returns
+    -------
+    (B, G, 4) true negatives, false positives, false negatives, true positives (of label 1, a bad
+    risk) per group, age > 25 first, pooled over the folds. The same index is the same partition
+    for every algorithm.
+
+    Raises
+    ------
+    UserError : they have not been computed.
+    """
+    store, tables = Store(results), []
+    for batch in range(-(-(cvs or 10**9) // BATCH)):
+        cell = cell_id(algorithm, batch)
+        if not store.has(cell):
+            break
+        tables.append(store.read(cell).columns["counts"].reshape(BATCH, -1, 4))
+    found = sum(map(len, tables))
+    if found < (cvs or 1):
+        raise UserError(
+            f"{found} of {cvs or 'any'} cross-validations of {algorithm} are in {results}: run "
+            f"python -m papers.uncertainty_matters.ground_truth --algorithms '{algorithm}'"
+            + (f" --cvs {cvs}" if cvs else "")
+        )
+    return np.concatenate(tables)[:cvs].astype(np.int64)
+
+
+def cell_id(algorithm: str, batch: int) -> str:
+    """Return the id of a batch: a hash of the data, the components, the code and the batch."""
+    if algorithm not in ALGORITHMS:
+        raise unknown_name("algorithm", algorithm, ALGORITHMS)
+    return digest([_identity(algorithm), FOLDS, BATCH, batch])
+
+
+_identities: dict[str, dict[str, object]] = {}
+
+
+def _identity(algorithm: str) -> dict[str, object]:
+    if algorithm not in _identities:
+        identity, files = study(algorithm).identity(), [FOLDER / "cross_validation.py"]
+        if solved_here(study(algorithm)):
+            identity["code"] = code_digest(modules_read(study(algorithm)))
+            files += solver_files(study(algorithm))
+        _identities[algorithm] = identity | {"study": [code_of(file) for file in files]}
+    return _identities[algorithm]
+
+
+def solver_files(part: Study) -> list[Path]:
+    """Return the files of the solver that fits an algorithm, those it imports among them."""
+    package = f"{SOLVERS[type(part.learner)].__module__.rpartition('.')[0]}."
+    found = [Path(inspect.getfile(SOLVERS[type(part.learner)]))]
+    for file in found:  # which grows
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        near = [each.removeprefix(package) for each in names if each.startswith(package)]
+        found += [each for name in near if (each := FOLDER / "solvers" / f"{name}.py") not in found]
+    return sorted(found)
+
+
+def code_of(path: Path) -> str:
+    """Return the syntax of a file, without comments, layout and docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.__dict__["body"] = [each for each in body if not _is_text(each)]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def counts(algorithm: str, batch: int) -> Counts:
+    """Compute the counts of one batch, (BATCH, G, 4)."""
+    part = study(algorithm)
+    target = part.dataset.target.to_numpy()
+    groups = part.dataset.groups(part.protect)
+    codes, n_groups = groups.cat.codes.to_numpy(), len(groups.cat.categories)
+    labels = held_out_labels(part, range(batch * BATCH, (batch + 1) * BATCH))
+    return np.stack([binary_confusion(target, each, codes, n_groups=n_groups) for each in labels])
+
+
+def ensure(algorithm: str, batch: int, results: Path = RESULTS) -> bool:
+    """Compute and store a batch unless it is there; return whether it was computed."""
+    store, cell = Store(results), cell_id(algorithm, batch)
+    with store.lock(cell):
+        if store.intact(cell):
+            return False
+        started = time.process_time()
+        columns = {"counts": counts(algorithm, batch).ravel()}
+        notes = {"algorithm": algorithm, "batch": batch, "cpu": time.process_time() - started}
+        store.write(cell, columns, notes)
+        return True
+
+
+def ensure_all(algorithms: Sequence[str], cvs: int, jobs: int) -> Iterator[bool]:
+    """Ensure every batch, the first ones of all algorithms first."""
+    import joblib
+
+    batches = range(-(-cvs // BATCH))
+    tasks = (joblib.delayed(ensure)(name, batch) for batch in batches for name in algorithms)
+    yield from joblib.Parallel(jobs, return_as="generator_unordered")(tasks)
+
+
+def cpu_seconds(algorithm: str, cvs: int, results: Path = RESULTS) -> float:
+    """Return the CPU seconds that stored batches took."""
+    store, batches = Store(results), range(-(-cvs // BATCH))
+    notes = [store.read(cell_id(algorithm, batch)).notes for batch in batches]
+    return float(sum(each["cpu"] for each in notes))
+
+
+def show(algorithms: Sequence[str], cvs: int) -> None:
+    """Print the spread over cross-validations of accuracy and the difference in equal opportunity.
+
+    The difference is the true positive rate of age <= 25 less that of age > 25.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{cvs} ten-fold cross-validations of German, age > 25")
+    measures = ("accuracy", "equal opportunity difference", "its size")
+    for heading in ("", *(f"{each}: mean (se), sd" for each in measures), "CPU s"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name in algorithms:
+        tables = load(name, cvs)
+        gap = difference(true_positive_rate, tables)[:, 0]
+        values = (accuracy(total(tables))[:, 0], gap, np.abs(gap))
+        seconds = cpu_seconds(name, cvs)
+        table.add_row(name, *(_spread(each) for each in values), f"{seconds:.0f}")
+    Console(width=140).print(table)
+
+
+def _spread(values: NDArray[np.float64]) -> str:
+    sd = values.std(ddof=1)
+    return f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}"
+
+
+def main() -> None:
+    """Compute what is missing, then print the table."""
+    from rich.progress import track
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
+    parser.add_argument("--cvs", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    total_batches = len(options.algorithms) * -(-options.cvs // BATCH)
+    for _ in track(
+        ensure_all(options.algorithms, options.cvs, options.jobs),
+        "cross-validations",
+        total_batches,
+    ):
+        pass
+    show(options.algorithms, options.cvs)
+
+
+if __name__ == "__main__":
+    main()

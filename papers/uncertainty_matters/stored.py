@@ -1,0 +1,73 @@
+"""The finished runs of the presets, by Table 12.1's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns
+from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.runs import Labels
+from fairbench.comparison.stored_runs import StoredRun, load_run
+from fairbench.reporting.papers import finished_runs
+from papers.uncertainty_matters.algorithms import ALGORITHMS
+
+EXPERIMENTS = tuple(
+    f"uncertainty_matters/german_{name}"
+    for name in ("lr", "svm", "linear_svm", "ferm", "linear_ferm")
+)
+# The rates behind accuracy and equal opportunity for label 0, the good loan.
+_RESTS_ON = ("accuracy", "true_negative_rate")
+
+
+def stored_runs(conf: Path, results: Path) -> dict[str, StoredRun]:
+    """Return the finished cross-validations of the presets, by algorithm."""
+    names = {_parts(words): name for name, words in ALGORITHMS.items()}
+    found = {}
+    for experiment in EXPERIMENTS:
+        # All of them first: reading a run composes configurations of its own.
+        for choice, folder in list(finished_runs(experiment, conf, results)):
+            chosen = folder.environment()["choices"]
+            if choice["split"] != HALF_SPLITS:
+                name = names[
+                    f"learner={chosen['learner']}", f"intervention={chosen['intervention']}"
+                ]
+                found[name] = load_run(folder, conf)
+    return found
+
+
+def _parts(words: tuple[str, ...]) -> tuple[str, str]:
+    learner, *_, intervention = words
+    return learner, intervention
+
+
+def variance_ratios(runs: Mapping[str, StoredRun], conf: Path, results: Path) -> dict[str, float]:
+    """Return the variance over the SVM's, by algorithm, in the mean of both rates and groups."""
+    each = variance_ratios_each(runs, conf, results)
+    return {name: float(np.nanmean(ratios)) for name, ratios in each.items()}
+
+
+def variance_ratios_each(
+    runs: Mapping[str, StoredRun], conf: Path, results: Path
+) -> dict[str, NDArray[np.float64]]:
+    """Return the ratios by rate (accuracy, that of the good loans found) and group, (2, G)."""
+    ratios = VarianceRatios(HalfRuns(conf, results), _RESTS_ON)
+    return {name: ratios.each(run) for name, run in runs.items()}
+
+
+def pooled_counts(run: StoredRun) -> NDArray[np.int64]:
+    """Return the counts (R, G, 4) of a run's pooled folds, a row a cross-validation."""
+    labels = Labels.of(run, ())
+    return np.stack([sum(map(labels.counts, folds)) for folds in run.repeats.values()])
+
+
+def joint_counts(first: StoredRun, second: StoredRun) -> NDArray[np.int64]:
+    """Return the joint counts (R, G, 8) of two runs' pooled folds, a row a cross-validation."""
+    labels = Labels.of(first, ())
+    pairs = zip(first.repeats.values(), second.repeats.values(), strict=True)
+    return np.stack(
+        [sum(labels.joint(a, b) for a, b in zip(*folds, strict=True)) for folds in pairs]
+    )

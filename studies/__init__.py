@@ -1,1 +1,0 @@
-"""Small computations behind docs/findings.md, each run by ``python -m studies.NAME``."""

@@ -21,7 +21,9 @@ def sweeps(paper: Paper, conf: Path, *, quick: bool = False) -> Iterator[list[st
     UserError : a quick look at a paper whose mapping does not say what that is.
     """
     if quick and not paper.quick:
-        raise UserError(f"papers/{paper.name}/mapping.yaml does not say what a quick look is: add 'quick'")
+        raise UserError(
+            f"papers/{paper.name}/mapping.yaml does not say what a quick look is: add 'quick'"
+        )
     names = [name for table in paper.tables for name in paper.experiments(table)]
     if not quick:
         names += [paper.figure(figure)[0] for figure in paper.figures]

@@ -15,7 +15,6 @@ from fairbench.core.errors import UserError
 from papers import ROOT
 from papers.active_assessment.tables import TABLES, rows, scoreboard
 
-
 FOLDER = ROOT / "results" / "report" / "active"
 
 

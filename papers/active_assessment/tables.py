@@ -20,7 +20,6 @@ from papers.active_assessment.methods import PUBLISHED, Method, estimation, lowe
 from papers.active_assessment.pairs import labels_to_compare
 from papers.active_assessment.pools import ArmPool, by_class, by_score, by_superclass
 
-
 FILE = PAPERS / "active_assessment" / "published.csv"
 DATASETS = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
 TOP = {"cifar100": 10, "svhn": 3}

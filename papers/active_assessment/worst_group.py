@@ -1,10 +1,10 @@
 """How many labels say which group a model treats worst: strategies against random labelling.
 
-``python -m papers.active_assessment.worst_group`` reads finished runs (``python run.py dataset=adult`` and so
-on), whose first test fold is the pool. Groups are combinations of all sensitive attributes with at
-least 30 rows and 10 positives. Asked are: which group has the lowest accuracy, and the lowest true
-positive rate; and, of the attribute that the run protects, do the accuracies of the worst and the
-best treated group differ by more than 0.05. For the first two,
+``python -m papers.active_assessment.worst_group`` reads finished runs (``python run.py
+dataset=adult`` and so on), whose first test fold is the pool. Groups are combinations of all
+sensitive attributes with at least 30 rows and 10 positives. Asked are: which group has the lowest
+accuracy, and the lowest true positive rate; and, of the attribute that the run protects, do the
+accuracies of the worst and the best treated group differ by more than 0.05. For the first two,
 every label updates the same posteriors, of each group's two kinds of prediction, whichever way rows
 are chosen (fairbench/assessment/active/group_rate.py).
 """
@@ -35,7 +35,7 @@ from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import uniform
 from fairbench.reporting.palette import COLOURS
-from papers import ROOT, CONF
+from papers import CONF, ROOT
 
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
 RATES: dict[str, Rate] = {"accuracy": accuracy, "true positive rate": true_positive_rate}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import yaml
@@ -14,7 +13,6 @@ from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
 from fairbench.inference.multiclass_scores import MulticlassScores
 from papers import CONF
-
 
 
 def pool(name: str) -> MulticlassScores:

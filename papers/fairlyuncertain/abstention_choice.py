@@ -1,8 +1,8 @@
 """What is left of abstention's gains when its rate is not chosen on the test rows.
 
-``python -m papers.fairlyuncertain.abstention_choice`` reads the finished runs of Tables 8 to 13: the rate chosen
-on the test rows, as in the paper, and on validation rows. Abstaining at random shows what choosing
-alone does.
+``python -m papers.fairlyuncertain.abstention_choice`` reads the finished runs of Tables 8 to 13:
+the rate chosen on the test rows, as in the paper, and on validation rows. Abstaining at random
+shows what choosing alone does.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ published code makes them: ten 80/20 splits, 10 rounds, depth 6.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from hydra import compose, initialize_config_dir

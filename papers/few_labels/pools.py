@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import yaml
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Counts, Rate
-from papers import ROOT, CONF
+from papers import CONF, ROOT
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]

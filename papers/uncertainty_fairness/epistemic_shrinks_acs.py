@@ -1,8 +1,9 @@
 """Whether more black people in the training rows lower their epistemic uncertainty on ACS income.
 
-``python -m papers.uncertainty_fairness.epistemic_shrinks_acs [results]``: what ``papers.uncertainty_fairness.epistemic_shrinks`` shows of a
-simulated population, on real people. Training rows are drawn SEEDS times, the black ones nested in
-size; the test rows stay the same. The true ratio of aleatoric uncertainties is not known here.
+``python -m papers.uncertainty_fairness.epistemic_shrinks_acs [results]``: what
+``papers.uncertainty_fairness.epistemic_shrinks`` shows of a simulated population, on real people.
+Training rows are drawn SEEDS times, the black ones nested in size; the test rows stay the same. The
+true ratio of aleatoric uncertainties is not known here.
 """
 
 from __future__ import annotations

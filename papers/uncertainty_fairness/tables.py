@@ -1,9 +1,9 @@
 """Kuzucu et al.'s Tables 1, 3 and 5 beside ours, and Proposition 4.1 as probabilities.
 
-``python -m papers.uncertainty_fairness.tables [results]`` reads the finished runs of the experiments
-``uncertainty_fairness/*``. The paper prints single runs; ours are shown with the range of 19 in 20
-of their runs: 20 populations for SD1-3, splits that overlap for the others. A ratio over a variance
-too small to divide by is not printed, theirs neither.
+``python -m papers.uncertainty_fairness.tables [results]`` reads the finished runs of the
+experiments ``uncertainty_fairness/*``. The paper prints single runs; ours are shown with the range
+of 19 in 20 of their runs: 20 populations for SD1-3, splits that overlap for the others. A ratio
+over a variance too small to divide by is not printed, theirs neither.
 """
 
 from __future__ import annotations

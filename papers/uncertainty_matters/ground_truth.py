@@ -26,6 +26,7 @@ from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, true_positive_rate
 from fairbench.results.cells import Store
+from papers import ROOT
 from papers.uncertainty_matters.algorithms import ALGORITHMS, study
 from papers.uncertainty_matters.cross_validation import (
     FOLDS,

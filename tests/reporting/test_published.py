@@ -109,7 +109,9 @@ def test_unknown_paper_and_table():
         Paper.read("fairlyuncertain", PUBLISHED).experiments("99")
 
 
-@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name
+)
 def test_mappings_name_what_exists(path):
     paper = Paper.read(path.parent.name, PUBLISHED)
     methods = set(options("method"))
@@ -127,7 +129,9 @@ def test_mappings_name_what_exists(path):
             assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
 
 
-@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(PUBLISHED.glob("*/mapping.yaml")), ids=lambda path: path.parent.name
+)
 def test_figures_name_what_exists(path):
     for figure in Paper.read(path.parent.name, PUBLISHED).figures.values():
         assert set(figure) == {"experiment", "draw"}

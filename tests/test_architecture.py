@@ -1,16 +1,20 @@
-"""The structure of the code itself: imports point one way, heavy ones wait, files stay small."""
+"""The structure of the code itself: imports point one way, heavy ones wait, files stay small.
+
+Every test looks at every file and lists all offenders.
+"""
 
 import ast
 import subprocess
 import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("fairbench", "datasets", "algorithms")
-SOURCES = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
-HEAVY = ("torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib")
+SOURCES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
+HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
 # Imported only where a figure is drawn.
 FIGURES = [
     f"fairbench.reporting.{name}"
@@ -38,49 +42,87 @@ LAYERS = (
     "tracking",
     "cli",
 )
+# What the next three allow is to go down only.
+FILES = 236  # at most as many files in the library
+PRIVATE = {"fairbench.cli.composing", "fairbench.cli.launching"}  # import what is not public
+RUNS = {  # look into the folder of runs themselves, which only fairbench.results is to do
+    "fairbench.cli.summary",
+    "fairbench.comparison.half_runs",
+    "fairbench.comparison.stored_runs",
+    "fairbench.comparison.tradeoff_runs",
+    "fairbench.experiments.pipeline",
+    "fairbench.reporting.page.answer",
+    "fairbench.reporting.page.write",
+    "fairbench.reporting.papers",
+}
 
 
 def module(path):
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    """Return the name by which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def tree(path):
+    return ast.parse(path.read_text())
+
+
+def executed_at_import(node):
+    """Yield what of a module runs when it is imported: no bodies of functions, no types alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        yield child
+        yield from executed_at_import(child)
+
+
+@cache
 def imports(path, *, top_level=False):
-    """Yield the modules a file imports, anywhere in it or at its top level only."""
-    tree = ast.parse(path.read_text())
-    nodes = tree.body if top_level else list(ast.walk(tree))
-    for node in nodes:
+    """Return the modules and names a file imports, anywhere in it or at its top level only."""
+    names = []
+    for node in executed_at_import(tree(path)) if top_level else ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(names)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module)
-def test_library_does_not_import_what_is_plugged_into_it(path):
-    if module(path).startswith("fairbench."):
-        assert not [m for m in imports(path) if m.split(".")[0] in ("datasets", "algorithms")]
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=module)
-def test_datasets_and_algorithms_do_not_know_each_other(path):
-    other = {"datasets": "algorithms", "algorithms": "datasets"}.get(module(path).split(".")[0])
-    assert other not in {m.split(".")[0] for m in imports(path)}
+def roots(path, **options):
+    """Return the first word of every module that a file imports."""
+    return {name.split(".")[0] for name in imports(path, **options)}
 
 
 def package(name):
     """Return the package of the library that a module is in, None for other modules."""
     parts = name.split(".")
-    return parts[1] if parts[0] == "fairbench" and len(parts) > 1 else None
+    return parts[1] if parts[0] == "fairbench" and parts[1:2] and parts[1] in LAYERS else None
 
 
-LIBRARY = sorted((ROOT / "fairbench").rglob("*.py"))
+def test_library_does_not_import_what_is_plugged_into_it():
+    assert not [module(path) for path in LIBRARY if roots(path) & {"datasets", "algorithms"}]
 
 
-@pytest.mark.parametrize("path", [p for p in LIBRARY if p.parent.name != "fairbench"], ids=module)
-def test_imports_point_downwards(path):
-    mine = LAYERS.index(package(module(path)))
-    others = {package(name) for name in imports(path)} - {None}
-    assert not [name for name in others if LAYERS.index(name) > mine]
+def test_datasets_and_algorithms_do_not_know_each_other():
+    other = {"datasets": "algorithms", "algorithms": "datasets"}
+    assert not [
+        module(path) for path in SOURCES if other.get(module(path).split(".")[0]) in roots(path)
+    ]
+
+
+def test_imports_point_downwards():
+    upwards = [
+        (module(path), name)
+        for path in LIBRARY
+        for name in imports(path)
+        if (mine := package(module(path)))
+        and (other := package(name))
+        and LAYERS.index(other) > LAYERS.index(mine)
+    ]
+    assert not upwards
 
 
 def floors():
@@ -89,7 +131,7 @@ def floors():
     for path in LIBRARY:
         mine = package(module(path))
         if mine in below:
-            below[mine] |= {package(name) for name in imports(path)} & set(LAYERS) - {mine}
+            below[mine] |= {package(name) for name in imports(path)} - {mine, None}
     floor = {}
     for name in LAYERS:
         floor[name] = 1 + max((floor[other] for other in below[name]), default=0)
@@ -99,21 +141,68 @@ def floors():
 def test_the_library_has_few_floors_files_and_modules_in_its_root():
     assert max(floors().values()) <= 8  # the scripts above them are the ninth
     assert len([p for p in (ROOT / "fairbench").glob("*.py") if p.stem != "__init__"]) <= 3
-    assert len(LIBRARY) <= 236
+    assert len(LIBRARY) <= FILES
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module)
-def test_heavy_packages_are_imported_where_they_are_used(path):
-    heavy = {m.split(".")[0] for m in imports(path, top_level=True)} & set(HEAVY)
-    if module(path) in FIGURES:
-        heavy.discard("matplotlib")
-    # Estimators are imported by the learner that makes one, when it makes it.
-    assert not heavy or module(path).startswith("algorithms.estimators.")
+def test_no_modules_import_each_other_in_a_circle():
+    """Looks at what is imported at the top level, where a circle would break an import."""
+    known = {module(path) for path in SOURCES}
+    graph = {}
+    for path in SOURCES:
+        names = imports(path, top_level=True)
+        found = {name if name in known else name.rpartition(".")[0] for name in names} & known
+        graph[module(path)] = found - {module(path)}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        raise AssertionError(f"a circle: {circle.args[1]}") from None
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *(ROOT / "tests").rglob("*.py")], ids=module)
-def test_files_stay_small(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_heavy_packages_are_imported_where_they_are_used():
+    heavy = {}
+    for path in SOURCES:
+        allowed = {"matplotlib"} if module(path) in FIGURES else set()
+        # Estimators are imported by the learner that makes one, when it makes it.
+        if not module(path).startswith("algorithms.estimators."):
+            heavy[module(path)] = roots(path, top_level=True) & HEAVY - allowed
+    assert not {name: found for name, found in heavy.items() if found}
+
+
+def private(name):
+    """Return whether a dotted name of a dependency has a part that is not for its users."""
+    parts = name.split(".")
+    return parts[0] not in PACKAGES and any(
+        part == "_internal" or (part.startswith("_") and not part.startswith("__"))
+        for part in parts
+    )
+
+
+def test_only_public_parts_of_dependencies_are_imported():
+    offenders = {module(path) for path in SOURCES if any(map(private, imports(path)))}
+    offenders |= {module(path) for path in SOURCES if "unittest" in roots(path)}
+    assert offenders <= PRIVATE
+
+
+def names_the_runs_folder(path):
+    """Return whether a file has the expression `... / "runs"`."""
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Div)
+        and isinstance(node.right, ast.Constant)
+        and node.right.value == "runs"
+        for node in ast.walk(tree(path))
+    )
+
+
+def test_one_package_knows_the_folder_of_runs():
+    offenders = {module(path) for path in LIBRARY if names_the_runs_folder(path)}
+    assert {name for name in offenders if package(name) != "results"} <= RUNS
+
+
+def test_files_stay_small():
+    paths = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
+    lengths = {module(path): len(path.read_text().splitlines()) for path in paths}
+    assert not {name: lines for name, lines in lengths.items() if lines > 400}
 
 
 def loaded_by(code):

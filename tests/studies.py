@@ -12,6 +12,7 @@ from algorithms.learners.xgboost import XGBoost
 from datasets import simulated
 from fairbench.data.encoding import Encoding
 from fairbench.data.splits import RepeatedHoldout
+from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import Study
 
 CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 120}
@@ -48,14 +49,8 @@ class Recorder:
     score: float = 0.5
     encoding: Encoding = Encoding.ONEHOT
 
-    losses = frozenset({"binomial"})
-    packages = ()
-    reads_groups = False
-    seeded = True
+    capabilities = Capabilities(seeded=True)
     seen: ClassVar[list[dict[str, Any]]] = []
-
-    def incompatible(self, dataset):
-        return None
 
     def estimator(self, loss, seed):
         return Recorded(self.score, seed)

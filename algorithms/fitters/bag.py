@@ -13,11 +13,11 @@ from fairbench.core.checks import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 
 @dataclass(frozen=True)
-class Bag:
+class Bag(Fitter):
     """`members` bootstraps; a weight of w is w copies of a row, so the frame is binned once."""
 
     members: int = 10

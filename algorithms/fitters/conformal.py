@@ -15,13 +15,21 @@ from algorithms.normal_losses import NormalNLL
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.experiments.contracts import (
+    Capabilities,
+    Fitter,
+    Loss,
+    MakeModel,
+    Model,
+    RawOutputs,
+    TrainingSet,
+)
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Conformal:
+class Conformal(Fitter):
     """Holds out a share `calibration` of the training rows, whose scores give the radii.
 
     The score of a row is its absolute residual, over the model's own sd with `scaled`, or one
@@ -33,7 +41,7 @@ class Conformal:
     calibration: float
     scaled: bool
 
-    reads_groups = True
+    capabilities = Capabilities(reads_groups=True)
 
     def loss(self, task: Task) -> Loss:
         """Return the likelihood of label or scaled value, or squared error."""

@@ -12,11 +12,11 @@ from algorithms.normal_losses import NormalNLL
 from fairbench.core.checks import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Loss, MakeModel, TrainingSet
+from fairbench.experiments.contracts import Fitter, Loss, MakeModel, TrainingSet
 
 
 @dataclass(frozen=True)
-class DeepEnsemble:
+class DeepEnsemble(Fitter):
     """`members` fits to all training rows, or to bootstraps where the seed changes nothing.
 
     A learner that draws nothing (boosted trees on all rows and columns, logistic regression) would

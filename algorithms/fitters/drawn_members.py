@@ -14,7 +14,7 @@ from fairbench.core.checks import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Loss, MakeModel, RawOutputs, TrainingSet
+from fairbench.experiments.contracts import Fitter, Loss, MakeModel, RawOutputs, TrainingSet
 
 
 class GivesMembers(Protocol):
@@ -26,7 +26,7 @@ class GivesMembers(Protocol):
 
 
 @dataclass(frozen=True)
-class DrawnMembers:
+class DrawnMembers(Fitter):
     """A single fit; `members` networks drawn from it make the predictions."""
 
     members: int = 10

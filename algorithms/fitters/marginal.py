@@ -10,11 +10,11 @@ import pandas as pd
 from algorithms.losses import default_loss
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Loss, MakeModel, RawOutputs, TrainingSet
+from fairbench.experiments.contracts import Fitter, Loss, MakeModel, RawOutputs, TrainingSet
 
 
 @dataclass(frozen=True)
-class Marginal:
+class Marginal(Fitter):
     """Mean and standard deviation of the training labels."""
 
     def loss(self, task: Task) -> Loss:

@@ -11,11 +11,11 @@ from algorithms.losses import default_loss
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Loss, MakeModel, Model, RawOutputs, TrainingSet
+from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 
 @dataclass(frozen=True)
-class Single:
+class Single(Fitter):
     """The plain fit that most methods read, of one `objective` or of the task's own."""
 
     objective: Loss | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from algorithms.interventions.groups import Groups, group_names
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.experiments.contracts import Model, RawOutputs
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array, Groups, int], NDArray[Any]]
@@ -21,7 +21,7 @@ Derive = Callable[[Array, Array, Groups], Rule]
 
 
 @dataclass
-class Derived:
+class Derived(Model):
     """An estimator whose labels are replaced by a rule of its output and the group.
 
     `derive` takes outputs, labels and groups of the training rows (a weight of w is w copies of a

@@ -16,15 +16,14 @@ from algorithms.interventions.none import Unconstrained
 from algorithms.interventions.numeric import numeric_columns, read, replaced
 from algorithms.interventions.quantiles import Quantiles, repaired_values
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Learner, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class DisparateImpactRemover:
+class DisparateImpactRemover(Intervention):
     """The learner's own estimator on repaired features; categories are left as they are.
 
     A number moves by `repair_level` of the way to where the median group has its quantile.
@@ -32,9 +31,7 @@ class DisparateImpactRemover:
 
     repair_level: float = 1.0
 
-    losses = None
-    packages = ()
-    reads_groups = True
+    capabilities = Capabilities(losses=None, reads_groups=True)
 
     def __post_init__(self) -> None:
         """Refuse more than a full repair."""
@@ -43,17 +40,13 @@ class DisparateImpactRemover:
                 f"intervention.repair_level is {self.repair_level}; it must be between 0 and 1"
             )
 
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Features can be repaired for every task and learner."""
-        return None
-
     def wrap(self, estimator: Any, seed: int) -> Repaired:
         """Return the unfitted model."""
         return Repaired(Unconstrained(estimator), self.repair_level)
 
 
 @dataclass
-class Repaired:
+class Repaired(Model):
     """A model that only sees repaired features."""
 
     model: Unconstrained

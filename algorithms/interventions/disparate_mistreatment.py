@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.core.checks import check_choice, check_minimum
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 # For each constraint the labels of the rows whose errors it counts.
 _LABELS = {
@@ -21,7 +19,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True)
-class DisparateMistreatment:
+class DisparateMistreatment(Intervention):
     """The learner's penalised likelihood, its errors uncorrelated with the group.
 
     What is bounded by `threshold` is the covariance, over the rows whose errors count, of the group
@@ -32,25 +30,19 @@ class DisparateMistreatment:
     threshold: float = 0.0
     max_iter: int = 50
 
-    losses = frozenset({"binomial"})
-    packages = ("scipy",)
-    reads_groups = True
-    groups_at_most = 2
+    capabilities = Capabilities(
+        tasks=BINARY,
+        packages=("scipy",),
+        reads_groups=True,
+        groups_at_most=2,
+        needs="a logistic likelihood",
+    )
 
     def __post_init__(self) -> None:
         """Refuse an unknown constraint and impossible numbers."""
         check_choice("intervention.constraint", self.constraint, _LABELS)
         check_minimum("intervention.threshold", self.threshold, 0)
         check_minimum("intervention.max_iter", self.max_iter, 1)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse learners that are no logistic regression."""
-        if isinstance(learner, LogisticRegression):
-            return None
-        return (
-            "intervention=disparate_mistreatment constrains logistic regression's own training: "
-            "use learner=logistic_regression"
-        )
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model."""

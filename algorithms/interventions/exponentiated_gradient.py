@@ -17,13 +17,12 @@ from algorithms.interventions.reductions import (
 )
 from algorithms.interventions.rows import OnRows, Rows
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Learner, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
 
 
 @dataclass(frozen=True)
-class ExponentiatedGradient:
+class ExponentiatedGradient(Intervention):
     """fairlearn's exponentiated gradient reduction, around any learner.
 
     Labels are constrained to a parity up to `difference_bound`; in regression every group's mean
@@ -41,10 +40,9 @@ class ExponentiatedGradient:
     eta0: float = 2.0
     run_linprog_step: bool = True
 
-    losses = frozenset({"binomial", "squared_error"})
-    packages = ("fairlearn", "scipy")
-    reads_groups = True
-    gives_score = False
+    capabilities = Capabilities(
+        packages=("fairlearn", "scipy"), reads_groups=True, gives_score=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse what fairlearn would refuse only once it fits."""
@@ -53,10 +51,6 @@ class ExponentiatedGradient:
         check_minimum("intervention.bound", self.bound, 0)
         check_minimum("intervention.eps", self.eps, 1e-9)
         check_minimum("intervention.max_iter", self.max_iter, 1)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Every learner takes weights, and every task has a constraint."""
-        return None
 
     def wrap(self, estimator: Any, seed: int) -> Mixture:
         """Return the unfitted model."""
@@ -82,7 +76,7 @@ class ExponentiatedGradient:
 
 
 @dataclass
-class Mixture:
+class Mixture(Model):
     """Models with weights: each prediction is that of one of them, drawn by its weight."""
 
     options: ExponentiatedGradient

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from algorithms.learners.lightgbm import LightGBM
 from fairbench.core.checks import check_choice, check_minimum, check_share
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _LABELS = {"FPR,FNR": (0, 1), "FPR": (0,), "FNR": (1,)}
 
 
 @dataclass(frozen=True)
-class FairGBM:
+class FairGBM(Intervention):
     """The learner's trees, with Lagrange multipliers for differences in the groups' error rates.
 
     `constraint_type` names the rates that are to be equal, up to a tolerance. In each round a
@@ -28,9 +26,9 @@ class FairGBM:
     constraint_fpr_tolerance: float = 0.01
     constraint_fnr_tolerance: float = 0.01
 
-    losses = frozenset({"binomial"})
-    packages = ()
-    reads_groups = True
+    capabilities = Capabilities(
+        tasks=BINARY, reads_groups=True, needs="the constrained objective of FairGBM"
+    )
 
     def __post_init__(self) -> None:
         """Refuse what the package would refuse only once it fits."""
@@ -38,12 +36,6 @@ class FairGBM:
         check_minimum("intervention.multiplier_learning_rate", self.multiplier_learning_rate, 0)
         for name in ("constraint_fpr_tolerance", "constraint_fnr_tolerance"):
             check_share(f"intervention.{name}", getattr(self, name), zero=True)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse other learners."""
-        if isinstance(learner, LightGBM):
-            return None
-        return "intervention=fairgbm constrains LightGBM's own training: use learner=lightgbm"
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model."""

@@ -7,14 +7,12 @@ from typing import Any
 
 from algorithms.interventions.label import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from algorithms.learners.svm import SVM
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 
 @dataclass(frozen=True)
-class FERM:
+class FERM(Intervention):
     """The learner's support vector machine, with the constraint in its training problem.
 
     The mean decisions for the rows of one `label` of the two groups differ by at most `epsilon`:
@@ -24,21 +22,12 @@ class FERM:
     epsilon: float = 0.0
     label: int = 1
 
-    losses = frozenset({"binomial"})
-    packages = ()
-    reads_groups = True
-    groups_at_most = 2
+    capabilities = Capabilities(tasks=BINARY, reads_groups=True, groups_at_most=2, needs="a kernel")
 
     def __post_init__(self) -> None:
         """Refuse a negative distance and an unknown label."""
         check_minimum("intervention.epsilon", self.epsilon, 0)
         check_label(self.label)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse learners without a kernel."""
-        if isinstance(learner, SVM):
-            return None
-        return "intervention=ferm constrains a kernel machine's own training: use learner=svm"
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model: `estimator`, its classifier replaced by the constrained."""

@@ -18,13 +18,12 @@ from algorithms.interventions.reductions import (
 from algorithms.interventions.rows import OnRows, Rows
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Learner, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
 
 
 @dataclass(frozen=True)
-class GridSearch:
+class GridSearch(Intervention):
     """fairlearn's grid search reduction, around any learner.
 
     Of `grid_size` refits the one is kept whose error plus violation, the latter with the weight
@@ -39,9 +38,7 @@ class GridSearch:
     grid_size: int = 10
     grid_limit: float = 2.0
 
-    losses = frozenset({"binomial", "squared_error"})
-    packages = ("fairlearn",)
-    reads_groups = True
+    capabilities = Capabilities(packages=("fairlearn",), reads_groups=True)
 
     def __post_init__(self) -> None:
         """Refuse what fairlearn would refuse only once it fits."""
@@ -51,10 +48,6 @@ class GridSearch:
             raise UserError(f"intervention.constraint_weight is {weight}; it must be from 0 to 1")
         check_minimum("intervention.grid_size", self.grid_size, 2)
         check_minimum("intervention.grid_limit", self.grid_limit, 1e-9)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Every learner takes weights, and every task has a constraint."""
-        return None
 
     def wrap(self, estimator: Any, seed: int) -> Best:
         """Return the unfitted model."""
@@ -90,7 +83,7 @@ class GridSearch:
 
 
 @dataclass
-class Best:
+class Best(Model):
     """The refit that was chosen, read as the estimator it is."""
 
     options: GridSearch

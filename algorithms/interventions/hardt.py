@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.derived import Array, Derive, Derived, Rule
 from algorithms.interventions.groups import Groups
 from algorithms.interventions.threshold_optimizer import thresholds
 from fairbench.core.checks import check_choice, check_minimum
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _OBJECTIVES = ("accuracy", "balanced_accuracy")
 _SOURCES = ("labels", "scores")
 
 
 @dataclass(frozen=True)
-class Hardt:
+class Hardt(Intervention):
     """The best predictor derived from labels or scores whose error rates are equal in all groups.
 
     From labels ("Deriving from a binary predictor") it is the optimum of a linear programme, by
@@ -36,20 +34,15 @@ class Hardt:
     objective: str = "balanced_accuracy"
     grid_size: int = 1000
 
-    losses = frozenset({"binomial"})
-    packages = ("fairlearn", "scipy")
-    reads_groups = True
-    gives_score = False
+    capabilities = Capabilities(
+        tasks=BINARY, packages=("fairlearn", "scipy"), reads_groups=True, gives_score=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty grid."""
         check_choice("intervention.derived_from", self.derived_from, _SOURCES)
         check_choice("intervention.objective", self.objective, _OBJECTIVES)
         check_minimum("intervention.grid_size", self.grid_size, 1)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse regression."""
-        return binary_only("hardt", dataset)
 
     def wrap(self, estimator: Any, seed: int) -> Derived:
         """Return the unfitted model."""

@@ -7,15 +7,12 @@ from typing import Any
 
 from algorithms.interventions.label import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from algorithms.learners.linear_svm import LinearSVM
-from algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.core.checks import check_choice
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 
 @dataclass(frozen=True)
-class LinearFERM:
+class LinearFERM(Intervention):
     """The learner's own fit, of features whose means for one `label` are equal in the two groups.
 
     The `representation` of the paper, ``substitution``, drops the feature in which the means
@@ -25,25 +22,15 @@ class LinearFERM:
     representation: str = "substitution"
     label: int = 1
 
-    losses = frozenset({"binomial"})
-    packages = ()
-    reads_groups = True
-    groups_at_most = 2
+    capabilities = Capabilities(
+        tasks=BINARY, reads_groups=True, groups_at_most=2, needs="a linear decision rule"
+    )
 
     def __post_init__(self) -> None:
         """Refuse an unknown representation or label."""
         check_label(self.label)
         check_choice(
             "intervention.representation", self.representation, ("substitution", "projection")
-        )
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse learners that are not linear."""
-        if isinstance(learner, LinearSVM | LogisticRegression):
-            return None
-        return (
-            "intervention=linear_ferm balances the features of a linear classifier: use "
-            "learner=linear_svm or learner=logistic_regression"
         )
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:

@@ -9,23 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Learner, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
 
 
 @dataclass(frozen=True)
-class NoIntervention:
+class NoIntervention(Intervention):
     """The unconstrained baseline."""
 
-    packages = ()
-    losses = None
-    reads_groups = False
-    gives_members = True
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Nothing can stand in its way."""
-        return None
+    capabilities = Capabilities(losses=None, gives_members=True)
 
     def wrap(self, estimator: Any, seed: int) -> Unconstrained:
         """Return the estimator as a model."""
@@ -33,7 +25,7 @@ class NoIntervention:
 
 
 @dataclass
-class Unconstrained:
+class Unconstrained(Model):
     """An estimator that is fitted and read as it is."""
 
     estimator: Any

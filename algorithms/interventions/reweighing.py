@@ -9,27 +9,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.none import Unconstrained
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Learner, RawOutputs
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention, Model, RawOutputs
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Reweighing:
+class Reweighing(Intervention):
     """The learner's own estimator, fitted with weights."""
 
-    losses = None
-    packages = ()
-    reads_groups = True
-    gives_members = True
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse regression; every learner takes weights."""
-        return binary_only("reweighing", dataset)
+    capabilities = Capabilities(tasks=BINARY, losses=None, reads_groups=True, gives_members=True)
 
     def wrap(self, estimator: Any, seed: int) -> Reweighed:
         """Return the unfitted model."""
@@ -37,7 +28,7 @@ class Reweighing:
 
 
 @dataclass
-class Reweighed:
+class Reweighed(Model):
     """A model fitted with the weights of :func:`independence_weights`."""
 
     model: Unconstrained

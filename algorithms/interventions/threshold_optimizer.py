@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.interventions.binary_only import binary_only
 from algorithms.interventions.derived import Array, Derived, Rule
 from algorithms.interventions.groups import Groups
 from fairbench.core.checks import check_choice, check_minimum
-from fairbench.data.dataset import Dataset
-from fairbench.experiments.contracts import Learner
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _CONSTRAINTS = {
     "demographic_parity": "demographic_parity",
@@ -25,7 +23,7 @@ _PREDICT_METHODS = ("auto", "predict_proba", "predict")
 
 
 @dataclass(frozen=True)
-class ThresholdOptimizer:
+class ThresholdOptimizer(Intervention):
     """The thresholds of the best `objective` under `constraints` on the training rows.
 
     `predict_method` says what is thresholded: the probability of label 1 (``auto``, for a
@@ -38,10 +36,9 @@ class ThresholdOptimizer:
     predict_method: str = "auto"
     grid_size: int = 1000
 
-    losses = frozenset({"binomial"})
-    packages = ("fairlearn",)
-    reads_groups = True
-    gives_score = False
+    capabilities = Capabilities(
+        tasks=BINARY, packages=("fairlearn",), reads_groups=True, gives_score=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse what fairlearn would refuse only once it fits."""
@@ -49,10 +46,6 @@ class ThresholdOptimizer:
         check_choice("intervention.objective", self.objective, _OBJECTIVES)
         check_choice("intervention.predict_method", self.predict_method, _PREDICT_METHODS)
         check_minimum("intervention.grid_size", self.grid_size, 1)
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Refuse regression."""
-        return binary_only("threshold_optimizer", dataset)
 
     def wrap(self, estimator: Any, seed: int) -> Derived:
         """Return the unfitted model."""

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from algorithms.interventions.groups import Groups, group_names
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.experiments.contracts import Model, RawOutputs
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class TrainedOnGroups:
+class TrainedOnGroups(Model):
     """An estimator that is fitted with groups, and read without them.
 
     Attributes
@@ -65,7 +65,7 @@ class TrainedOnGroups:
     @property
     def diagnostics(self) -> dict[str, float]:
         """What the estimator says of its fit, where it says anything."""
-        return getattr(self.estimator, "diagnostics_", {})
+        return dict(getattr(self.estimator, "diagnostics_", {}))
 
     def _check(self, y: Array, groups: Groups) -> None:
         names = np.unique(groups)

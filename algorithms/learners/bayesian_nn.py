@@ -8,13 +8,12 @@ from typing import Any
 
 from fairbench.core.checks import check_minimum, check_share
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class BayesianNN:
+class BayesianNN(Learner):
     """Hyperparameters: ReLU layers of `hidden` units whose weights have normal posteriors.
 
     Minimised is KL(posterior, prior) + `likelihood_weight` x the mean negative log-likelihood of
@@ -43,11 +42,12 @@ class BayesianNN:
     validation: float = 0.15
     patience: int = 10
 
-    losses = frozenset({"binomial", "squared_error", "normal_nll"})
-    members_by = "weights"
-    packages = ("torch",)
-    reads_groups = False
-    seeded = True
+    capabilities = Capabilities(
+        losses=frozenset({"binomial", "squared_error", "normal_nll"}),
+        packages=("torch",),
+        seeded=True,
+        gives=frozenset({"a posterior over weights"}),
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -71,10 +71,6 @@ class BayesianNN:
                 f"learner.likelihood_weight is {self.likelihood_weight}; it must be above 0, or "
                 "null for the number of training rows"
             )
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Networks take every data set."""
-        return None
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

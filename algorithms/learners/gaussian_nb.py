@@ -5,32 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.labels_only import labels_only
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class GaussianNB:
+class GaussianNB(Learner):
     """Hyperparameters, named as scikit-learn names them."""
 
     var_smoothing: float = 1e-9
 
-    losses = frozenset({"binomial"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = False
+    capabilities = Capabilities(tasks=BINARY, packages=("scikit-learn", "scipy"))
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
         """Refuse what scikit-learn would refuse only once it fits."""
         check_minimum("learner.var_smoothing", self.var_smoothing, 0)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return labels_only("gaussian_nb", dataset)
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; nothing is drawn, so `seed` changes nothing."""

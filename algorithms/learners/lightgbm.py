@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 _OBJECTIVES = {"binomial": "binary", "squared_error": "regression"}
 
 
 @dataclass(frozen=True)
-class LightGBM:
+class LightGBM(Learner):
     """Hyperparameters and their defaults, named as LightGBM names them; `rounds` trees."""
 
     rounds: int = 100
@@ -29,9 +27,6 @@ class LightGBM:
     colsample_bytree: float = 1.0
     max_bin: int = 255
 
-    losses = frozenset(_OBJECTIVES)
-    packages = ("fairgbm",)
-    reads_groups = False
     encoding = Encoding.ONEHOT
 
     def __post_init__(self) -> None:
@@ -43,17 +38,14 @@ class LightGBM:
         check_minimum("learner.max_bin", self.max_bin, 2)
 
     @property
-    def seeded(self) -> bool:
-        """Nothing is drawn unless rows or columns are."""
-        return self.subsample < 1 or self.colsample_bytree < 1
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse to start without the package; trees take every data set."""
-        if find_spec("fairgbm"):
-            return None
-        return (
-            "learner=lightgbm needs the package fairgbm, which is not installed: "
-            "pip install 'fairbench-harness[benchmark]', or use learner=xgboost"
+    def capabilities(self) -> Capabilities:
+        """Labels and values, by a package that not every machine can install."""
+        return Capabilities(
+            packages=("fairgbm",),
+            requires=("fairgbm",),
+            # Nothing is drawn unless rows or columns are.
+            seeded=self.subsample < 1 or self.colsample_bytree < 1,
+            gives=frozenset({"the constrained objective of FairGBM"}),
         )
 
     def estimator(self, loss: Loss, seed: int) -> Any:

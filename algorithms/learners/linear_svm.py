@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.labels_only import labels_only
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class LinearSVM:
+class LinearSVM(Learner):
     """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins, 0 none."""
 
     C: float = 1.0
@@ -21,10 +19,12 @@ class LinearSVM:
     tol: float = 1e-4
     folds: int = 5
 
-    losses = frozenset({"binomial"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = True
+    capabilities = Capabilities(
+        tasks=BINARY,
+        packages=("scikit-learn", "scipy"),
+        seeded=True,
+        gives=frozenset({"a linear decision rule"}),
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -32,10 +32,6 @@ class LinearSVM:
         check_minimum("learner.C", self.C, 1e-12)
         check_minimum("learner.max_iter", self.max_iter, 1)
         check_minimum("learner.folds", self.folds, 2 if self.folds else 0)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return labels_only("linear_svm", dataset)
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

@@ -5,35 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.labels_only import labels_only
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class LogisticRegression:
+class LogisticRegression(Learner):
     """Hyperparameters, named as scikit-learn names them."""
 
     C: float = 1.0
     max_iter: int = 1000
     tol: float = 1e-4
 
-    losses = frozenset({"binomial"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = False
+    capabilities = Capabilities(
+        tasks=BINARY,
+        packages=("scikit-learn", "scipy"),
+        gives=frozenset({"a linear decision rule", "a logistic likelihood"}),
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
         """Refuse what scikit-learn would refuse only once it fits."""
         check_minimum("learner.C", self.C, 1e-12)
         check_minimum("learner.max_iter", self.max_iter, 1)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return labels_only("logistic_regression", dataset)
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""

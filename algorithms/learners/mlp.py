@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.checks import check_minimum, check_share
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(Learner):
     """Hyperparameters: ReLU layers of `hidden` units, trained by AdamW.
 
     `validation` of the training rows say when to stop: `patience` epochs after the best. `dropout`
@@ -29,10 +28,6 @@ class MLP:
     patience: int = 10
     dropout: float = 0.0
 
-    losses = frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"})
-    packages = ("torch",)
-    reads_groups = False
-    seeded = True
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -47,13 +42,16 @@ class MLP:
         check_share("learner.dropout", self.dropout, zero=True)
 
     @property
-    def members_by(self) -> str:
-        """What draws networks from a fitted one, if anything does."""
-        return "dropout" if self.dropout and self.hidden else ""
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Networks take every data set."""
-        return None
+    def capabilities(self) -> Capabilities:
+        """Every loss but the reference's, which are of trees; with dropout, thinned networks."""
+        return Capabilities(
+            packages=("torch",),
+            losses=frozenset(
+                {"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"}
+            ),
+            seeded=True,
+            gives=frozenset({"dropout"} if self.dropout and self.hidden else ()),
+        )
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class RandomForest:
+class RandomForest(Learner):
     """Hyperparameters, named as scikit-learn names them."""
 
     n_estimators: int = 100
@@ -20,10 +19,7 @@ class RandomForest:
     min_samples_leaf: int = 1
     max_features: float | None = None
 
-    losses = frozenset({"binomial", "squared_error"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = True
+    capabilities = Capabilities(packages=("scikit-learn", "scipy"), seeded=True)
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -34,10 +30,6 @@ class RandomForest:
             check_minimum("learner.max_depth", self.max_depth, 1)
         if self.max_features is not None:
             check_minimum("learner.max_features", self.max_features, 1e-9)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Trees take every data set."""
-        return None
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class SklearnMLP:
+class SklearnMLP(Learner):
     """Hyperparameters, with the names and defaults of scikit-learn."""
 
     hidden_layer_sizes: Sequence[int] = (100,)
@@ -22,10 +21,7 @@ class SklearnMLP:
     max_iter: int = 200
     early_stopping: bool = False
 
-    losses = frozenset({"binomial", "squared_error"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = True
+    capabilities = Capabilities(packages=("scikit-learn", "scipy"), seeded=True)
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -35,10 +31,6 @@ class SklearnMLP:
         check_minimum("learner.alpha", self.alpha, 0)
         check_minimum("learner.learning_rate_init", self.learning_rate_init, 1e-12)
         check_minimum("learner.max_iter", self.max_iter, 1)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Networks take every data set."""
-        return None
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

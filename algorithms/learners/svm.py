@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.labels_only import labels_only
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
 @dataclass(frozen=True)
-class SVM:
+class SVM(Learner):
     """Hyperparameters, named as scikit-learn names them; `folds` calibrate the margins, 0 none.
 
     Its time grows with the square of the rows: a data set of more than `max_rows` is refused.
@@ -27,10 +25,6 @@ class SVM:
     folds: int = 5
     max_rows: int = 20_000
 
-    losses = frozenset({"binomial"})
-    packages = ("scikit-learn", "scipy")
-    reads_groups = False
-    seeded = True
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -40,14 +34,16 @@ class SVM:
         if self.kernel not in _KERNELS:
             raise UserError(f"unknown learner.kernel '{self.kernel}': valid: {', '.join(_KERNELS)}")
 
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression, and more rows than a kernel can take."""
-        if len(dataset.target) > self.max_rows:
-            return (
-                f"learner=svm takes {self.max_rows} rows and dataset={dataset.name} has "
-                f"{len(dataset.target)}: use learner=linear_svm, or raise learner.max_rows"
-            )
-        return labels_only("svm", dataset)
+    @property
+    def capabilities(self) -> Capabilities:
+        """Labels alone, and no more rows than a kernel matrix can have."""
+        return Capabilities(
+            tasks=BINARY,
+            packages=("scikit-learn", "scipy"),
+            seeded=True,
+            rows_at_most=(self.max_rows, "learner.max_rows"),
+            gives=frozenset({"a kernel"}),
+        )
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

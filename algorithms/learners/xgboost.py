@@ -7,27 +7,15 @@ from typing import Any
 
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding, parse_encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
-LOSSES = frozenset(
-    {
-        "binomial",
-        "squared_error",
-        "normal_nll",
-        "beta_nll",
-        "faithful_nll",
-        "normal_nll_reference",
-        "beta_nll_reference",
-        "faithful_nll_reference",
-    }
-)
+PACKAGES = ("xgboost-cpu", "xgboost")
 _DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
-class XGBoost:
+class XGBoost(Learner):
     """Hyperparameters; the defaults are those of FairlyUncertain (10 rounds, depth 6).
 
     Losses of two scores (a mean and a scale) grow a tree for each in every round; with
@@ -48,10 +36,6 @@ class XGBoost:
     vector_leaves: bool = False
     device: str = "cpu"
 
-    losses = LOSSES
-    packages = ("xgboost-cpu", "xgboost")
-    reads_groups = False
-
     def __post_init__(self) -> None:
         """Refuse what XGBoost would refuse only once it fits."""
         check_minimum("learner.rounds", self.rounds, 1)
@@ -63,18 +47,19 @@ class XGBoost:
             raise UserError(f"learner.device is '{self.device}': valid: cpu, cuda, cuda:<number>")
 
     @property
-    def seeded(self) -> bool:
-        """Nothing is drawn unless rows or columns are."""
-        return self.subsample < 1 or self.colsample_bytree < 1
+    def capabilities(self) -> Capabilities:
+        """Every loss, from its gradient and curvature."""
+        return Capabilities(
+            packages=PACKAGES,
+            losses=None,
+            # Nothing is drawn unless rows or columns are.
+            seeded=self.subsample < 1 or self.colsample_bytree < 1,
+        )
 
     @property
     def encoding(self) -> Encoding:
         """One-hot columns, or pandas categoricals as they are."""
         return parse_encoding(self.features)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Trees take every data set."""
-        return None
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

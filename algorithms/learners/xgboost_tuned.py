@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.xgboost import XGBoost
+from algorithms.learners.xgboost import PACKAGES, XGBoost
 from fairbench.core.checks import check_minimum, check_share
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoding, parse_encoding
-from fairbench.experiments.contracts import Loss
+from fairbench.experiments.contracts import Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
-class TunedXGBoost:
+class TunedXGBoost(Learner):
     """Tries every depth and `min_child_weight` for up to `rounds` rounds, refits the best on all.
 
     A trial stops `patience` rounds after its best. What is compared is the loss of `validation` of
@@ -38,11 +37,12 @@ class TunedXGBoost:
     features: str = "onehot"
     device: str = "cpu"
 
-    losses = frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"})
-    packages = XGBoost.packages
-    reads_groups = False
-    # The seed draws the rows it chooses on: members that differ by the choice alone are too alike.
-    seeded = False
+    capabilities = Capabilities(
+        losses=frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"}),
+        packages=PACKAGES,
+        # The seed draws the rows it chooses on alone: members that differ by that are too alike.
+        seeded=False,
+    )
 
     def __post_init__(self) -> None:
         """Refuse what XGBoost would refuse only once it fits."""
@@ -60,10 +60,6 @@ class TunedXGBoost:
     def encoding(self) -> Encoding:
         """One-hot columns, or pandas categoricals as they are."""
         return parse_encoding(self.features)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Trees take every data set."""
-        return None
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.single import Single
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(Method):
     """What everything else is compared with."""
 
     fitter = Single()
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return label and score, or the predicted mean."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from algorithms.methods.drawn_networks import DrawnNetworks
+from fairbench.experiments.contracts import Capabilities
 
 
 @dataclass(frozen=True)
 class BayesByBackprop(DrawnNetworks):
     """Networks drawn from a posterior over weights (Blundell et al. 2015, Kuzucu et al. 2024)."""
 
-    reads_members_by = "weights"
-    learners = "learner=bayesian_nn"
+    capabilities = Capabilities(reads_score=True, needs="a posterior over weights")

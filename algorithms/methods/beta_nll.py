@@ -8,18 +8,19 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.normal import normal_predictions
-from algorithms.methods.regression_only import regression_only
 from algorithms.normal_losses import BetaNLL as Loss
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class BetaNLL:
+class BetaNLL(Method):
     """Between the likelihood (`beta` = 0) and squared error for the mean (1)."""
 
     beta: float = 0.5
+
+    capabilities = Capabilities(tasks=REGRESSION)
 
     def __post_init__(self) -> None:
         """Refuse a negative power."""
@@ -29,10 +30,6 @@ class BetaNLL:
     def fitter(self) -> Single:
         """One fit of the weighted likelihood."""
         return Single(Loss(self.beta))
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse binary targets."""
-        return regression_only("beta_nll", dataset)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and standard deviation."""

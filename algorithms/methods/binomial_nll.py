@@ -8,21 +8,16 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.baseline import point_predictions
-from algorithms.methods.binary_only import binary_only
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import BINARY, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class BinomialNLL:
+class BinomialNLL(Method):
     """Binomial negative log-likelihood (FairlyUncertain, section 4)."""
 
     fitter = Single()
-    reads_score = True
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return binary_only("binomial_nll", dataset)
+    capabilities = Capabilities(tasks=BINARY, reads_score=True)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return label, probability and the standard deviation of the label."""

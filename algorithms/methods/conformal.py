@@ -11,12 +11,12 @@ from algorithms.fitters import conformal
 from algorithms.methods.baseline import point_predictions
 from fairbench.core.checks import check_share
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class Conformal:
+class Conformal(Method):
     """Split conformal prediction; the calibration rows are a share of the training rows.
 
     With `per_group` the radii are those of a row's own group (Mondrian): they cover in each group,
@@ -29,7 +29,7 @@ class Conformal:
     per_group: bool = False
     scaled: bool = False
 
-    reads_score = True
+    capabilities = Capabilities(reads_score=True)
 
     def __post_init__(self) -> None:
         """Refuse levels that are not whole percents, and shares that are not shares."""
@@ -43,10 +43,6 @@ class Conformal:
     def fitter(self) -> conformal.Conformal:
         """One cell holds both kinds of radii."""
         return conformal.Conformal(tuple(self.levels), self.calibration, self.scaled)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return predictions with an interval, or a set of labels, for each level."""

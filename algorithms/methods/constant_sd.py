@@ -8,17 +8,18 @@ import numpy as np
 
 from algorithms.fitters import constant_sd
 from algorithms.methods.normal import normal_predictions
-from algorithms.methods.regression_only import regression_only
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class ConstantSD:
+class ConstantSD(Method):
     """The standard deviation of residuals out of `folds` folds of the training rows."""
 
     folds: int = 5
+
+    capabilities = Capabilities(tasks=REGRESSION)
 
     def __post_init__(self) -> None:
         """Refuse a single fold."""
@@ -28,10 +29,6 @@ class ConstantSD:
     def fitter(self) -> constant_sd.ConstantSD:
         """A fit to all rows, and one without each fold."""
         return constant_sd.ConstantSD(self.folds)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse binary targets."""
-        return regression_only("constant_sd", dataset)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and standard deviation."""

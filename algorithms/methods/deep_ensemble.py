@@ -9,12 +9,12 @@ import numpy as np
 from algorithms.fitters import deep_ensemble
 from algorithms.methods.decomposed import decomposed
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class DeepEnsemble:
+class DeepEnsemble(Method):
     """Lakshminarayanan et al. 2017, with the law of total variance.
 
     Aleatoric is the mean of the members' variances, epistemic the variance of their means, of
@@ -23,7 +23,7 @@ class DeepEnsemble:
 
     members: int = 5
 
-    reads_score = True
+    capabilities = Capabilities(reads_score=True)
 
     def __post_init__(self) -> None:
         """Refuse an ensemble without disagreement."""
@@ -33,10 +33,6 @@ class DeepEnsemble:
     def fitter(self) -> deep_ensemble.DeepEnsemble:
         """Members that differ by seed, or by bootstrap where the seed changes nothing."""
         return deep_ensemble.DeepEnsemble(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return the mean distribution, its two variances and its standard deviation."""

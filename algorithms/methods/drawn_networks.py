@@ -9,17 +9,15 @@ import numpy as np
 from algorithms.fitters.drawn_members import DrawnMembers
 from algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class DrawnNetworks:
+class DrawnNetworks(Method):
     """Networks drawn from a fitted one; a method says what draws them, and which learners can."""
 
     members: int = 10
-
-    reads_score = True
 
     def __post_init__(self) -> None:
         """Refuse members without disagreement."""
@@ -29,10 +27,6 @@ class DrawnNetworks:
     def fitter(self) -> DrawnMembers:
         """One fit, and the networks drawn from it."""
         return DrawnMembers(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return the mean distribution and its two variances, as of a deep ensemble."""

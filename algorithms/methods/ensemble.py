@@ -9,12 +9,12 @@ import numpy as np
 from algorithms.fitters.bag import Bag
 from algorithms.methods.decomposed import decomposed
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(Method):
     """Mean of the members; uncertainty is their population standard deviation."""
 
     members: int = 10
@@ -27,10 +27,6 @@ class Ensemble:
     def fitter(self) -> Bag:
         """One bag serves the three ensemble readings."""
         return Bag(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and disagreement of the members; of their labels where they have no score."""

@@ -8,21 +8,17 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.normal import normal_predictions
-from algorithms.methods.regression_only import regression_only
 from algorithms.normal_losses import FaithfulNLL as Loss
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class FaithfulNLL:
+class FaithfulNLL(Method):
     """The mean of a plain model, and a standard deviation beside it."""
 
+    capabilities = Capabilities(tasks=REGRESSION)
     fitter = Single(Loss())
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse binary targets."""
-        return regression_only("faithful_nll", dataset)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and standard deviation."""

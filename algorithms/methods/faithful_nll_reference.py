@@ -8,22 +8,17 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.normal import normal_predictions
-from algorithms.methods.regression_only import regression_only
 from algorithms.reference_losses import FaithfulNLLReference as Loss
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class FaithfulNLLReference:
+class FaithfulNLLReference(Method):
     """What the published tables call Faithful NLL; its sds can be NaN, zero or negative."""
 
     fitter = Single(Loss())
-    keep_invalid = True
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse binary targets."""
-        return regression_only("faithful_nll_reference", dataset)
+    capabilities = Capabilities(tasks=REGRESSION, keep_invalid=True)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and standard deviation."""

@@ -9,19 +9,15 @@ import numpy as np
 from algorithms.fitters import marginal
 from algorithms.methods.baseline import point_predictions
 from algorithms.methods.normal import normal_predictions
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class Marginal:
+class Marginal(Method):
     """What is known of a label before any feature is seen."""
 
     fitter = marginal.Marginal()
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and sd, or the base rate and the sd of a label drawn with it."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from algorithms.methods.drawn_networks import DrawnNetworks
+from fairbench.experiments.contracts import Capabilities
 
 
 @dataclass(frozen=True)
 class MCDropout(DrawnNetworks):
     """Gal & Ghahramani 2016: dropout left on when predicting."""
 
-    reads_members_by = "dropout"
-    learners = "learner=mlp learner.dropout=0.1"
+    capabilities = Capabilities(
+        reads_score=True, needs="dropout", advice="use learner=mlp learner.dropout=0.1"
+    )

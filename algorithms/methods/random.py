@@ -8,19 +8,15 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.methods.baseline import point_predictions
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Method):
     """Uncertainty uniform on [0, 1/2], as in FairlyUncertain."""
 
     fitter = Single()
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Every data set will do."""
-        return None
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return the baseline's predictions with random uncertainty."""

@@ -8,19 +8,20 @@ import numpy as np
 from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
-from algorithms.methods.binary_only import binary_only
 from algorithms.methods.decomposed import decomposed
 from algorithms.methods.votes import count_votes
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import BINARY, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class SelectiveEnsemble:
+class SelectiveEnsemble(Method):
     """Majority label; uncertainty is the two-sided binomial p-value of the votes at 1/2."""
 
     members: int = 10
+
+    capabilities = Capabilities(tasks=BINARY)
 
     def __post_init__(self) -> None:
         """Refuse an empty bag."""
@@ -30,10 +31,6 @@ class SelectiveEnsemble:
     def fitter(self) -> Bag:
         """One bag serves the three ensemble readings."""
         return Bag(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return binary_only("selective_ensemble", dataset)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return majority label and p-value; a bag of k has only k + 1 of them."""

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.bag import Bag
-from algorithms.methods.binary_only import binary_only
 from algorithms.methods.decomposed import decomposed
 from algorithms.methods.votes import count_votes
 from fairbench.core.checks import check_minimum
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.contracts import RawOutputs
+from fairbench.data.dataset import Task
+from fairbench.experiments.contracts import BINARY, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
-class SelfConsistency:
+class SelfConsistency(Method):
     """Majority label; uncertainty is the share of pairs of members that disagree."""
 
     members: int = 10
+
+    capabilities = Capabilities(tasks=BINARY)
 
     def __post_init__(self) -> None:
         """Refuse a bag without pairs."""
@@ -29,10 +30,6 @@ class SelfConsistency:
     def fitter(self) -> Bag:
         """One bag serves the three ensemble readings."""
         return Bag(self.members)
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Refuse regression."""
-        return binary_only("self_consistency", dataset)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return majority label and 2 k0 k1 / (k (k - 1))."""

@@ -71,7 +71,7 @@ def _fit_and_predict(
         train.target.to_numpy(np.float64),
         train.groups(study.protect),
         data.task,
-        study.learner.seeded,
+        study.learner.capabilities.seeded,
     )
     loss = study.fitter.loss(data.task)
 
@@ -99,7 +99,7 @@ def _diagnostics(models: list[Model]) -> dict[str, float]:
     """Return the mean of each diagnostic over the models that have it."""
     values: dict[str, list[float]] = {}
     for model in models:
-        for name, value in getattr(model, "diagnostics", {}).items():
+        for name, value in model.diagnostics.items():
             values.setdefault(name, []).append(value)
     return {name: float(np.mean(each)) for name, each in values.items()}
 

@@ -10,10 +10,67 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data.dataset import Dataset, Task
+from fairbench.data.dataset import Task
 from fairbench.data.encoding import Encoding, Frame
 
 RawOutputs = Mapping[str, NDArray[Any]]
+
+BINARY = frozenset({Task.BINARY})
+REGRESSION = frozenset({Task.REGRESSION})
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a component can do, and what it needs of the others; the defaults suit a plain one.
+
+    Only :mod:`fairbench.experiments.compatibility` refuses combinations, and it reads nothing else.
+
+    Attributes
+    ----------
+    tasks : what it works on: `BINARY`, `REGRESSION`, or both.
+    packages : distributions whose version can change its predictions.
+    reads_groups : its predictions depend on the protected groups beyond the features.
+    requires : modules that must be installed, which not every machine can have.
+    losses : of a learner, the names of the losses it can minimise; of an intervention, those whose
+        estimators it can wrap. None is every loss.
+    seeded : a learner's fits depend on their seed.
+    rows_at_most : the largest data set a learner takes, and the option that raises it.
+    gives : what a learner's estimators have that an intervention or a method may need, such as
+        ``"a kernel"``.
+    needs : what an intervention or a method needs a learner to give; empty for nothing.
+    advice : what to choose where no learner, as it is configured, gives that.
+    gives_score : an intervention's models give a probability, not labels alone.
+    gives_members : an intervention's models pass on the members that the learner's estimator gives.
+    groups_at_most : how many groups an intervention can compare; None for any number.
+    reads_score : a method cannot read a binary task's labels without their probability.
+    keep_invalid : a method's definition allows impossible values, such as a negative standard
+        deviation. They are kept, and metrics over them are undefined; else they are refused.
+    """
+
+    tasks: frozenset[Task] = BINARY | REGRESSION
+    packages: tuple[str, ...] = ()
+    reads_groups: bool = False
+    requires: tuple[str, ...] = ()
+    losses: frozenset[str] | None = frozenset({"binomial", "squared_error"})
+    seeded: bool = False
+    rows_at_most: tuple[int, str] | None = None
+    gives: frozenset[str] = frozenset()
+    needs: str = ""
+    advice: str = ""
+    gives_score: bool = True
+    gives_members: bool = False
+    groups_at_most: int | None = None
+    reads_score: bool = False
+    keep_invalid: bool = False
+
+
+class Component(Protocol):
+    """What learners, interventions, fitters and methods have in common."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do and what it needs; a plain component inherits this."""
+        return Capabilities()
 
 
 class Loss(Protocol):
@@ -72,36 +129,16 @@ class Loss(Protocol):
         ...
 
 
-class Learner(Protocol):
+class Learner(Component, Protocol):
     """A frozen dataclass of hyperparameters.
 
-    One whose estimators draw networks from a fitted one, ``predict_members(X, members, seed)`` ->
-    (M, n, k), names what draws them: ``members_by = "weights"``.
+    The estimators of one that `gives` members have ``predict_members(X, members, seed)`` -> the
+    (M, n, k) predictions of M networks drawn from the fitted one.
     """
-
-    @property
-    def losses(self) -> frozenset[str]:
-        """Names of the losses it can minimise."""
-        ...
 
     @property
     def encoding(self) -> Encoding:
         """The features it takes."""
-        ...
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Distributions whose version can change its predictions."""
-        ...
-
-    @property
-    def reads_groups(self) -> bool:
-        """Whether its predictions depend on the protected groups beyond the features."""
-        ...
-
-    @property
-    def seeded(self) -> bool:
-        """Whether its fits depend on their seed."""
         ...
 
     def estimator(self, loss: Loss, seed: int) -> Any:
@@ -112,17 +149,14 @@ class Learner(Protocol):
         """
         ...
 
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Say why it cannot learn this data set, or None."""
-        ...
-
 
 class Model(Protocol):
-    """What an intervention makes of an estimator.
+    """What an intervention makes of an estimator."""
 
-    One with something to say of its fit has ``diagnostics``, names to numbers, which are listed
-    beside the run's metrics, averaged over a cell's models.
-    """
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """What it says of its fit: listed beside the run's metrics, averaged over a cell."""
+        return {}
 
     def fit(
         self,
@@ -140,36 +174,11 @@ class Model(Protocol):
         ...
 
 
-class Intervention(Protocol):
-    """A frozen dataclass that changes how an estimator is fitted or read.
-
-    One whose models predict labels without a probability says ``gives_score = False``, and is not
-    composed with methods that read one. One that cannot compare any number of groups says
-    ``groups_at_most = 2``, and is refused where more are protected. One whose models pass on the
-    members of a learner says ``gives_members = True``.
-    """
-
-    @property
-    def losses(self) -> frozenset[str] | None:
-        """Names of the losses whose estimators it can wrap; None for every loss."""
-        ...
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Distributions whose version can change its predictions."""
-        ...
-
-    @property
-    def reads_groups(self) -> bool:
-        """Whether its predictions depend on the protected groups beyond the features."""
-        ...
+class Intervention(Component, Protocol):
+    """A frozen dataclass that changes how an estimator is fitted or read."""
 
     def wrap(self, estimator: Any, seed: int) -> Model:
         """Return the unfitted model."""
-        ...
-
-    def incompatible(self, dataset: Dataset, learner: Learner) -> str | None:
-        """Say why it cannot work here, or None."""
         ...
 
 
@@ -199,11 +208,8 @@ class Fitted(Protocol):
         ...
 
 
-class Fitter(Protocol):
-    """What a cell computes: a frozen dataclass that fits models, and never sees test targets.
-
-    One whose fits or outputs depend on the protected groups says ``reads_groups = True``.
-    """
+class Fitter(Component, Protocol):
+    """What a cell computes: a frozen dataclass that fits models, and never sees test targets."""
 
     def loss(self, task: Task) -> Loss:
         """Return the loss minimised on this task."""
@@ -214,15 +220,8 @@ class Fitter(Protocol):
         ...
 
 
-class Method(Protocol):
-    """An uncertainty method: a fitter, and a reading of its raw outputs.
-
-    A method whose definition allows impossible values says ``keep_invalid = True``: they are then
-    kept, and metrics over them are undefined; from all others they are refused. One that cannot
-    read a binary task's labels without probabilities says ``reads_score = True``. One that reads
-    networks drawn from a fitted one names what draws them, ``reads_members_by = "weights"``, and
-    the ``learners`` that have it.
-    """
+class Method(Component, Protocol):
+    """An uncertainty method: a fitter, and a reading of its raw outputs."""
 
     @property
     def fitter(self) -> Fitter:
@@ -231,8 +230,4 @@ class Method(Protocol):
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Turn raw outputs into prediction columns; pure, and never fits."""
-        ...
-
-    def incompatible(self, dataset: Dataset) -> str | None:
-        """Say why it cannot work on this data set, or None."""
         ...

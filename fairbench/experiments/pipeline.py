@@ -13,13 +13,13 @@ from typing import Any
 import pandas as pd
 from omegaconf import DictConfig, OmegaConf
 
-from fairbench.core.errors import IncompatibleError
 from fairbench.core.fingerprint import code_digest, describe, digest
-from fairbench.data.dataset import Dataset, Task
+from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
+from fairbench.experiments.compatibility import Combination, check
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.ensure import ensure_all
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
@@ -108,7 +108,16 @@ def prepare(cfg: DictConfig) -> Run:
     components = build.components(cfg)
     dataset, method = components.dataset, components.method
     protect = build.protected_attributes(cfg, dataset)
-    _refuse(components, build.choices(cfg), protect)
+    check(
+        Combination(
+            dataset,
+            components.learner,
+            components.intervention,
+            method,
+            protect,
+            build.choices(cfg),
+        )
+    )
     study = Study(
         dataset,
         build.container(cfg.dataset),
@@ -139,76 +148,6 @@ def prepare(cfg: DictConfig) -> Run:
 def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
     """Return the folds, drawn once for all jobs of a sweep on one data set."""
     return split.folds(dataset, seed)
-
-
-def _refuse(components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]) -> None:
-    """Raise the first reason why these components cannot work together."""
-    dataset, learner, method = components.dataset, components.learner, components.method
-    reason = (
-        method.incompatible(dataset)
-        or learner.incompatible(dataset)
-        or components.intervention.incompatible(dataset, learner)
-        or _members_reason(components, chosen)
-    )
-    loss = method.fitter.loss(dataset.task).name
-    if not reason and loss not in learner.losses:
-        reason = (
-            f"method={chosen['method']} minimises {loss}, and learner={chosen['learner']} only "
-            f"{', '.join(sorted(learner.losses))}: use learner=xgboost"
-        )
-    reason = reason or _intervention_reason(components, chosen, loss)
-    if reason := reason or _groups_reason(components, chosen, protect):
-        raise IncompatibleError(reason)
-
-
-def _intervention_reason(
-    components: build.Components, chosen: dict[str, str], loss: str
-) -> str | None:
-    """Say why the intervention cannot stand between this method and this loss, or None."""
-    intervention, method = components.intervention, components.method
-    here = f"method={chosen['method']}"
-    if intervention.losses is not None and loss not in intervention.losses:
-        return (
-            f"{here} minimises {loss}, and intervention={chosen['intervention']} only wraps "
-            f"{', '.join(sorted(intervention.losses))}"
-        )
-    binary = components.dataset.task is Task.BINARY
-    needs = binary and getattr(method, "reads_score", False)
-    if needs and not getattr(intervention, "gives_score", True):
-        return (
-            f"{here} reads a probability, and intervention={chosen['intervention']} predicts "
-            "labels only: use method=baseline, ensemble, selective_ensemble or self_consistency"
-        )
-    return None
-
-
-def _members_reason(components: build.Components, chosen: dict[str, str]) -> str | None:
-    """Say that there is nothing to draw the members from that the method reads, or None."""
-    source = getattr(components.method, "reads_members_by", None)
-    if source is None:
-        return None
-    here = f"method={chosen['method']} draws members by {source}"
-    if getattr(components.learner, "members_by", None) != source:
-        use = components.method.learners  # type: ignore[attr-defined]
-        return f"{here}, which learner={chosen['learner']} has not: use {use}"
-    if not getattr(components.intervention, "gives_members", False):
-        return f"{here}, and intervention={chosen['intervention']} does not pass them on: use none"
-    return None
-
-
-def _groups_reason(
-    components: build.Components, chosen: dict[str, str], protect: tuple[str, ...]
-) -> str | None:
-    """Say that the intervention cannot compare as many groups as are protected, or None."""
-    most = getattr(components.intervention, "groups_at_most", None)
-    groups = components.dataset.groups(protect).unique()
-    if most is None or len(groups) <= most:
-        return None
-    return (
-        f"intervention={chosen['intervention']} compares at most {most} groups, and "
-        f"{' x '.join(protect)} of dataset={chosen['dataset']} has {len(groups)}: protect an "
-        "attribute with fewer (protect=...)"
-    )
 
 
 def execute(

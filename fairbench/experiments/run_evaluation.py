@@ -137,7 +137,7 @@ class RunEvaluation:
                 read,
                 self.dataset.task,
                 type(method).__name__,
-                keep_invalid=getattr(method, "keep_invalid", False),
+                keep_invalid=method.capabilities.keep_invalid,
             )
         truth = self.dataset.truth
         return Labelled(

@@ -44,7 +44,8 @@ class Study:
             "fairbench.experiments.compute",
             *(type(each).__module__ for each in (*components, loss)),
         ]
-        reads_groups = any(getattr(component, "reads_groups", False) for component in components)
+        packages = [name for each in components for name in each.capabilities.packages]
+        reads_groups = any(component.capabilities.reads_groups for component in components)
         return {
             "dataset": self.dataset_config,
             "sources": [source.sha256 for source in self.dataset.sources],
@@ -52,7 +53,7 @@ class Study:
             "protect": self.protect if reads_groups else (),
             "components": [describe(component) for component in components],
             "code": code_digest(modules),
-            "versions": versions((*_PACKAGES, *self.learner.packages, *self.intervention.packages)),
+            "versions": versions([*_PACKAGES, *packages]),
         }
 
 

@@ -108,7 +108,7 @@ def test_reading_is_pure(run, stored):
     raw = raw_outputs(stored)
     kept = {name: values.copy() for name, values in raw.items()}
     task = run.dataset.task
-    kept_as_is = getattr(run.method, "keep_invalid", False)
+    kept_as_is = run.method.capabilities.keep_invalid
     tables = [
         read_predictions(
             run.method.read(raw, task, rng(0, "read")), task, "any", keep_invalid=kept_as_is

@@ -15,6 +15,7 @@ from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold
 from fairbench.experiments import pipeline
 from fairbench.experiments import study as study_module
+from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import cells_of, rows_digest
 from tests.harness import TINY, configuration
 from tests.studies import CONFIG, folds_of, study
@@ -69,7 +70,7 @@ def test_protected_attributes_count_only_where_groups_are_read():
     assert ids(replace(own, protect=()), folds) == ids(own, folds)
 
     class Reads(Bag):
-        reads_groups = True
+        capabilities = Capabilities(reads_groups=True)
 
     reading = replace(own, fitter=Reads(3))
     assert ids(replace(reading, protect=()), folds) != ids(reading, folds)

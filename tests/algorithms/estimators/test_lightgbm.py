@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from algorithms.learners import lightgbm
 from algorithms.learners.lightgbm import LightGBM
 from algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
@@ -73,14 +72,9 @@ def test_the_seed_matters_where_the_learner_says_so(rows):
     X, y = rows
     for learner in (LightGBM(rounds=5), LightGBM(rounds=5, colsample_bytree=0.5)):
         one, other = (output(learner.estimator(Binomial(), s).fit(X, y), X) for s in (0, 1))
-        assert np.array_equal(one, other) != learner.seeded
+        assert np.array_equal(one, other) != learner.capabilities.seeded
 
 
-def test_says_what_is_missing(monkeypatch, make_dataset):
-    assert LightGBM().incompatible(make_dataset(60)) is None
-    monkeypatch.setattr(lightgbm, "find_spec", lambda name: None)
-    refusal = LightGBM().incompatible(make_dataset(60))
-    assert "learner=lightgbm needs the package fairgbm" in refusal
-    assert "[benchmark]" in refusal
+def test_refuses_what_the_package_would_refuse_late():
     with pytest.raises(UserError, match="learner.num_leaves is 1"):
         LightGBM(num_leaves=1)

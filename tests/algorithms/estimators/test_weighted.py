@@ -69,7 +69,7 @@ def test_weights_matter(learner, loss, rows):
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
 def test_the_seed_matters_where_the_learner_says_so(learner, rows):
     one, other = (fitted(learner, Binomial(), rows, seed=seed)(rows[0]) for seed in (0, 1))
-    assert np.array_equal(one, other) != learner.seeded
+    assert np.array_equal(one, other) != learner.capabilities.seeded
 
 
 @pytest.mark.parametrize("learner", [LinearSVM(), SVM()], ids=lambda each: type(each).__name__)
@@ -89,8 +89,3 @@ def test_a_machine_needs_two_rows_of_each_class(rows):
     assert np.isfinite(fitted(LinearSVM(), Binomial(), (X, few))(X)).all()
     with pytest.raises(UserError, match="class 1 has 1$"):
         fitted(SVM(), Binomial(), (X, (np.arange(200) < 1).astype(float)))
-
-
-def test_a_kernel_refuses_more_rows_than_it_can_take(make_dataset):
-    assert SVM(max_rows=60).incompatible(make_dataset(60)) is None
-    assert "learner=linear_svm" in SVM(max_rows=59).incompatible(make_dataset(60))

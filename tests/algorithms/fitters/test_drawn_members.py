@@ -5,7 +5,6 @@ import pytest
 
 from algorithms.learners.mlp import MLP
 from algorithms.losses import Binomial
-from fairbench.core.errors import IncompatibleError
 from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 
@@ -41,22 +40,6 @@ def test_dropout_keeps_the_expected_scores(thinned):
 def test_a_network_without_dropout_has_no_members():
     model = MLP(epochs=1).estimator(Binomial(), 0)
     assert not hasattr(model, "predict_members")
-
-
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["learner=xgboost", "method=bayes_by_backprop"], "use learner=bayesian_nn"),
-        (["learner=mlp", "method=mc_dropout"], "use learner=mlp learner.dropout=0.1"),
-        (
-            ["learner=bayesian_nn", "method=bayes_by_backprop", "intervention=hardt"],
-            "intervention=hardt does not pass them on",
-        ),
-    ],
-)
-def test_what_has_no_members_is_refused_in_a_sentence(overrides, sentence, tmp_path):
-    with pytest.raises(IncompatibleError, match=sentence):
-        pipeline.prepare(configuration(*overrides, *TINY, results=tmp_path))
 
 
 def test_the_two_variances_of_drawn_networks_add_up(tmp_path):

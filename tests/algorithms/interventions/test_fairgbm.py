@@ -7,7 +7,6 @@ import pytest
 
 from algorithms.interventions.fairgbm import FairGBM
 from algorithms.learners.lightgbm import LightGBM
-from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
@@ -75,6 +74,5 @@ def test_refuses_what_it_cannot_do():
     with pytest.raises(UserError, match="label 1 in every group.*group 'minority'"):
         lacking.fit(model())
     assert np.isfinite(lacking.outputs(lacking.fit(model(constraint_type="FPR")))["score"]).all()
-    assert "learner=lightgbm" in FairGBM().incompatible(None, XGBoost())
     with pytest.raises(UserError, match="unknown intervention.constraint_type 'TPR'"):
         FairGBM(constraint_type="TPR")

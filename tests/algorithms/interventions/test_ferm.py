@@ -12,12 +12,9 @@ from algorithms.interventions.linear_ferm import LinearFERM
 from algorithms.learners.linear_svm import LinearSVM
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.learners.svm import SVM
-from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial
-from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.experiments import pipeline
+from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
-from tests.harness import TINY, configuration
 
 
 @pytest.fixture(scope="module")
@@ -158,13 +155,3 @@ def test_refuses_what_it_cannot_compare():
     three, _ = rows(n=300, n_groups=3)
     with pytest.raises(UserError, match="have 3"):
         three.fit(model)
-    assert "learner=svm" in FERM().incompatible(None, XGBoost())
-    assert "learner=linear_svm" in LinearFERM().incompatible(None, SVM())
-
-
-def test_more_groups_than_it_compares_are_refused_before_any_fit():
-    cfg = configuration(
-        "dataset.n_groups=3", "learner=svm", "intervention=ferm", "method=baseline", *TINY
-    )
-    with pytest.raises(IncompatibleError, match="intervention=ferm .* at most 2 groups, .* has 3"):
-        pipeline.prepare(cfg)

@@ -25,7 +25,7 @@ REFERENCES = [NormalNLLReference(), BetaNLLReference(), FaithfulNLLReference()]
 def read(method, raw, task=REGRESSION):
     raw = {name: np.asarray(values, float) for name, values in raw.items()}
     columns = method.read(raw, task, np.random.default_rng(0))
-    keep = getattr(method, "keep_invalid", False)
+    keep = method.capabilities.keep_invalid
     return read_predictions(columns, task, type(method).__name__, keep_invalid=keep)
 
 
@@ -50,13 +50,8 @@ def test_only_the_references_keep_standard_deviations_that_cannot_be():
 
 
 @pytest.mark.parametrize("method", [*OURS, *REFERENCES], ids=str)
-def test_labels_are_refused_with_methods_that_take_them(make_dataset, method):
-    assert method.incompatible(make_dataset(10, task=REGRESSION)) is None
-    refusal = method.incompatible(make_dataset(10, name="adult"))
-    assert refusal.startswith("method=")
-    assert refusal.endswith(
-        "dataset=adult is binary: use method=binomial_nll, ensemble or deep_ensemble"
-    )
+def test_methods_of_distributions_are_for_numeric_targets(method):
+    assert method.capabilities.tasks == {REGRESSION}
 
 
 def test_losses_of_the_fitters_are_those_of_the_names():

@@ -42,7 +42,7 @@ def predicted(method, learner, task="regression"):
         train.target.to_numpy(float),
         train.groups("group"),
         data.task,
-        learner.seeded,
+        learner.capabilities.seeded,
     )
     loss = method.fitter.loss(data.task)
     fitted = method.fitter.fit(
@@ -53,7 +53,7 @@ def predicted(method, learner, task="regression"):
     groups = test.groups("group")
     raw = fitted.outputs(encoder.transform(test.features), groups, np.random.default_rng(1))
     columns = method.read(raw, data.task, np.random.default_rng(2))
-    keep = getattr(method, "keep_invalid", False)
+    keep = method.capabilities.keep_invalid
     table = read_predictions(columns, data.task, "any", keep_invalid=keep)
     truth = test.truth.reset_index(drop=True).add_prefix("true_")
     return table.join(truth).assign(y=test.target.to_numpy(), group=groups.to_numpy())

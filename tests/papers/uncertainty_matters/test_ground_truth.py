@@ -138,4 +138,5 @@ def test_all_algorithms_are_of_one_data_set():
     assert onehot(data.features).shape == (1000, 61)
     assert data.groups("age").value_counts().to_dict() == {"age > 25": 810, "age <= 25": 190}
     for each in studies:
-        assert each.intervention.incompatible(data, each.learner) is None
+        needed = each.intervention.capabilities.needs
+        assert not needed or needed in each.learner.capabilities.gives

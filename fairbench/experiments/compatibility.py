@@ -1,0 +1,157 @@
+"""Which components cannot work together, and why: the one place that refuses a combination.
+
+It reads what components declare of themselves, their `Capabilities`, and names no component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import yaml
+from hydra.utils import instantiate
+
+from fairbench.core.errors import IncompatibleError
+from fairbench.core.fingerprint import ROOT
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
+
+_LISTED = 6
+# A sentence that refuses a combination, and the group of which another choice may mend it.
+Objection = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What is to work together.
+
+    Attributes
+    ----------
+    protect : the sensitive attributes whose groups interventions compare.
+    names : group, such as ``learner``, -> the name of its choice, for the sentences.
+    """
+
+    dataset: Dataset
+    learner: Learner
+    intervention: Intervention
+    method: Method
+    protect: tuple[str, ...]
+    names: Mapping[str, str]
+
+    def of(self, group: str) -> Capabilities:
+        """Return what the choice for a group declares."""
+        declared: Capabilities = getattr(self, group).capabilities
+        return declared
+
+    def named(self, group: str) -> str:
+        """Return a choice as it is written: ``learner=xgboost``."""
+        return f"{group}={self.names[group]}"
+
+
+def refusal(combination: Combination) -> str | None:
+    """Return the first reason why the components cannot work together, or None."""
+    return next((sentence for sentence, _ in _objections(combination)), None)
+
+
+def check(combination: Combination) -> None:
+    """Refuse components that cannot work together, and say which other choices can.
+
+    Raises
+    ------
+    IncompatibleError : the first reason.
+    """
+    for sentence, group in _objections(combination):
+        advice = _alternatives(combination, group)
+        raise IncompatibleError(f"{sentence}: {advice}" if advice else sentence)
+
+
+def _objections(c: Combination) -> Iterator[Objection]:
+    """Yield what stands against a combination, the plainest reason first."""
+    for group in ("method", "learner", "intervention"):
+        yield from _about_data(c, group)
+    yield from _about_needs(c, "intervention")
+    yield from _about_needs(c, "method")
+    if c.of("method").needs and not c.of("intervention").gives_members:
+        sentence = f"{c.named('method')} reads the members of one fitted learner"
+        yield f"{sentence}, which {c.named('intervention')} does not pass on", "intervention"
+    yield from _about_losses(c)
+    reads_score = c.dataset.task is Task.BINARY and c.of("method").reads_score
+    if reads_score and not c.of("intervention").gives_score:
+        sentence = f"{c.named('method')} reads a probability"
+        yield f"{sentence}, and {c.named('intervention')} predicts labels only", "method"
+    yield from _about_groups(c)
+
+
+def _about_data(c: Combination, group: str) -> Iterator[Objection]:
+    """Yield why one component cannot be used here: its packages, the task, the number of rows."""
+    own, here, data = c.of(group), c.named(group), f"dataset={c.dataset.name}"
+    for module in own.requires:
+        if find_spec(module) is None:
+            install = "pip install 'fairbench-harness[benchmark]'"
+            sentence = f"{here} needs the package {module}, which is not installed"
+            yield f"{sentence} ({install})", group
+    if c.dataset.task not in own.tasks:
+        needed = "a binary target" if Task.BINARY in own.tasks else "a numeric target"
+        kind = "binary" if c.dataset.task is Task.BINARY else "a regression"
+        yield f"{here} needs {needed}, and {data} is {kind}", group
+    rows = len(c.dataset.target)
+    if own.rows_at_most and rows > own.rows_at_most[0]:
+        most, option = own.rows_at_most
+        yield f"{here} takes {most} rows and {data} has {rows} (raise {option})", group
+
+
+def _about_needs(c: Combination, group: str) -> Iterator[Objection]:
+    """Yield that the learner does not have what an intervention or a method needs."""
+    own = c.of(group)
+    if own.needs and own.needs not in c.of("learner").gives:
+        has_not = f"{c.named('learner')} has not"
+        yield f"{c.named(group)} needs a learner with {own.needs}, which {has_not}", "learner"
+
+
+def _about_losses(c: Combination) -> Iterator[Objection]:
+    loss = c.method.fitter.loss(c.dataset.task).name
+    for group, verb, other in (
+        ("learner", "minimises", "learner"),
+        ("intervention", "takes", "method"),
+    ):
+        known = c.of(group).losses
+        if known is not None and loss not in known:
+            only = f"{c.named(group)} only {verb} {', '.join(sorted(known))}"
+            yield f"{c.named('method')} minimises {loss}, and {only}", other
+
+
+def _about_groups(c: Combination) -> Iterator[Objection]:
+    most = c.of("intervention").groups_at_most
+    if most is None:
+        return
+    count = len(c.dataset.groups(c.protect).unique())
+    if count > most:
+        sentence = f"{c.named('intervention')} compares at most {most} groups"
+        has = f"{' x '.join(c.protect)} of dataset={c.dataset.name} has {count}"
+        yield f"{sentence}, and {has} (protect=... an attribute with fewer)", "intervention"
+
+
+def _alternatives(c: Combination, group: str) -> str:
+    """Return which other choices for a group work, or what a component itself advises."""
+    names = [
+        name for name, other in _choices(group).items() if not refusal(replace(c, **{group: other}))
+    ]
+    if not names:
+        return c.of("method").advice or c.of("intervention").advice
+    listed = f"{', '.join(names[: _LISTED - 1])}, ..." if len(names) > _LISTED else _or(names)
+    return f"use {group}={listed}"
+
+
+def _or(names: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+@cache
+def _choices(group: str) -> dict[str, Any]:
+    """Return every choice of a group as it is configured, by name; none outside of a checkout."""
+    paths = sorted((ROOT / "conf" / group).glob("*.yaml"))
+    configured = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
+    return {name: instantiate(each, _convert_="all") for name, each in configured.items()}

@@ -1,0 +1,88 @@
+"""Combinations that cannot work are refused in one sentence, which names what can."""
+
+import importlib.util
+
+import pytest
+
+from fairbench.core.errors import IncompatibleError
+from fairbench.experiments import compatibility, pipeline
+from tests.harness import TINY, configuration
+
+# Choices, what the sentence says, and what it advises.
+REFUSED = [
+    (
+        "dataset=simulated_regression method=binomial_nll",
+        "method=binomial_nll needs a binary target, and dataset=simulated_regression is a "
+        "regression: use method=baseline, beta_nll, ",
+    ),
+    (
+        "method=normal_nll",
+        "method=normal_nll needs a numeric target, and dataset=simulated is binary: "
+        "use method=baseline, ",
+    ),
+    (
+        "dataset=simulated_regression method=baseline learner=svm",
+        "learner=svm needs a binary target, .* use learner=bayesian_nn, ",
+    ),
+    (
+        "learner=svm learner.max_rows=99",
+        "learner=svm takes 99 rows and dataset=simulated has 200 .raise learner.max_rows.: "
+        "use learner=",
+    ),
+    (
+        "dataset=simulated_regression method=baseline intervention=hardt",
+        "intervention=hardt needs a binary target, .* use intervention=disparate_impact_remover, ",
+    ),
+    (
+        "intervention=ferm method=baseline",
+        "intervention=ferm needs a learner with a kernel, which learner=xgboost has not: "
+        "use learner=svm$",
+    ),
+    (
+        "intervention=linear_ferm method=baseline learner=svm",
+        "which learner=svm has not: use learner=linear_svm or logistic_regression$",
+    ),
+    ("intervention=disparate_mistreatment", "use learner=logistic_regression$"),
+    ("intervention=fairgbm", "use learner=lightgbm$"),
+    ("method=bayes_by_backprop", "a posterior over weights, .* use learner=bayesian_nn$"),
+    ("method=mc_dropout learner=mlp", "use learner=mlp learner.dropout=0.1$"),
+    (
+        "method=bayes_by_backprop learner=bayesian_nn intervention=hardt",
+        "which intervention=hardt does not pass on: use intervention=none or reweighing$",
+    ),
+    (
+        "dataset=simulated_regression learner=random_forest method=normal_nll",
+        "method=normal_nll minimises normal_nll, and learner=random_forest only minimises "
+        "binomial, squared_error: use learner=bayesian_nn, mlp, xgboost or xgboost_tuned$",
+    ),
+    (
+        "dataset=simulated_regression intervention=grid_search method=normal_nll",
+        "intervention=grid_search only takes binomial, squared_error: use method=baseline, ",
+    ),
+    (
+        "intervention=threshold_optimizer method=binomial_nll",
+        "method=binomial_nll reads a probability, and intervention=threshold_optimizer predicts "
+        "labels only: use method=baseline, ensemble, ",
+    ),
+    (
+        "dataset.n_groups=3 learner=svm intervention=ferm method=baseline",
+        "intervention=ferm compares at most 2 groups, and group of dataset=simulated has 3 ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("choices", "sentence"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_a_combination_that_cannot_work_is_refused_with_what_can(choices, sentence, tmp_path):
+    with pytest.raises(IncompatibleError, match=sentence) as refused:
+        pipeline.prepare(configuration(*choices.split(), *TINY, results=tmp_path))
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        compatibility, "find_spec", lambda name: None if name == "fairgbm" else found(name)
+    )
+    with pytest.raises(IncompatibleError, match=r"package fairgbm, .*\[benchmark\].* use"):
+        pipeline.prepare(configuration("learner=lightgbm", *TINY, results=tmp_path))

@@ -1,4 +1,7 @@
-"""Losses as functions of raw scores: value, gradient, curvature, and the link to predictions."""
+"""Losses as functions of raw scores: value, gradient, curvature, and the link to predictions.
+
+A raw score is what a tree or a network adds up, before it is made a probability or a scale.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,10 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Binomial:
+class Binomial(Loss):
     """Negative log-likelihood of a 0 / 1 label; the raw score is the log odds."""
 
     name = "binomial"
-    outputs = 1
-    is_gradient_of_value = True
-    scale_detached_from_trunk = False
-    curvature_has_unit = False
-    vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
         """Return the log odds of the mean label, which is kept off 0 and 1."""
@@ -51,15 +49,10 @@ class Binomial:
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(Loss):
     """Half the squared error; the raw score is the mean."""
 
     name = "squared_error"
-    outputs = 1
-    is_gradient_of_value = True
-    scale_detached_from_trunk = False
-    curvature_has_unit = False
-    vector_leaves = False
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
         """Return the mean."""
@@ -82,6 +75,144 @@ class SquaredError:
         return raw
 
 
+# The log of a standard deviation is kept within this distance of 0, so that neither a variance
+# nor a squared residual over it overflows, in single precision too.
+_BOUND = 30.0
+_HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
+_REFERENCE_START = 0.5
+NORMAL_LOSSES = tuple(
+    f"{kind}_nll{reference}"
+    for reference in ("", "_reference")
+    for kind in ("normal", "beta", "faithful")
+)
+
+
+@dataclass(frozen=True)
+class NormalLoss(Loss):
+    """Losses of a normal label; the raw scores are its mean m and log s of its standard deviation.
+
+    ``normal_nll`` is the negative log-likelihood, with the curvature of Fisher scoring.
+    ``beta_nll`` multiplies its gradient with sd^(2 beta), a weight that is not differentiated:
+    `beta` = 0 is the likelihood, 1 gives the mean the gradient of squared error (Seitzer et al.
+    2022). ``faithful_nll`` is squared error for the mean, the likelihood for the scale (Stirn et
+    al. 2023). No scalar has the gradient of these two: a fit is judged by its likelihood.
+
+    Those that end in ``_reference`` are what the reference implementation of FairlyUncertain fits.
+    Its comments give the loss 2 log(sd) + r^2 / 2, of which it takes the derivative of 2 log(sd) to
+    be 2 sd (it is 2 / sd), its second derivative to be 2, and beside it the observed 3 r^2 / sd^2.
+    The raw score is the standard deviation itself, with nothing to keep it positive: it starts at
+    1/2, as the mean does, and both share their trees. What results can be NaN, zero or negative; it
+    is the likelihood of nothing, and kept to reproduce the published tables.
+    """
+
+    name: str = "normal_nll"
+    beta: float = 0.5
+
+    outputs = 2
+
+    @property
+    def vector_leaves(self) -> bool:
+        """The reference grows trees of both scores."""
+        return self.name.endswith("_reference")
+
+    @property
+    def scale_detached_from_trunk(self) -> bool:
+        """The mean of a faithful network is that of a network of the mean alone."""
+        return self.name == "faithful_nll"
+
+    @property
+    def curvature_has_unit(self) -> bool:
+        """Only constants have no unit; the reference's, which has one, is fitted as it is."""
+        return self.name in ("normal_nll", "beta_nll")
+
+    def initial(self, y: Array, weight: Array | None = None) -> Array:
+        """Return mean and log standard deviation, bounded; of the reference 1/2 for both."""
+        if self.vector_leaves:
+            return np.full(2, _REFERENCE_START)
+        mean = float(np.average(y, weights=weight))
+        sd = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        return np.array([mean, np.log(max(sd, np.exp(-_BOUND)))])
+
+    def value(self, y: Array, raw: Array) -> Array:
+        """Return s + r^2 / 2 + log(2 pi) / 2 with r = (y - m) / sd; NaN without a positive sd."""
+        if self.vector_leaves:
+            sd = np.where(raw[:, 1] > 0, raw[:, 1], np.nan)
+            loss: Array = np.log(sd * np.sqrt(2 * np.pi)) + ((y - raw[:, 0]) / sd) ** 2 / 2
+            return loss
+        s = _log_sd(raw)
+        loss = s + ((y - raw[:, 0]) * np.exp(-s)) ** 2 / 2 + _HALF_LOG_TWO_PI
+        return loss
+
+    def gradient(self, y: Array, raw: Array) -> Array:
+        """Return (-r / sd, 1 - r^2), weighted, or its first column replaced by m - y."""
+        gradient = _reference_gradient(y, raw) if self.vector_leaves else _gradient(y, raw)
+        if self.name.startswith("faithful"):
+            return np.column_stack([raw[:, 0] - y, gradient[:, 1]])
+        return self._weighted(gradient, raw)
+
+    def curvature(self, y: Array, raw: Array) -> Array:
+        """Return the Fisher information (1 / sd^2, 2), weighted, or its first column 1."""
+        curvature = _reference_curvature(y, raw) if self.vector_leaves else _information(raw)
+        if self.name.startswith("faithful"):
+            return np.column_stack([np.ones(len(raw)), curvature[:, 1]])
+        return self._weighted(curvature, raw)
+
+    def link(self, raw: Array) -> Array:
+        """Return mean and standard deviation; of the reference the scores as they are."""
+        if self.vector_leaves:
+            return raw
+        return np.column_stack([raw[:, 0], np.exp(_log_sd(raw))])
+
+    def _weighted(self, values: Array, raw: Array) -> Array:
+        """Return sd^(2 beta) times the values; the reference has beta = 1/2, whatever its sign."""
+        if not self.name.startswith("beta"):
+            return values
+        if self.vector_leaves:
+            return values * raw[:, 1:]
+        return values * np.exp(2 * self.beta * _log_sd(raw))[:, None]
+
+
+def _log_sd(raw: Array) -> Array:
+    """Return the second raw score, bounded: the log of the standard deviation, (n,)."""
+    bounded: Array = np.clip(raw[:, 1], -_BOUND, _BOUND)
+    return bounded
+
+
+def _gradient(y: Array, raw: Array) -> Array:
+    """Return (-r / sd, 1 - r^2)."""
+    precision = np.exp(-_log_sd(raw))
+    r = (y - raw[:, 0]) * precision
+    return np.column_stack([-r * precision, 1 - r * r])
+
+
+def _information(raw: Array) -> Array:
+    """Return the Fisher information (1 / sd^2, 2).
+
+    The observed second derivative with respect to s, 2 r^2, vanishes where r does.
+    """
+    precision = np.exp(-_log_sd(raw))
+    return np.column_stack([precision * precision, np.full(len(raw), 2.0)])
+
+
+def _reference_gradient(y: Array, raw: Array) -> Array:
+    """Return (-r / sd, 2 sd - r^2 / sd)."""
+    error, sd = raw[:, 0] - y, raw[:, 1]
+    with np.errstate(all="ignore"):
+        return np.column_stack([error / sd**2, 2 * sd - error**2 / sd**3])
+
+
+def _reference_curvature(y: Array, raw: Array) -> Array:
+    """Return (1 / sd^2, 2 + 3 r^2 / sd^2)."""
+    error, sd = raw[:, 0] - y, raw[:, 1]
+    with np.errstate(all="ignore"):
+        return np.column_stack([1 / sd**2, 2 + 3 * error**2 / sd**4])
+
+
 def default_loss(task: Task) -> Loss:
     """Return the loss of a plain model: the likelihood of a label, or squared error."""
     return Binomial() if task is Task.BINARY else SquaredError()
+
+
+def distribution_loss(task: Task) -> Loss:
+    """Return the likelihood of a label, or of a value with a standard deviation of its own."""
+    return Binomial() if task is Task.BINARY else NormalLoss()

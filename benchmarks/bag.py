@@ -11,8 +11,6 @@ from algorithms.fitters.bag import Bag
 from algorithms.interventions.none import NoIntervention
 from algorithms.learners.xgboost import XGBoost
 from algorithms.methods.ensemble import Ensemble
-from algorithms.methods.selective_ensemble import SelectiveEnsemble
-from algorithms.methods.self_consistency import SelfConsistency
 from benchmarks.bare import bag_on_copies
 from benchmarks.measure import adult, cpu_of, show
 from fairbench.core.seeds import rng
@@ -24,7 +22,7 @@ from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.metrics.probability import nll_of_sd
 from fairbench.results.cells import Store
 
-READINGS = (Ensemble(), SelectiveEnsemble(), SelfConsistency())
+READINGS = (Ensemble(), Ensemble(reading="sign_test"), Ensemble(reading="disagreement"))
 REPEATS = 3
 
 

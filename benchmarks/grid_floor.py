@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
-from algorithms.reference_losses import BetaNLLReference, FaithfulNLLReference, NormalNLLReference
+from algorithms.losses import NormalLoss
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Loss
 
@@ -30,7 +29,7 @@ def shared(data: Arrays, task: Task, depths: Sequence[int]) -> None:
             booster.inplace_predict(held_out)
         if task is Task.REGRESSION:
             matrix.set_weight(np.ones(len(y)))
-            for loss in (NormalNLL(), BetaNLL(), FaithfulNLL()):
+            for loss in (NormalLoss(), NormalLoss("beta_nll"), NormalLoss("faithful_nll")):
                 _custom(matrix, held_out, y, loss, depth)
 
 
@@ -52,7 +51,11 @@ def as_published(data: Arrays, task: Task, depths: Sequence[int]) -> None:
             _predict(model, held_out, task)
         else:
             matrix = xgboost.QuantileDMatrix(X, y, nthread=1)
-            for loss in (NormalNLLReference(), BetaNLLReference(), FaithfulNLLReference()):
+            for loss in (
+                NormalLoss("normal_nll_reference"),
+                NormalLoss("beta_nll_reference"),
+                NormalLoss("faithful_nll_reference"),
+            ):
                 _custom(matrix, held_out, y, loss, depth)
 
 

@@ -1,4 +1,4 @@
-"""A bag: models fitted on bootstraps of the training rows, drawn as integer weights."""
+"""Several models: a bag of bootstraps, drawn as integer weights, or members that differ by seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from algorithms.losses import default_loss
+from algorithms.losses import default_loss, distribution_loss
 from fairbench.core.checks import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
@@ -31,17 +31,47 @@ class Bag(Fitter):
         return default_loss(task)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
-        """Fit every member on its own bootstrap."""
+        """Fit every member with its own seed and weights."""
         models = []
         for generator in rng.spawn(self.members):
             model = make_model(integer_seed(generator))
-            weight = bootstrap_weights(train, generator)
+            weight = self._weights(train, generator)
             models.append(
                 model.fit(
                     train.X, train.y, sensitive_features=train.sensitive, sample_weight=weight
                 )
             )
         return Fitted(models)
+
+    def _weights(
+        self, train: TrainingSet, generator: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        return bootstrap_weights(train, generator)
+
+
+@dataclass(frozen=True)
+class DeepEnsemble(Bag):
+    """`members` fits to all training rows, or to bootstraps where the seed changes nothing.
+
+    Each gives a distribution. A learner that draws nothing (boosted trees on all rows and columns,
+    logistic regression) would otherwise give the same member again and again, and no epistemic
+    variance.
+    """
+
+    members: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuse an ensemble without disagreement."""
+        check_minimum("method.members", self.members, 2)
+
+    def loss(self, task: Task) -> Loss:
+        """Return the likelihood of a label, or of a value with a standard deviation of its own."""
+        return distribution_loss(task)
+
+    def _weights(
+        self, train: TrainingSet, generator: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        return None if train.seeded else bootstrap_weights(train, generator)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.fitters.held_out import fit_without, predict_rows
-from algorithms.losses import default_loss
-from algorithms.normal_losses import NormalNLL
+from algorithms.losses import default_loss, distribution_loss
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
@@ -45,7 +44,7 @@ class Conformal(Fitter):
 
     def loss(self, task: Task) -> Loss:
         """Return the likelihood of label or scaled value, or squared error."""
-        return NormalNLL() if self.scaled and task is Task.REGRESSION else default_loss(task)
+        return distribution_loss(task) if self.scaled else default_loss(task)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit the model, and take the radii of all held-out rows and of those of each group."""

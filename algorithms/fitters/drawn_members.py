@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from algorithms.losses import Binomial
-from algorithms.normal_losses import NormalNLL
+from algorithms.losses import distribution_loss
 from fairbench.core.checks import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
@@ -37,7 +36,7 @@ class DrawnMembers(Fitter):
 
     def loss(self, task: Task) -> Loss:
         """Return the likelihood of a label, or of a value with a standard deviation of its own."""
-        return Binomial() if task is Task.BINARY else NormalNLL()
+        return distribution_loss(task)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit one network to all training rows."""

@@ -1,41 +1,90 @@
-"""A bag read by its mean and its members' disagreement."""
+"""A bag of models, read by their mean and disagreement or by their votes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
-from algorithms.methods.decomposed import decomposed
-from fairbench.core.checks import check_minimum
+from fairbench.core.checks import check_choice, check_minimum
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Method, RawOutputs
+from fairbench.experiments.contracts import BINARY, REGRESSION, Capabilities, Method, RawOutputs
+from fairbench.metrics.decomposition import variance_decomposition
+
+_READINGS = ("mean", "sign_test", "disagreement")
 
 
 @dataclass(frozen=True)
 class Ensemble(Method):
-    """Mean of the members; uncertainty is their population standard deviation."""
+    """A bag of `members` models; all readings of one size share its fits.
+
+    ``mean``: the mean of the members, and their population standard deviation as uncertainty.
+    ``sign_test``: the majority's label, and the two-sided binomial p-value of the votes at 1/2
+    (Black, Leino, Fredrikson 2022). ``disagreement``: the majority's label, and the share of pairs
+    of members that disagree (Cooper et al. 2024).
+    """
 
     members: int = 10
+    reading: str = "mean"
 
     def __post_init__(self) -> None:
-        """Refuse an empty bag."""
-        check_minimum("method.members", self.members, 1)
+        """Refuse an unknown reading, an empty bag, and a bag without pairs."""
+        check_choice("method.reading", self.reading, _READINGS)
+        check_minimum("method.members", self.members, 2 if self.reading == "disagreement" else 1)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Only labels are voted on."""
+        return Capabilities(tasks=BINARY | REGRESSION if self.reading == "mean" else BINARY)
 
     @property
     def fitter(self) -> Bag:
-        """One bag serves the three ensemble readings."""
+        """One bag serves the three readings."""
         return Bag(self.members)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
-        """Return mean and disagreement of the members; of their labels where they have no score."""
-        name = next(each for each in ("score", "prediction", "mean") if each in raw)
-        mean, disagreement = raw[name].mean(axis=1), raw[name].std(axis=1)
-        if name == "prediction":
-            return {"prediction": mean > 0.5, "uncertainty": disagreement}
-        if name == "score":
-            spread = {"uncertainty": disagreement, **decomposed(raw)}
-            return {"prediction": mean > 0.5, "score": mean, **spread}
-        spread = {"uncertainty": disagreement, "epistemic": disagreement**2}
-        return {"prediction": mean, "mean": mean, **spread}
+        """Return label or mean with the uncertainty of the reading."""
+        if self.reading == "mean":
+            return _mean(raw)
+        members = raw["score"] if "score" in raw else raw["prediction"]
+        ones, k = (members > 0.5).sum(axis=1), members.shape[1]
+        uncertainty = _p_values(k)[ones] if self.reading == "sign_test" else _disagreement(ones, k)
+        # A tie is 0, as a mode's smallest value is.
+        return {"prediction": 2 * ones > k, "uncertainty": uncertainty, **decomposed(raw)}
+
+
+def _mean(raw: RawOutputs) -> RawOutputs:
+    """Return mean and disagreement of the members; of their labels where they have no score."""
+    name = next(each for each in ("score", "prediction", "mean") if each in raw)
+    mean, disagreement = raw[name].mean(axis=1), raw[name].std(axis=1)
+    if name == "prediction":
+        return {"prediction": mean > 0.5, "uncertainty": disagreement}
+    if name == "score":
+        spread = {"uncertainty": disagreement, **decomposed(raw)}
+        return {"prediction": mean > 0.5, "score": mean, **spread}
+    spread = {"uncertainty": disagreement, "epistemic": disagreement**2}
+    return {"prediction": mean, "mean": mean, **spread}
+
+
+def _p_values(k: int) -> NDArray[np.float64]:
+    """Return the p-value of each number of votes among k members, of which there are k + 1."""
+    fewer = np.minimum(np.arange(k + 1), k - np.arange(k + 1))
+    p_values: NDArray[np.float64] = np.minimum(1, 2 * bdtr(fewer, k, 0.5))
+    return p_values
+
+
+def _disagreement(ones: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Return 2 k0 k1 / (k (k - 1))."""
+    disagreement: NDArray[np.float64] = 2 * ones * (k - ones) / (k * (k - 1))
+    return disagreement
+
+
+def decomposed(raw: RawOutputs) -> RawOutputs:
+    """Return aleatoric and epistemic variance of (n, members) probabilities, if there are any.
+
+    Labels claim no probability, so their disagreement cannot be told from noise in the label.
+    """
+    return variance_decomposition(raw["score"].T)._asdict() if "score" in raw else {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.fitters import marginal
 from algorithms.methods.baseline import point_predictions
-from algorithms.methods.normal import normal_predictions
+from algorithms.methods.normal_nll import normal_predictions
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Method, RawOutputs
 

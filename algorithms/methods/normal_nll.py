@@ -1,4 +1,4 @@
-"""A model of mean and standard deviation, fitted by the likelihood of a normal label."""
+"""A model of mean and standard deviation, fitted by one of the losses of a normal label."""
 
 from __future__ import annotations
 
@@ -7,19 +7,44 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.single import Single
-from algorithms.methods.normal import normal_predictions
-from algorithms.normal_losses import NormalNLL as Loss
+from algorithms.losses import NORMAL_LOSSES, NormalLoss
+from fairbench.core.checks import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
 class NormalNLL(Method):
-    """Normal negative log-likelihood."""
+    """What `loss` is named for; `beta` is the power of the variance in beta-NLL.
 
-    capabilities = Capabilities(tasks=REGRESSION)
-    fitter = Single(Loss())
+    The published tables of FairlyUncertain are of the losses that end in ``_reference``, whose
+    standard deviations can be NaN, zero or negative.
+    """
+
+    loss: str = "normal_nll"
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown loss and a negative power."""
+        check_choice("method.loss", self.loss, NORMAL_LOSSES)
+        check_minimum("method.beta", self.beta, 0)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Numeric targets; only the reference is allowed what cannot be."""
+        return Capabilities(tasks=REGRESSION, keep_invalid=self.loss.endswith("_reference"))
+
+    @property
+    def fitter(self) -> Single:
+        """One fit."""
+        return Single(NormalLoss(self.loss, self.beta))
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and standard deviation."""
         return normal_predictions(raw)
+
+
+def normal_predictions(raw: RawOutputs) -> RawOutputs:
+    """Return mean and standard deviation; the latter is the uncertainty."""
+    mean, sd = raw["mean"], raw["sd"]
+    return {"prediction": mean, "mean": mean, "sd": sd, "uncertainty": sd}

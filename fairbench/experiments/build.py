@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import yaml
 from hydra.errors import InstantiationException
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from fairbench.core.checks import check_types
 from fairbench.core.errors import UserError
-from fairbench.core.fingerprint import digest
+from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
@@ -141,12 +143,25 @@ def run_id(cfg: DictConfig) -> str:
 
 
 def choice(cfg: DictConfig, group: str) -> str:
-    """Return the option chosen for a group, as read off its `_target_` where Hydra is not up."""
+    """Return the option chosen for a group, or the nearest one where Hydra is not up."""
     from hydra.core.hydra_config import HydraConfig
 
     if HydraConfig.initialized():
         return str(HydraConfig.get().runtime.choices[group])
-    return str(cfg[group]["_target_"]).split(".")[-2]
+    given = container(cfg[group])
+    same = {
+        name: sum(given.get(key) == value for key, value in each.items())
+        for name, each in configurations(group).items()
+        if each.get("_target_") == given["_target_"]
+    }
+    return max(same, key=lambda name: same[name], default=str(given["_target_"]).split(".")[-2])
+
+
+@cache
+def configurations(group: str) -> dict[str, dict[str, Any]]:
+    """Return every choice of a group as its file has it, by name; none outside of a checkout."""
+    paths = sorted((ROOT / "conf" / group).glob("*.yaml"))
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def choices(cfg: DictConfig) -> dict[str, str]:

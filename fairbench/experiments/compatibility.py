@@ -11,12 +11,11 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-import yaml
 from hydra.utils import instantiate
 
 from fairbench.core.errors import IncompatibleError
-from fairbench.core.fingerprint import ROOT
 from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.build import configurations
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
 
 _LISTED = 6
@@ -151,7 +150,6 @@ def _or(names: list[str]) -> str:
 
 @cache
 def _choices(group: str) -> dict[str, Any]:
-    """Return every choice of a group as it is configured, by name; none outside of a checkout."""
-    paths = sorted((ROOT / "conf" / group).glob("*.yaml"))
-    configured = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
-    return {name: instantiate(each, _convert_="all") for name, each in configured.items()}
+    """Return every choice of a group, built as it is configured, by name."""
+    configured = configurations(group).items()
+    return {name: instantiate(each, _convert_="all") for name, each in configured}

@@ -84,27 +84,22 @@ class Loss(Protocol):
     @property
     def outputs(self) -> int:
         """How many raw scores a row has, k."""
-        ...
-
-    @property
-    def is_gradient_of_value(self) -> bool:
-        """Whether `gradient` is the derivative of `value`; else `value` only judges a fit."""
-        ...
+        return 1
 
     @property
     def scale_detached_from_trunk(self) -> bool:
         """Whether a network keeps the second score's gradient out of what the scores share."""
-        ...
+        return False
 
     @property
     def curvature_has_unit(self) -> bool:
         """Whether `curvature` depends on the unit of the labels."""
-        ...
+        return False
 
     @property
     def vector_leaves(self) -> bool:
         """Whether its definition includes trees that both scores share."""
-        ...
+        return False
 
     def initial(
         self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None
@@ -113,7 +108,10 @@ class Loss(Protocol):
         ...
 
     def value(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what judges a fit on rows it has not seen, (n,): the lower the better."""
+        """Return what judges a fit on rows it has not seen, (n,): the lower the better.
+
+        `gradient` need not be its derivative.
+        """
         ...
 
     def gradient(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:

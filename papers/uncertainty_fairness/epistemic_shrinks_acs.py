@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.methods.decomposed import decomposed
+from algorithms.methods.ensemble import decomposed
 from fairbench.core.errors import DataError
 from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
-from algorithms.reference_losses import (
-    BetaNLLReference,
-    FaithfulNLLReference,
-    NormalNLLReference,
-)
+from algorithms.losses import NormalLoss
 
-LOSSES = [NormalNLL(), BetaNLL(), BetaNLL(0.8), FaithfulNLL()]
-REFERENCES = [NormalNLLReference(), BetaNLLReference(), FaithfulNLLReference()]
+LOSSES = [
+    NormalLoss(),
+    NormalLoss("beta_nll"),
+    NormalLoss("beta_nll", 0.8),
+    NormalLoss("faithful_nll"),
+]
+REFERENCES = [
+    NormalLoss("normal_nll_reference"),
+    NormalLoss("beta_nll_reference"),
+    NormalLoss("faithful_nll_reference"),
+]
 STEP = 1e-5
 
 
@@ -30,9 +34,8 @@ def slope(function, raw, k):
 
 @pytest.mark.parametrize("k", [0, 1])
 def test_the_gradient_of_the_likelihood_is_the_derivative_of_its_value(k):
-    loss, (y, raw) = NormalNLL(), scored()
+    loss, (y, raw) = NormalLoss(), scored()
     expected = slope(lambda scores: loss.value(y, scores), raw, k)
-    assert loss.is_gradient_of_value
     np.testing.assert_allclose(loss.gradient(y, raw)[:, k], expected, rtol=1e-6, atol=1e-7)
 
 
@@ -45,31 +48,32 @@ def test_the_value_is_the_likelihood_of_the_linked_distribution(loss):
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
 def test_beta_weights_the_value_with_a_weight_held_fixed(beta):
-    loss, (y, raw) = BetaNLL(beta), scored()
+    loss, (y, raw) = NormalLoss("beta_nll", beta), scored()
     weight = np.exp(2 * beta * raw[:, 1])
     for k in (0, 1):
-        expected = slope(lambda scores: weight * NormalNLL().value(y, scores), raw, k)
+        expected = slope(lambda scores: weight * NormalLoss().value(y, scores), raw, k)
         np.testing.assert_allclose(loss.gradient(y, raw)[:, k], expected, rtol=1e-6, atol=1e-7)
-    assert not loss.is_gradient_of_value
 
 
 def test_beta_of_one_gives_the_mean_the_gradient_of_squared_error():
     y, raw = scored()
-    np.testing.assert_allclose(BetaNLL(1.0).gradient(y, raw)[:, 0], raw[:, 0] - y)
-    np.testing.assert_allclose(BetaNLL(0.0).gradient(y, raw), NormalNLL().gradient(y, raw))
+    np.testing.assert_allclose(NormalLoss("beta_nll", 1.0).gradient(y, raw)[:, 0], raw[:, 0] - y)
+    np.testing.assert_allclose(
+        NormalLoss("beta_nll", 0.0).gradient(y, raw), NormalLoss().gradient(y, raw)
+    )
 
 
 def test_the_faithful_field_has_squared_errors_mean_and_the_likelihoods_scale():
-    loss, (y, raw) = FaithfulNLL(), scored()
+    loss, (y, raw) = NormalLoss("faithful_nll"), scored()
     np.testing.assert_allclose(loss.gradient(y, raw)[:, 0], raw[:, 0] - y)
-    expected = slope(lambda scores: NormalNLL().value(y, scores), raw, 1)
+    expected = slope(lambda scores: NormalLoss().value(y, scores), raw, 1)
     np.testing.assert_allclose(loss.gradient(y, raw)[:, 1], expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_array_equal(loss.curvature(y, raw), np.tile([1, 2], (60, 1)))
     assert loss.scale_detached_from_trunk
 
 
 def test_the_curvature_is_the_expected_second_derivative():
-    loss, raw = NormalNLL(), np.array([[0.3, -0.7]])
+    loss, raw = NormalLoss(), np.array([[0.3, -0.7]])
     mean, sd = loss.link(raw)[0]
     draws = np.random.default_rng(0).normal(mean, sd, 400_000)
     scores = np.tile(raw, (len(draws), 1))
@@ -100,7 +104,7 @@ def test_the_start_is_the_mean_and_the_log_sd(loss):
 
 
 def test_the_reference_takes_two_sd_for_the_derivative_of_two_log_sd():
-    loss, (y, raw) = NormalNLLReference(), scored(positive=True)
+    loss, (y, raw) = NormalLoss("normal_nll_reference"), scored(positive=True)
     error, sd = raw[:, 0] - y, raw[:, 1]
     np.testing.assert_allclose(loss.gradient(y, raw)[:, 0], error / sd**2)
     np.testing.assert_allclose(loss.gradient(y, raw)[:, 1], 2 * sd - error**2 / sd**3)
@@ -113,8 +117,8 @@ def test_the_reference_takes_two_sd_for_the_derivative_of_two_log_sd():
 
 def test_the_other_references_follow_from_the_first():
     y, raw = scored(positive=True)
-    first, sd = NormalNLLReference(), raw[:, 1:]
-    beta, faithful = BetaNLLReference(), FaithfulNLLReference()
+    first, sd = NormalLoss("normal_nll_reference"), raw[:, 1:]
+    beta, faithful = NormalLoss("beta_nll_reference"), NormalLoss("faithful_nll_reference")
     np.testing.assert_allclose(beta.gradient(y, raw), first.gradient(y, raw) * sd)
     np.testing.assert_allclose(beta.curvature(y, raw), first.curvature(y, raw) * sd)
     np.testing.assert_allclose(faithful.gradient(y, raw)[:, 0], raw[:, 0] - y)

@@ -14,12 +14,11 @@ from algorithms.estimators.weight_posterior import (
     new_posterior,
 )
 from algorithms.learners.bayesian_nn import BayesianNN
-from algorithms.losses import Binomial, SquaredError
-from algorithms.normal_losses import NormalNLL
+from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.metrics.decomposition import variance_decomposition
 
-LOSSES = [Binomial(), SquaredError(), NormalNLL()]
+LOSSES = [Binomial(), SquaredError(), NormalLoss()]
 MIXTURE = ScaleMixture(0.5, 0.001, 1.0)
 
 
@@ -108,8 +107,10 @@ def test_rows_of_weight_zero_have_no_part(rows):
     X, y = rows
     weight = (np.arange(300) < 200).astype(float)
     spoiled = np.where(weight == 0, -50 * y, y)
-    one = fit(NormalNLL(), (X, spoiled), weight=weight).predict_distribution(X)
-    np.testing.assert_array_equal(one, fit(NormalNLL(), (X[:200], y[:200])).predict_distribution(X))
+    one = fit(NormalLoss(), (X, spoiled), weight=weight).predict_distribution(X)
+    np.testing.assert_array_equal(
+        one, fit(NormalLoss(), (X[:200], y[:200])).predict_distribution(X)
+    )
 
 
 def test_without_spread_of_the_weights_nothing_is_epistemic(rows):
@@ -151,8 +152,8 @@ def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
 
 def test_values_are_fitted_in_whatever_unit(rows):
     X, y = rows
-    one = fit(NormalNLL(), rows).predict_distribution(X)
-    other = fit(NormalNLL(), (X, 1e4 * y + 1e6)).predict_distribution(X)
+    one = fit(NormalLoss(), rows).predict_distribution(X)
+    other = fit(NormalLoss(), (X, 1e4 * y + 1e6)).predict_distribution(X)
     np.testing.assert_allclose(other[:, 0], 1e4 * one[:, 0] + 1e6, rtol=1e-3)
     np.testing.assert_allclose(other[:, 1], 1e4 * one[:, 1], rtol=1e-2)
 

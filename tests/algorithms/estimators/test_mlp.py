@@ -6,11 +6,16 @@ import torch
 
 from algorithms.estimators.network import new_network
 from algorithms.learners.mlp import MLP
-from algorithms.losses import Binomial, SquaredError
-from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
+from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 
-LOSSES = [Binomial(), SquaredError(), NormalNLL(), BetaNLL(), FaithfulNLL()]
+LOSSES = [
+    Binomial(),
+    SquaredError(),
+    NormalLoss(),
+    NormalLoss("beta_nll"),
+    NormalLoss("faithful_nll"),
+]
 
 
 def fit(loss, rows, seed=0, weight=None, **options):
@@ -39,7 +44,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(rows, loss)
 
 def test_fitting_leaves_torchs_threads_and_generator_alone(rows):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    fit(NormalNLL(), rows)
+    fit(NormalLoss(), rows)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -56,13 +61,15 @@ def test_rows_of_weight_zero_have_no_part(rows, loss):
 
 def test_values_are_fitted_in_whatever_unit(rows):
     X, y = rows
-    one = fit(NormalNLL(), rows).predict_distribution(X)
-    other = fit(NormalNLL(), (X, 1e4 * y + 1e6)).predict_distribution(X)
+    one = fit(NormalLoss(), rows).predict_distribution(X)
+    other = fit(NormalLoss(), (X, 1e4 * y + 1e6)).predict_distribution(X)
     np.testing.assert_allclose(other[:, 0], 1e4 * one[:, 0] + 1e6, rtol=1e-3)
     np.testing.assert_allclose(other[:, 1], 1e4 * one[:, 1], rtol=1e-2)
 
 
-@pytest.mark.parametrize("loss", [NormalNLL(), FaithfulNLL()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss", [NormalLoss(), NormalLoss("faithful_nll")], ids=lambda loss: loss.name
+)
 def test_a_faithful_scale_leaves_the_hidden_layers_alone(loss):
     network = new_network(3, np.zeros(2), (5,), loss, 0)
     raw = network.forward(torch.ones(4, 3))
@@ -73,7 +80,7 @@ def test_a_faithful_scale_leaves_the_hidden_layers_alone(loss):
 
 
 def test_backpropagating_the_losses_gradient_is_backpropagating_its_value():
-    loss, network = NormalNLL(), new_network(3, np.zeros(2), (5,), NormalNLL(), 0)
+    loss, network = NormalLoss(), new_network(3, np.zeros(2), (5,), NormalLoss(), 0)
     X, y = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.linspace(-1, 1, 6)
     raw = network.forward(X)
     scores = raw.detach().numpy().astype(np.float64)

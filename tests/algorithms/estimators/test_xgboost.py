@@ -6,12 +6,15 @@ import pytest
 from algorithms.estimators import xgboost as shared
 from algorithms.learners.xgboost import XGBoost
 from algorithms.learners.xgboost_tuned import TunedXGBoost
-from algorithms.losses import Binomial, SquaredError
-from algorithms.normal_losses import BetaNLL, FaithfulNLL, NormalNLL
-from algorithms.reference_losses import NormalNLLReference
+from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 
-TWO_SCORES = [NormalNLL(), BetaNLL(), FaithfulNLL(), NormalNLLReference()]
+TWO_SCORES = [
+    NormalLoss(),
+    NormalLoss("beta_nll"),
+    NormalLoss("faithful_nll"),
+    NormalLoss("normal_nll_reference"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def fit(loss, rows, weight=None, **options):
 @pytest.mark.parametrize("depth", [2, 6])
 def test_the_faithful_mean_is_the_squared_error_models_prediction_exactly(rows, weighted, depth):
     weight = np.random.default_rng(1).integers(0, 3, 500).astype(float) if weighted else None
-    faithful = fit(FaithfulNLL(), rows, weight, max_depth=depth)
+    faithful = fit(NormalLoss("faithful_nll"), rows, weight, max_depth=depth)
     plain = fit(SquaredError(), rows, weight, max_depth=depth)
     np.testing.assert_array_equal(
         faithful.predict_distribution(rows[0])[:, 0], plain.predict(rows[0])
@@ -52,9 +55,9 @@ def test_each_score_has_its_own_tree_unless_leaves_are_vectors(rows):
     def trees(loss, **options):
         return len(fit(loss, rows, rounds=3, **options).booster_.get_dump())
 
-    assert trees(NormalNLL()) == 6
-    assert trees(NormalNLL(), vector_leaves=True) == 3
-    assert trees(NormalNLLReference()) == 3
+    assert trees(NormalLoss()) == 6
+    assert trees(NormalLoss(), vector_leaves=True) == 3
+    assert trees(NormalLoss("normal_nll_reference")) == 3
     assert trees(SquaredError(), vector_leaves=True) == 3
 
 
@@ -75,16 +78,16 @@ def test_whole_weights_repeat_rows(rows, loss):
 def test_fits_of_all_losses_share_one_binned_matrix(rows):
     X, y = rows
     before = shared.binned(X, 256)
-    fit(NormalNLL(), rows)
+    fit(NormalLoss(), rows)
     XGBoost().estimator(Binomial(), 0).fit(X, (y > 0).astype(float))
     assert shared.binned(X, 256) is before
 
 
 def test_a_fit_follows_nothing_but_its_own_labels_and_weights(rows):
-    first = fit(NormalNLL(), rows).predict_distribution(rows[0])
+    first = fit(NormalLoss(), rows).predict_distribution(rows[0])
     fit(SquaredError(), (rows[0], -rows[1]), np.full(500, 3.0))
-    fit(NormalNLLReference(), (rows[0], 5 * rows[1]))
-    np.testing.assert_array_equal(fit(NormalNLL(), rows).predict_distribution(rows[0]), first)
+    fit(NormalLoss("normal_nll_reference"), (rows[0], 5 * rows[1]))
+    np.testing.assert_array_equal(fit(NormalLoss(), rows).predict_distribution(rows[0]), first)
 
 
 def test_the_device_reaches_xgboost_and_others_are_refused():
@@ -97,11 +100,11 @@ def test_the_device_reaches_xgboost_and_others_are_refused():
 def test_tuning_stops_early_chooses_from_the_grid_and_refits_on_all_rows(rows):
     X, y = rows
     learner = TunedXGBoost(depths=(1, 3), min_child_weights=(1, 20), rounds=60, patience=5)
-    model = learner.estimator(NormalNLL(), 0).fit(X, y)
+    model = learner.estimator(NormalLoss(), 0).fit(X, y)
     assert model.chosen_["max_depth"] in (1, 3)
     assert model.chosen_["min_child_weight"] in (1, 20)
     assert 1 <= model.rounds_ < 60
-    again = fit(NormalNLL(), rows, rounds=model.rounds_, **model.chosen_)
+    again = fit(NormalLoss(), rows, rounds=model.rounds_, **model.chosen_)
     np.testing.assert_array_equal(model.predict_distribution(X), again.predict_distribution(X))
 
 
@@ -109,7 +112,7 @@ def test_tuning_stops_early_chooses_from_the_grid_and_refits_on_all_rows(rows):
 def test_tuning_passes_over_what_fits_held_out_rows_worse(rows, options):
     # A leaf of 10,000 rows is more than there are: no tree ever splits.
     learner = TunedXGBoost(depths=(2,), min_child_weights=options, rounds=20, patience=5)
-    model = learner.estimator(NormalNLL(), 0).fit(*rows)
+    model = learner.estimator(NormalLoss(), 0).fit(*rows)
     assert model.chosen_["min_child_weight"] == 1
 
 
@@ -119,7 +122,7 @@ def test_tuning_ignores_rows_of_weight_zero(rows):
     spoiled = np.where(weight == 0, 1e3, y)
     learner = TunedXGBoost(depths=(1, 3), rounds=30, patience=5)
     one, other = (
-        learner.estimator(NormalNLL(), 0).fit(X, values, sample_weight=weight)
+        learner.estimator(NormalLoss(), 0).fit(X, values, sample_weight=weight)
         for values in (y, spoiled)
     )
     assert (one.chosen_, one.rounds_) == (other.chosen_, other.rounds_)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from algorithms.fitters.bag import DeepEnsemble
 from algorithms.fitters.conformal import Conformal
 from algorithms.fitters.constant_sd import ConstantSD
-from algorithms.fitters.deep_ensemble import DeepEnsemble
 from algorithms.fitters.marginal import Marginal
 from algorithms.interventions.none import Unconstrained
 from algorithms.learners.xgboost import XGBoost

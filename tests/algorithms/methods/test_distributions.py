@@ -3,23 +3,22 @@
 import numpy as np
 import pytest
 
-from algorithms.methods.beta_nll import BetaNLL
-from algorithms.methods.beta_nll_reference import BetaNLLReference
 from algorithms.methods.conformal import Conformal
 from algorithms.methods.constant_sd import ConstantSD
 from algorithms.methods.deep_ensemble import DeepEnsemble
-from algorithms.methods.faithful_nll import FaithfulNLL
-from algorithms.methods.faithful_nll_reference import FaithfulNLLReference
 from algorithms.methods.marginal import Marginal
 from algorithms.methods.normal_nll import NormalNLL
-from algorithms.methods.normal_nll_reference import NormalNLLReference
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
-OURS = [NormalNLL(), BetaNLL(), FaithfulNLL(), ConstantSD()]
-REFERENCES = [NormalNLLReference(), BetaNLLReference(), FaithfulNLLReference()]
+OURS = [NormalNLL(), NormalNLL("beta_nll"), NormalNLL("faithful_nll"), ConstantSD()]
+REFERENCES = [
+    NormalNLL("normal_nll_reference"),
+    NormalNLL("beta_nll_reference"),
+    NormalNLL("faithful_nll_reference"),
+]
 
 
 def read(method, raw, task=REGRESSION):
@@ -65,7 +64,7 @@ def test_losses_of_the_fitters_are_those_of_the_names():
         "beta_nll_reference",
         "faithful_nll_reference",
     ]
-    assert BetaNLL(0.25).fitter.loss(REGRESSION).beta == 0.25
+    assert NormalNLL("beta_nll", 0.25).fitter.loss(REGRESSION).beta == 0.25
 
 
 def test_the_marginal_of_labels_is_their_base_rate():

@@ -8,13 +8,10 @@ import pytest
 from algorithms.interventions.none import NoIntervention
 from algorithms.learners.mlp import MLP
 from algorithms.learners.xgboost import XGBoost
-from algorithms.methods.beta_nll import BetaNLL
 from algorithms.methods.conformal import Conformal
 from algorithms.methods.constant_sd import ConstantSD
 from algorithms.methods.deep_ensemble import DeepEnsemble
-from algorithms.methods.faithful_nll import FaithfulNLL
 from algorithms.methods.normal_nll import NormalNLL
-from algorithms.methods.normal_nll_reference import NormalNLLReference
 from datasets import simulated
 from fairbench.data.encoding import Encoder
 from fairbench.evaluation.predictions import read_predictions
@@ -76,7 +73,7 @@ def nll(table, mean="mean", sd="sd"):
     return float((np.log(table[sd] * np.sqrt(2 * np.pi)) + r**2 / 2).mean())
 
 
-OURS = [NormalNLL(), BetaNLL(), FaithfulNLL(), DeepEnsemble()]
+OURS = [NormalNLL(), NormalNLL("beta_nll"), NormalNLL("faithful_nll"), DeepEnsemble()]
 
 
 @pytest.mark.parametrize("method", OURS, ids=lambda each: type(each).__name__)
@@ -85,7 +82,7 @@ def test_mean_and_sd_are_recovered_within_a_stated_error(method, learner):
     """The population's mean has an sd of 1.8; its sds span a factor of 20 between rows."""
     table = predicted(method, learner)
     assert mean_error(table) < 0.16
-    assert log_sd_error(table) < (0.35 if method == FaithfulNLL() else 0.27)
+    assert log_sd_error(table) < (0.35 if method == NormalNLL("faithful_nll") else 0.27)
     assert table["sd"].rank().corr(table["true_sd"].rank()) > 0.85
     assert nll(table) < nll(table, "true_mean", "true_sd") + 0.16
 
@@ -103,11 +100,11 @@ def test_a_constant_sd_is_the_rms_of_its_models_errors_on_new_rows():
 
 def test_the_references_sds_are_far_too_large_where_the_right_ones_are_not():
     ratio = {}
-    for method in (NormalNLL(), NormalNLLReference()):
+    for method in (NormalNLL(), NormalNLL("normal_nll_reference")):
         table = predicted(method, TREES)
-        ratio[type(method)] = np.exp(np.log(table["sd"] / table["true_sd"]).mean())
-    assert 0.95 < ratio[NormalNLL] < 1.15
-    assert ratio[NormalNLLReference] > 1.6
+        ratio[method.loss] = np.exp(np.log(table["sd"] / table["true_sd"]).mean())
+    assert 0.95 < ratio["normal_nll"] < 1.15
+    assert ratio["normal_nll_reference"] > 1.6
 
 
 def covered(table, level):

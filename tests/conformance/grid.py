@@ -1,0 +1,103 @@
+"""Which combinations of components are run: every pair that can work together, in few rows."""
+
+from functools import cache
+from itertools import product
+
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from datasets.simulated import load
+from fairbench.experiments.compatibility import Combination, refusal
+from tests.covering import all_pairs
+from tests.harness import CONF, configuration, options
+
+SPLITS = ("holdout", "kfold", "half_splits", "predefined")
+POPULATIONS = {
+    "simulated": {"missing": 0.1},
+    "simulated_regression": {"task": "regression"},
+    "three_groups": {"n_groups": 3},
+}
+# What has nothing to do with how components compose, and only takes time.
+QUICK = {
+    "bayesian_nn": {"epochs": 4},
+    "mlp": {"epochs": 4, "dropout": 0.1},
+    "random_forest": {"n_estimators": 4},
+    "sklearn_mlp": {"max_iter": 4},
+    "xgboost": {"rounds": 3},
+    "xgboost_tuned": {"depths": [1, 3], "rounds": 6, "patience": 2},
+    "constant_sd": {"folds": 2},
+    "deep_ensemble": {"members": 2},
+    "ensemble": {"members": 3},
+    "selective_ensemble": {"members": 3},
+    "self_consistency": {"members": 3},
+    "exponentiated_gradient": {"max_iter": 3},
+    "disparate_mistreatment": {"max_iter": 5},
+    "lightgbm": {"rounds": 5},
+    "kfold": {"n_folds": 2},
+    "half_splits": {"repeats": 1},
+    "holdout": {"repeats": 1},
+}
+
+# The plainest first: they fill the rows in which every pair has been met.
+METHODS = sorted(options("method"), key=lambda name: (name != "baseline", name))
+
+
+def population(name):
+    """Return the options of a small population, which has a partition of its own."""
+    return {"n_samples": 200, "shift": 0.5, **POPULATIONS[name]}
+
+
+@cache
+def _dataset(name):
+    return load(None, **population(name))
+
+
+@cache
+def _component(group, name):
+    stored = OmegaConf.load(CONF / group / f"{name}.yaml")
+    return instantiate(OmegaConf.merge(stored, QUICK.get(name, {})), _convert_="all")
+
+
+@cache
+def refused(dataset, learner, intervention, method):
+    """Return the sentence that refuses a combination, None where it works."""
+    names = {"learner": learner, "intervention": intervention, "method": method}
+    parts = [_component(group, name) for group, name in names.items()]
+    return refusal(Combination(_dataset(dataset), *parts, ("group",), names))
+
+
+def every():
+    """Return every combination of a population, a learner, an intervention and a method."""
+    return list(product(POPULATIONS, options("learner"), options("intervention"), METHODS))
+
+
+@cache
+def rows():
+    """Return combinations (dataset, split, learner, intervention, method) of all pairs."""
+    factors = {
+        "dataset": POPULATIONS,
+        "split": SPLITS,
+        "learner": sorted(options("learner"), key=lambda name: name != "logistic_regression"),
+        "intervention": sorted(options("intervention"), key=lambda name: name != "none"),
+        "method": METHODS,
+    }
+    return all_pairs(factors, lambda row: refused(row[0], *row[2:]) is None)
+
+
+@cache
+def _composed(*overrides):
+    return configuration(*overrides, "tracking=none")
+
+
+def composed(row, results):
+    """Return the configuration of a row; each choice is composed once, as that takes longest."""
+    dataset, *others = row
+    task = "simulated_regression" if dataset == "simulated_regression" else "simulated"
+    groups = ("split", "learner", "intervention", "method")
+    choices = {"dataset": task, **dict(zip(groups, others, strict=True))}
+    cfg = _composed(f"dataset={task}").copy()
+    for group, name in choices.items():
+        options_ = population(dataset) if group == "dataset" else QUICK.get(name, {})
+        cfg[group] = OmegaConf.merge(_composed(f"{group}={name}")[group], options_)
+    cfg.results = str(results)
+    return cfg

@@ -1,0 +1,106 @@
+"""Learners, interventions, methods and splits found in conf/, every two of them in some run."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from fairbench.core.seeds import rng
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.table import COLUMNS, KEYS
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import compute, raw_outputs
+from fairbench.experiments.study import cells_of
+from tests.conformance import grid
+from tests.covering import all_pairs
+
+
+@pytest.mark.parametrize("row", grid.rows(), ids="-".join)
+def test_a_combination_works(row, tmp_path):
+    run = pipeline.prepare(grid.composed(row, tmp_path))
+    result = pipeline.execute(run)
+    stored = run.store.read(run.cells[0].id).columns
+    metric_table_is_whole(run, result)
+    outputs_are_reproducible_and_blind_to_test_targets(run, stored)
+    reading_is_pure(run, stored)
+    cell_ids_name_what_determines_the_outputs(run)
+
+
+def metric_table_is_whole(run, result):
+    metrics = result.metrics
+    assert list(metrics.columns) == [*KEYS, *COLUMNS]
+    assert result.computed == len(run.cells)
+    undefined = metrics["value"].isna()
+    assert (undefined == metrics["status"].str.startswith("undefined")).all()
+    assert metrics["n"].ge(0).all()
+    assert {"error_rate", "rmse"} & set(metrics.loc[~undefined, "metric"])
+    keys = [*KEYS, "metric", "attribute", "group", "setting"]
+    assert not metrics.duplicated(keys).any()
+
+
+def outputs_are_reproducible_and_blind_to_test_targets(run, stored):
+    fold = run.cells[0].fold
+    target = run.dataset.target.copy()
+    target.iloc[fold.test] = target.iloc[fold.test].to_numpy()[::-1]
+    other = replace(run.study, dataset=replace(run.dataset, target=target))
+    again, _ = compute(other, fold)
+    assert set(stored) == set(again)
+    for name, values in stored.items():
+        np.testing.assert_array_equal(values, again[name], err_msg=name)
+
+
+def reading_is_pure(run, stored):
+    raw = raw_outputs(stored)
+    kept = {name: values.copy() for name, values in raw.items()}
+    task = run.dataset.task
+    kept_as_is = run.method.capabilities.keep_invalid
+    tables = [
+        read_predictions(
+            run.method.read(raw, task, rng(0, "read")), task, "any", keep_invalid=kept_as_is
+        )
+        for _ in range(2)
+    ]
+    assert tables[0].equals(tables[1])
+    assert len(tables[0]) == len(stored["row"])
+    for name, values in kept.items():
+        np.testing.assert_array_equal(raw[name], values)
+
+
+def cell_ids_name_what_determines_the_outputs(run):
+    folds = [cell.fold for cell in run.cells]
+    assert [cell.id for cell in cells_of(run.study, folds)] == [cell.id for cell in run.cells]
+    other = replace(run.study, seed=run.study.seed + 1)
+    assert {cell.id for cell in cells_of(other, folds)}.isdisjoint(cell.id for cell in run.cells)
+
+
+def test_every_learner_intervention_and_method_is_run():
+    ran = [set(column) for column in zip(*grid.rows(), strict=True)]
+    assert ran == [
+        set(grid.POPULATIONS),
+        set(grid.SPLITS),
+        *(set(grid.options(group)) for group in ("learner", "intervention", "method")),
+    ]
+
+
+def test_what_cannot_work_is_refused_in_one_line_that_names_a_choice():
+    groups = ("learner", "intervention", "method")
+    for dataset, *names in grid.every():
+        sentence = grid.refused(dataset, *names)
+        choices = [f"{group}={name}" for group, name in zip(groups, names, strict=True)]
+        assert sentence is None or any(choice in sentence for choice in choices), sentence
+        assert sentence is None or "\n" not in sentence
+
+
+def test_rows_hold_every_pair_that_any_working_row_holds():
+    factors = {"a": "123", "b": "xyz", "c": "pq", "d": "mn"}
+
+    def works(row):
+        return row[:2] != ("1", "x") and row[1:3] != ("z", "q")
+
+    rows = all_pairs(factors, works)
+    held = {(i, row[i], j, row[j]) for row in rows for i, j in combinations(range(4), 2)}
+    assert all(map(works, rows))
+    assert len(rows) <= 12
+    assert len(held) == 9 - 1 + 6 + 6 + 6 - 1 + 6 + 4
+    assert rows == all_pairs(factors, works)

@@ -1,0 +1,32 @@
+"""Covering arrays: few combinations of choices in which every pair that can meet, meets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, product
+
+import numpy as np
+
+
+def all_pairs(
+    factors: Mapping[str, Sequence[str]], works: Callable[[tuple[str, ...]], bool]
+) -> list[tuple[str, ...]]:
+    """Return rows, one choice a factor, that hold each pair of choices found in any working row.
+
+    Each row is the working one that adds the most pairs, the first of equals: the same factors
+    always give the same rows. The last pairs are met by the first choices of the other factors.
+    """
+    numbered = product(*(range(len(names)) for names in factors.values()))
+    named = list(product(*factors.values()))
+    rows = np.array([n for n, row in zip(numbered, named, strict=True) if works(row)])
+    kept = [row for row in named if works(row)]
+    columns = list(combinations(range(len(factors)), 2))
+    wanted = [np.zeros((rows[:, a].max() + 1, rows[:, b].max() + 1), bool) for a, b in columns]
+    for (a, b), missing in zip(columns, wanted, strict=True):
+        missing[rows[:, a], rows[:, b]] = True
+    chosen = []
+    while any(missing.any() for missing in wanted):
+        gain = sum(m[rows[:, a], rows[:, b]] for (a, b), m in zip(columns, wanted, strict=True))
+        best = int(np.argmax(gain))
+        chosen.append(kept[best])
+        for (a, b), missing in zip(columns, wanted, strict=True):
+            missing[rows[best, a], rows[best, b]] = False
+    return chosen

@@ -37,7 +37,7 @@ run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adu
 	@$(BIN)/python run.py $(ARGS)
 
 data: $(STAMP) ## find, download and verify the raw files of every data set
-	@$(BIN)/python -m datasets.catalogue check
+	@$(BIN)/python -m fairbench data check $(ARGS)
 
 test: $(STAMP) ## what a person runs: every component and command once, in under four minutes
 	@$(BIN)/python -m pytest -m "not slow and not thorough" -n 2 --dist worksteal $(ARGS)
@@ -58,12 +58,12 @@ bench: $(STAMP) ## speed, side by side with the bare libraries
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=1 for a look
-	@sweeps=$$($(BIN)/python report.py fairlyuncertain --experiments $(if $(quick),--quick)) \
+	@sweeps=$$($(BIN)/python -m fairbench paper fairlyuncertain experiments=true $(if $(quick),quick=true)) \
 		|| exit 2; echo "$$sweeps" | while read -r sweep; do \
 		$(BIN)/python run.py -m $$sweep hydra/launcher=joblib $(ARGS) || exit 1; done
-	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain)
-	@$(if $(quick),,$(BIN)/python report.py fairlyuncertain --figures)
-	@$(BIN)/python report.py html $(filter results=%,$(ARGS))
+	@$(if $(quick),,$(BIN)/python -m fairbench paper fairlyuncertain)
+	@$(if $(quick),,$(BIN)/python -m fairbench paper fairlyuncertain figures=true)
+	@$(BIN)/python -m fairbench report $(filter results=%,$(ARGS))
 
 paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CVs, 200 by default
 	@for sweep in lr svm linear_svm ferm linear_ferm; do \
@@ -73,13 +73,13 @@ paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CV
 	@$(BIN)/python -m papers.uncertainty_matters.figures $(ARGS)
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
-	@$(BIN)/python report.py html $(ARGS)
+	@$(BIN)/python -m fairbench report $(ARGS)
 
-ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=5001
-	@$(BIN)/python -m fairbench.cli.tracking ui $(ARGS)
+ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=port=5001
+	@$(BIN)/python -m fairbench ui $(ARGS)
 
 sync: $(STAMP) ## log runs that MLflow does not have yet
-	@$(BIN)/python -m fairbench.cli.tracking sync $(ARGS)
+	@$(BIN)/python -m fairbench sync $(ARGS)
 
 clean: ## remove the environment; results and data stay
 	rm -rf $(VENV)

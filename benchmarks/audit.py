@@ -1,4 +1,4 @@
-"""``audit.py`` on a million rows: none, few and all of them labelled."""
+"""``fairbench audit`` on a million rows: none, few and all of them labelled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
         for name, labels in LABELS.items():
             frame.assign(label=frame["label"].where(frame.index < labels)).to_csv(path, index=False)
             rows.append((name, *_seconds(path, Path(folder)), TARGET))
-    title = f"audit.py, {ROWS:,} rows, two attributes, in a process of its own"
+    title = f"fairbench audit, {ROWS:,} rows, two attributes, in a process of its own"
     show(title, ("", "CPU s", "wall s", "target s"), rows)
 
 
@@ -51,8 +51,8 @@ def _seconds(path: Path, folder: Path) -> tuple[float, float]:
     words = (str(path), "target=label", "score=score", "group=[sex,race]", f"out={folder / 'out'}")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    command = [sys.executable, str(ROOT / "audit.py"), *words]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "fairbench", "audit", *words]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -27,7 +27,7 @@ def main() -> None:
         _run("run.py", "-m", *SWEEP, "figures=false", "tracking=none", f"results={results}")
         _multiply(results / "runs")
         before, started = os.times(), time.perf_counter()
-        memory = _run("report.py", "html", f"results={results}")
+        memory = _run("fairbench/__main__.py", "report", f"results={results}")
         after, seconds = os.times(), time.perf_counter() - started
         page = (results / "report" / "index.html").stat().st_size
     cpu = after.children_user - before.children_user

@@ -58,7 +58,7 @@ def _list(folder: RunFolder, results: Path) -> Iterator[Row]:
         copy = results / "runs" / f"{number:012d}"
         copy.mkdir()
         shutil.copyfile(folder.path / "environment.json", copy / "environment.json")
-    command = [sys.executable, "-m", "fairbench.cli.store", "ls", "--results", str(results)]
+    command = [sys.executable, "-m", "fairbench", "store", "ls", f"results={results}"]
     started, cpu = time.perf_counter(), cpu_of_process(command)
     yield f"s to list {LISTED:,} runs", time.perf_counter() - started, "< 2"
     yield f"CPU s to list {LISTED:,} runs", cpu, ""

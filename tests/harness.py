@@ -41,6 +41,28 @@ def run_py(
     )
 
 
+def fairbench(
+    *words: object, cwd: Path, status: int = 0, timeout: float = 240, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command ``fairbench`` of this checkout in a folder; check its exit status."""
+    done = subprocess.run(
+        verb(*words),
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def verb(*words: object) -> list[str]:
+    """Return the command line of ``fairbench``, which needs the checkout in ``PYTHONPATH``."""
+    return [sys.executable, "-m", "fairbench", *map(str, words)]
+
+
 def command(*arguments: str) -> list[str]:
     """Return the command line of run.py."""
     return [sys.executable, str(ROOT / "run.py"), *arguments]

@@ -1,66 +1,80 @@
-"""What an audit is asked for on the command line."""
+"""What an audit is asked for: one dataclass, from which `fairbench audit --help` is made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.core.checks import check_choice, check_minimum, check_share
-from fairbench.core.errors import UserError, unknown_name
-
-USAGE = """\
-python audit.py PREDICTIONS target=COLUMN score=COLUMN group=[COLUMN,...] [OPTION=VALUE ...]
-
-PREDICTIONS         a CSV, TSV or Parquet file with one row a person
-target=label        column of labels, empty where unknown; leave it out if there are none
-score=score         column of the predicted probability of the positive label
-group=[sex,race]    columns of groups; their combinations are assessed too
-prediction=column   column of decisions, where they are not score > threshold
-against=score_b     another classifier's score: its gaps less score='s, on the same labels
-threshold=0.5       a score above it is a positive decision
-labelled=column     column of true / false; a label counts only where it is true
-positive=yes        the label that the score is the probability of, where labels are not 0 and 1
-favourable=yes      the label that is good for a person, if not the positive one
-epsilon=0.05        a gap under this makes no practical difference
-out=folder          where the page and the JSON go
-seed=0              of all draws
-
-Of three classes and more, groups can be left out, and
-prediction=column   is the predicted class, score= the probability given to it, or instead
-score=[cat,dog,emu] columns of the probabilities of all classes
-cost=costs.csv      a row for each true class, a column for each predicted one: what it costs
-prior=scores        start from the scores; uniform (the default) starts from knowing nothing
-strength=2          how many labels the prior is worth
-"""
+from fairbench.core.errors import UserError
+from fairbench.core.options import hidden, option
 
 
 @dataclass(frozen=True)
 class Options:
-    """The words of the command line, checked as far as they can be without the file.
+    """What an audit is asked for, checked as far as it can be without the file."""
 
-    Attributes
-    ----------
-    path : the file of predictions; the other attributes are described in `USAGE`.
-    """
-
-    path: Path
-    group: tuple[str, ...]
-    target: str = ""
-    score: str = ""
-    prediction: str = ""
-    labelled: str = ""
-    positive: str = ""
-    favourable: str = ""
-    threshold: float = 0.5
-    epsilon: float = 0.05
-    seed: int = 0
-    out: str = ""
-    against: str = ""
-    scores: tuple[str, ...] = ()
-    cost: str = ""
-    prior: str = "uniform"
-    strength: float = 2.0
+    path: Path = option(
+        Path, "A CSV, TSV or Parquet file with one row a person.", argument="PREDICTIONS"
+    )
+    group: tuple[str, ...] = option(
+        (), "The columns of groups; their combinations are assessed too.", shown="[COLUMN,...]"
+    )
+    target: str = option(
+        "", "The column of labels, empty where unknown; leave it out if there are none.",
+        shown="COLUMN",
+    )  # fmt: skip
+    score: str = option(
+        "",
+        "The column of the predicted probability of the positive label. Of three classes and "
+        "more: of the probability given to the predicted class, or [COLUMN,...] with one column "
+        "for each class.",
+        shown="COLUMN",
+        several="scores",
+    )
+    prediction: str = option(
+        "",
+        "The column of decisions, where they are not score > threshold; of three classes and "
+        "more, of predicted classes.",
+        shown="COLUMN",
+    )
+    labelled: str = option(
+        "", "A column of true and false; a label counts only where it is true.", shown="COLUMN"
+    )
+    positive: str = option(
+        "", "The label that the score is the probability of, where labels are not 0 and 1.",
+        shown="LABEL",
+    )  # fmt: skip
+    favourable: str = option(
+        "", "The label that is good for a person, if it is not the positive one.", shown="LABEL"
+    )
+    threshold: float = option(0.5, "A score above it is a positive decision.")
+    epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+    seed: int = option(0, "The seed of all random draws.")
+    out: str = option(
+        "", "Where the page and the JSON go; a folder of results/report by default.",
+        shown="FOLDER",
+    )  # fmt: skip
+    against: str = option(
+        "",
+        "Another classifier's column of scores: its gaps less those of score=, on the same labels.",
+        shown="COLUMN",
+    )
+    scores: tuple[str, ...] = hidden(())
+    cost: str = option(
+        "",
+        "Of three classes and more: a CSV file of what mistakes cost, with a row for each true "
+        "class and a column for each predicted one.",
+        shown="FILE",
+    )
+    prior: str = option(
+        "uniform",
+        "Of three classes and more: whether to start from the scores, or from knowing nothing.",
+        choices=("uniform", "scores"),
+    )
+    strength: float = option(
+        2.0, "Of three classes and more: how many labels the prior is as much information as."
+    )
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
@@ -84,40 +98,3 @@ class Options:
         scores = (self.score, self.against, *self.scores)
         named = (self.target, *scores, self.prediction, self.labelled, *self.group)
         return list(dict.fromkeys(name for name in named if name))
-
-
-def parse(words: Sequence[str]) -> Options:
-    """Return the options that the words of a command line mean.
-
-    Raises
-    ------
-    UserError : no file or several, an option that does not exist, or a value that cannot be.
-    """
-    paths = [word for word in words if "=" not in word or Path(word).is_file()]
-    if len(paths) != 1:
-        raise UserError(f"give one file of predictions, not {len(paths)}: {' '.join(words)}")
-    given = dict(word.split("=", 1) for word in words if word not in paths)
-    valid = [field.name for field in fields(Options) if field.name not in ("path", "scores")]
-    for name in given:
-        if name not in valid:
-            raise unknown_name("option", name, valid)
-    numbers = {"threshold": float, "epsilon": float, "seed": int, "strength": float}
-    values = {name: _number(name, text, numbers[name]) for name, text in given.items()
-              if name in numbers}  # fmt: skip
-    texts = {name: text for name, text in given.items() if name not in (*numbers, "group", "score")}
-    group, scores = (_listed(given.get(name, "")) for name in ("group", "score"))
-    texts["score"], scores = (scores[0], ()) if len(scores) == 1 else ("", scores)
-    return Options(Path(paths[0]), group, **texts, **values, scores=scores)  # type: ignore[arg-type]
-
-
-def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
-    try:
-        return kind(text)
-    except ValueError as error:
-        expected = "a whole number" if kind is int else "a number"
-        raise UserError(f"{name} is '{text}'; it must be {expected}") from error
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    names = text.removeprefix("[").removesuffix("]").split(",")
-    return tuple(name.strip() for name in names if name.strip())

@@ -1,4 +1,4 @@
-"""A run's test predictions as a table that ``audit.py`` and others read."""
+"""A run's test predictions as a table that ``fairbench audit`` and others read."""
 
 from __future__ import annotations
 

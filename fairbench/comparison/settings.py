@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.checks import check_minimum, check_share
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option
 from fairbench.inference.effective_counts import (
     mean_relative_shrinkage,
     mean_shrinkage,
@@ -24,37 +25,47 @@ MEAN, GROUP = "mean", "group"
 
 @dataclass(frozen=True)
 class Settings:
-    """How two runs are compared.
+    """How two runs are compared: the options of `fairbench compare`."""
 
-    Attributes
-    ----------
-    objectives, rope : what by, and up to which difference each is practically equivalent.
-    rho : the correlation between folds: ``average`` over [0, 1/K], ``1/K``, a number, or from
-        half-split runs and those of a reference learner: ``relative`` (rho_rel, the reference's
-        own rho being 1/K) and ``relative_up`` (averaged over [0, rho_rel]).
-    rho_per : relative rhos from the variance ratios' ``mean`` over groups and objectives, or one a
-        ``group``.
-    reference : the half-split run of the reference learner, by id or name; that of learner=svm
-        without intervention if empty.
-    paired : through the joint table of both runs' predictions on the same rows; otherwise, as the
-        paper has it, by two independent posteriors.
-    predictive : draw counts after the probabilities, as the published code does.
-    alpha : prior pseudo-count of a confusion cell.
-    protect : the sensitive attributes whose groups are compared; those of the first run if empty.
-    """
-
-    objectives: tuple[str, ...] = ("accuracy", "equal_opportunity")
-    rope: tuple[float, ...] = (0.01, 0.01)
-    rho: str = AVERAGE
-    rho_per: str = MEAN
-    reference: str = ""
-    paired: bool = True
-    predictive: bool = False
-    alpha: float = 1.0
-    draws: int = 10000
-    level: float = 0.95
-    protect: tuple[str, ...] = ()
-    seed: int = 0
+    objectives: tuple[str, ...] = option(
+        ("accuracy", "equal_opportunity"), "What the runs are compared by.", shown="[METRIC,...]"
+    )
+    rope: tuple[float, ...] = option(
+        (0.01, 0.01), "Up to which difference of each objective two runs are practically equal."
+    )
+    rho: str = option(
+        AVERAGE,
+        "The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split "
+        "runs and those of a reference learner: relative (the reference's own being 1/K) or "
+        "relative_up (averaged over 0 to the relative one).",
+    )
+    rho_per: str = option(
+        MEAN,
+        "Relative correlations come from the variance ratios' mean over groups and objectives, or "
+        "there is one for each group.",
+        choices=(MEAN, GROUP),
+    )
+    reference: str = option(
+        "",
+        "The half-split run of the reference learner, by id or name; the one of learner=svm "
+        "without intervention by default.",
+        shown="RUN",
+    )
+    paired: bool = option(
+        True,
+        "Compare through the joint table of both runs' predictions on the same rows; otherwise by "
+        "two independent posteriors, as the paper does.",
+    )
+    predictive: bool = option(
+        False, "Draw counts after the probabilities, as the published code does."
+    )
+    alpha: float = option(1.0, "The prior pseudo-count of a cell of the confusion matrix.")
+    draws: int = option(10000, "How many posterior draws are made.")
+    level: float = option(0.95, "The probability of the region of the most credible differences.")
+    protect: tuple[str, ...] = option(
+        (), "The sensitive attributes whose groups are compared; those of the first run by default."
+    )
+    seed: int = option(0, "The seed of all random draws.")
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""

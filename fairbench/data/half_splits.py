@@ -14,7 +14,7 @@ class HalfSplits:
     """`repeats` random halvings; each half is fitted and tested on the other.
 
     The two folds of repeat j give theta_j and theta_j^c of Barrainkua et al. (AISTATS 2024), from
-    which ``report.py compare=[A,B] rho=relative`` takes an algorithm's correlation between folds.
+    which ``fairbench compare runs=[A,B] rho=relative`` takes an algorithm's correlation of folds.
     """
 
     repeats: int = 5

@@ -142,6 +142,6 @@ def one_run(word: str, results: Path) -> RunFolder:
         several = f": {', '.join(path.name for path in found[:5])}" if found else ""
         raise UserError(
             f"{len(found)} finished runs of {results / 'runs'} begin with '{word}'{several}; "
-            "python -m fairbench.cli.store ls lists them"
+            "fairbench store ls lists them"
         )
     return RunFolder(found[0])

@@ -27,7 +27,7 @@ def ui(port: str = "5000", results: str = "results") -> int:
         print(f"error: '{port}' is no port", file=sys.stderr)
         return 2
     if not served and _taken(port):
-        print(f"error: port {port} is in use; another one: make ui ARGS=5001", file=sys.stderr)
+        print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
         return 2
     for line in links(tracking, site, Path(results)):
         print(line, flush=True)

@@ -3,6 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from fairbench.audit.options import Options
+from fairbench.cli.main import main
+from fairbench.cli.options import read
+
 
 def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
     """Return predictions of two attributes' groups, labels of `labels` of them shown.
@@ -28,3 +32,13 @@ def written(frame, folder, name="predictions.csv"):
     else:
         frame.to_csv(path, index=False)
     return path
+
+
+def parse(words):
+    """Return the options of an audit that the words of a command line mean."""
+    return read(Options, words)
+
+
+def audit(words):
+    """Run ``fairbench audit`` in this process; return its exit status."""
+    return main(["audit", *map(str, words)])

@@ -6,15 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import audit
 import fairbench
 from fairbench.audit.assessment import assess
 from fairbench.audit.completion import Calibrated, Complete, PlugIn, Stratified
 from fairbench.audit.conclusions import conclude
-from fairbench.audit.options import parse
 from fairbench.audit.reading import read_audit_table
 from fairbench.metrics.rates import accuracy
-from tests.audit.tables import predictions, written
+from tests.audit.tables import audit, parse, predictions, written
 
 
 def assessed(frame, folder, *more, target="target=label", group="group=[sex,race]"):
@@ -174,7 +172,7 @@ def test_hostile_texts_are_escaped(tmp_path, capsys):
     frame = predictions(150).replace({"Male": "<script>alert(1)</script>", "White": "[red]&"})
     path = written(frame, tmp_path, "<b>x.csv")
     words = [str(path), "target=label", "score=score", "group=[sex,race]"]
-    assert audit.main([*words, f"out={tmp_path / 'out'}"]) == 0
+    assert audit([*words, f"out={tmp_path / 'out'}"]) == 0
     page = (tmp_path / "out" / "audit.html").read_text()
     assert "<script" not in page
     assert "<b>x.csv" not in page
@@ -186,7 +184,7 @@ def test_hostile_texts_are_escaped(tmp_path, capsys):
 def test_json_holds_every_metric(tmp_path, capsys):
     path = written(predictions(300, labels=40), tmp_path)
     words = [str(path), "target=label", "score=score", "group=[sex]", "labelled=is_labelled"]
-    assert audit.main([*words, f"out={tmp_path}"]) == 0
+    assert audit([*words, f"out={tmp_path}"]) == 0
     content = json.loads((tmp_path / "audit.json").read_text(), parse_constant=pytest.fail)
     assert (content["rows"], content["labels"], content["completion"]) == (300, 40, "calibrated")
     assert {row["metric"] for row in content["metrics"]} >= {"accuracy", "equalized_odds_below"}
@@ -202,6 +200,6 @@ def test_the_same_command_gives_the_same_report(tmp_path):
     assert [n.settled for n in first.needed] == [n.settled for n in second.needed]
 
 
-def test_without_words_it_explains_itself(capsys):
-    assert audit.main([]) == 0
-    assert "target=label" in capsys.readouterr().out
+def test_without_words_it_says_where_to_begin(capsys):
+    assert audit([]) == 2
+    assert "nothing to audit: give a file" in capsys.readouterr().err

@@ -10,11 +10,10 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.calibration import calibrations
 from fairbench.audit.chosen import Chosen
 from fairbench.audit.conclusions import conclude
-from fairbench.audit.options import parse
 from fairbench.audit.reading import read_audit_table
 from fairbench.audit.weighted_scores import WeightedScores, weighted_auc
 from fairbench.evaluation.table import MetricTable
-from tests.audit.tables import predictions, written
+from tests.audit.tables import parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")
 

@@ -1,15 +1,11 @@
 """Every fault of a user's file or command gets one sentence and exit status 2."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-import audit
-from tests.audit.tables import predictions, written
-from tests.harness import ROOT
+from tests.audit.tables import audit, predictions, written
+from tests.harness import fairbench
 
 USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
 
@@ -93,7 +89,7 @@ FAULTS = {
 @pytest.mark.parametrize(("frame", "options", "sentence"), FAULTS.values(), ids=FAULTS)
 def test_fault_is_one_sentence(frame, options, sentence, tmp_path, capsys):
     path = written(frame, tmp_path)
-    assert audit.main([*words(path, **options), f"out={tmp_path / 'out'}"]) == 2
+    assert audit([*words(path, **options), f"out={tmp_path / 'out'}"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("error: ")
@@ -114,14 +110,14 @@ def test_fault_is_one_sentence(frame, options, sentence, tmp_path, capsys):
 def test_malformed_file(content, sentence, tmp_path, capsys):
     path = tmp_path / "predictions.csv"
     path.write_bytes(content)
-    assert audit.main(words(path)) == 2
+    assert audit(words(path)) == 2
     assert sentence in capsys.readouterr().err
 
 
 def test_malformed_parquet(tmp_path, capsys):
     path = tmp_path / "predictions.parquet"
     path.write_bytes(b"not a table")
-    assert audit.main(words(path)) == 2
+    assert audit(words(path)) == 2
     assert "not a table in Parquet" in capsys.readouterr().err
 
 
@@ -129,27 +125,19 @@ def test_too_many_combinations(tmp_path, capsys):
     frame = predictions(600)
     for name, groups in (("sex", 12), ("race", 11)):
         frame[name] = np.random.default_rng(groups).integers(groups, size=600)
-    assert audit.main(words(written(frame, tmp_path))) == 2
+    assert audit(words(written(frame, tmp_path))) == 2
     assert "combinations; up to 100" in capsys.readouterr().err
-
-
-def run(*arguments):
-    command = [sys.executable, str(ROOT / "audit.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT)
 
 
 def test_missing_file_names_the_nearest(tmp_path):
     written(predictions(60), tmp_path)
-    done = run(*words(tmp_path / "prediction.csv"))
-    assert done.returncode == 2
+    done = fairbench("audit", *words(tmp_path / "prediction.csv"), cwd=tmp_path, status=2)
     assert "did you mean predictions.csv?" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_report_from_the_command_line(tmp_path):
     path = written(predictions(200), tmp_path)
-    done = run(*words(path), f"out={tmp_path / 'out'}")
-    assert done.returncode == 0, done.stderr
+    done = fairbench("audit", *words(path), f"out={tmp_path / 'out'}", cwd=tmp_path)
     assert "200 rows, 200 of them with a label" in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"audit.html", "audit.json"}

@@ -7,12 +7,11 @@ import pytest
 from fairbench.audit.assessment import assess
 from fairbench.audit.conclusions import conclude
 from fairbench.audit.gaps import gaps_of
-from fairbench.audit.options import parse
 from fairbench.audit.reading import read_audit_table
 from fairbench.audit.terminal import print_report
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
-from tests.audit.tables import written
+from tests.audit.tables import parse, written
 
 GROUPS = 10
 # The mean range of ten standard normal values (Tippett 1925).

@@ -9,8 +9,8 @@ from fairbench.audit import labels_needed as module
 from fairbench.audit.completion import Calibrated, Complete, Stratified
 from fairbench.audit.gaps import LARGE, OPEN, SMALL, Gap, settle
 from fairbench.audit.labels_needed import Needed, is_settled, settled_share
-from fairbench.audit.options import parse
 from fairbench.inference.few_labels.calibration import BETA
+from tests.audit.tables import parse
 from tests.inference.few_labels.pools import labelled, pool
 
 UNIONS = {"group": np.eye(2)}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.audit import audit_command
+from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from tests.audit.tables import predictions, written
 
@@ -32,7 +32,7 @@ def classified(rows=3000, *, labels=None, seed=0):
 
 def audited(frame, folder, *words):
     path = written(frame, folder)
-    audit_command([str(path), *words, f"out={folder}"], folder)
+    run_command(["audit", str(path), *words, f"out={folder}"])
     return json.loads((folder / "audit.json").read_text())
 
 

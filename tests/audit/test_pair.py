@@ -1,4 +1,4 @@
-"""Two scores of one file compared: ``python audit.py ... score=a against=b``."""
+"""Two scores of one file compared: ``fairbench audit ... score=a against=b``."""
 
 import json
 from html import unescape
@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import audit
-from fairbench.audit.options import parse
 from fairbench.audit.pair.comparison import ALIKE, LARGER, OPEN, SMALLER, compare_tables
 from fairbench.audit.reading import read_audit_table
-from tests.audit.tables import predictions, written
+from tests.audit.tables import audit, parse, predictions, written
 
 
 def pair(rows=1500, labels=None):
@@ -60,7 +58,7 @@ def test_the_command_prints_and_keeps_it(tmp_path, capsys):
     path = written(pair(400, labels=50), tmp_path)
     words = ["target=label", "score=score", "against=other", "group=[sex,race]"]
     out = f"out={tmp_path / 'out'}"
-    assert audit.main([str(path), *words, "labelled=is_labelled", out]) == 0
+    assert audit([str(path), *words, "labelled=is_labelled", out]) == 0
     said = capsys.readouterr().out
     assert "other against score on the 400 rows" in said
     assert max(map(len, said.splitlines()[:-1])) <= 100
@@ -90,7 +88,7 @@ def test_a_score_against_itself_is_alike(tmp_path, capsys):
     assert {row.verdict for row in rows.values()} == {ALIKE}
     path = written(frame, tmp_path)
     words = ["target=label", "score=score", "against=other", "group=sex", f"out={tmp_path / 'out'}"]
-    assert audit.main([str(path), *words]) == 0
+    assert audit([str(path), *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "The accuracies of score and other differ by less than 0.05" in said
     assert "Cannot be concluded" not in said
@@ -99,7 +97,7 @@ def test_a_score_against_itself_is_alike(tmp_path, capsys):
 def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     path = written(pair().drop(columns=["label", "is_labelled"], errors="ignore"), tmp_path)
     out = tmp_path / "<out>"
-    assert audit.main([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
+    assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
     assert "WARNING: There are no labels" in capsys.readouterr().out
     conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
     assert all("selection rate" in each for each in conclusions["can"])
@@ -113,7 +111,7 @@ def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
     frame = pair(200).rename(columns={"other": "<b>bold</b>"})
     path = written(frame, tmp_path)
     words = ["target=label", "score=score", "against=<b>bold</b>", "group=sex"]
-    assert audit.main([str(path), *words, f"out={tmp_path / 'out'}"]) == 0
+    assert audit([str(path), *words, f"out={tmp_path / 'out'}"]) == 0
     assert "<b>" not in (tmp_path / "out" / "pair.html").read_text()
 
 
@@ -127,7 +125,7 @@ def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
 )
 def test_faults(words, sentence, tmp_path, capsys):
     path = written(pair(60), tmp_path)
-    assert audit.main([str(path), "target=label", "group=sex", *words]) == 2
+    assert audit([str(path), "target=label", "group=sex", *words]) == 2
     assert sentence in capsys.readouterr().err
 
 

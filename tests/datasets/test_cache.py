@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from datasets import acs, adult, german, simulated
-from datasets.catalogue import entries
 from fairbench.core.errors import DataError
 from fairbench.data import cache as dataset_cache
+from fairbench.data.catalogue import entries
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import CHECKOUT, Archive
 from tests.datasets.raw_files import RAW
+from tests.harness import CONF
 
 GERMAN = {"_target_": "datasets.german.load", "privileged_age": ">= 25"}
 
@@ -198,7 +199,7 @@ def skip_unless_found(archive, *sources):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", entries(CONF), ids=lambda entry: entry.name)
 def test_every_data_set_is_the_same_from_the_cache_in_under_a_second(entry, tmp_path, monkeypatch):
     monkeypatch.delenv("FAIRBENCH_CACHE", raising=False)
     if entry.name == "table":
@@ -265,7 +266,7 @@ def test_trees_on_the_sparse_and_the_dense_matrix_predict_the_same(task, tmp_pat
 
     from fairbench.data.encoding import onehot, sparse_onehot
 
-    entry = next(entry for entry in entries() if entry.name == task)
+    entry = next(entry for entry in entries(CONF) if entry.name == task)
     try:
         data = entry.load(real(tmp_path))
     except DataError as error:

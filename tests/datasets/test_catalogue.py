@@ -2,10 +2,13 @@
 
 import pytest
 
-from datasets import catalogue, german
+from datasets import german
+from fairbench.cli.main import main
+from fairbench.data import catalogue
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW
+from tests.harness import CONF, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -17,11 +20,11 @@ def written(tmp_path_factory):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
     archive = Archive(search_path=(folder,), store=folder / "store", verify=False, download=False)
-    return catalogue.page(archive, catalogue.entries())
+    return catalogue.page(archive, catalogue.entries(CONF))
 
 
 def test_every_task_is_on_the_page(written):
-    for entry in catalogue.entries():
+    for entry in catalogue.entries(CONF):
         assert f"`{entry.name}`" in written
         for text in vars(entry.card).values():
             assert text in written
@@ -35,14 +38,14 @@ def test_figures_are_the_loaders(written):
 
 
 def test_every_file_is_on_the_page_with_its_checksum(written):
-    for entry in catalogue.entries():
+    for entry in catalogue.entries(CONF):
         for source in catalogue.sources_of(entry.module):
             assert f"- `{source.path}`, sha256 `{source.sha256 or 'not recorded'}`" in written
 
 
 def test_a_missing_file_is_said_without_naming_folders(tmp_path):
     archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
-    text = catalogue.page(archive, [e for e in catalogue.entries() if e.name == "german"])
+    text = catalogue.page(archive, [e for e in catalogue.entries(CONF) if e.name == "german"])
     assert "`german` was not loaded when this was written: file german/german.data not found." in (
         text
     )
@@ -50,7 +53,7 @@ def test_a_missing_file_is_said_without_naming_folders(tmp_path):
 
 
 def test_sources_of_dictionaries_are_found():
-    sources = [s.path for e in catalogue.entries() for s in catalogue.sources_of(e.module)]
+    sources = [s.path for e in catalogue.entries(CONF) for s in catalogue.sources_of(e.module)]
     assert {"ihdp/ihdp_npci_10.csv", "student/student_por_derived.csv"} <= set(sources)
     assert {"twins/twin_pairs_X_3years_samesex.csv", "adult/adult.test"} <= set(sources)
 
@@ -58,7 +61,7 @@ def test_sources_of_dictionaries_are_found():
 def test_there_missing_and_wrong_are_told_apart(tmp_path, capsys):
     (tmp_path / "german").mkdir()
     (tmp_path / "german/german.data").write_bytes(b"spoilt")
-    status = catalogue.main(["check", "--no-download", "--search-path", str(tmp_path)])
+    status = main(["data", "check", "download=false", f"search_path={tmp_path}"])
     said = capsys.readouterr().out
     assert status == 1
     assert "1 wrong" in said and "0 there" in said
@@ -82,12 +85,12 @@ def test_a_verified_file_is_there(tmp_path):
 @pytest.mark.data
 def test_the_page_in_the_repository_is_current(tmp_path):
     real = Archive.of(download=False)
-    sources = {s for e in catalogue.entries() for s in catalogue.sources_of(e.module)}
+    sources = {s for e in catalogue.entries(CONF) for s in catalogue.sources_of(e.module)}
     there = {source.path for source in sources if real.locate(source)}
     expected = {source.path for source in sources} - {"twins/twin_pairs_X_3years_samesex.csv"}
     if there != expected:
         pytest.skip(f"the page was written with other raw files: {sorted(there ^ expected)}")
-    assert catalogue.main(["--output", str(tmp_path / "page.md")]) == 0
-    assert (tmp_path / "page.md").read_text() == catalogue.PAGE.read_text(), (
-        "run python -m datasets.catalogue"
+    assert main(["data", "write", f"output={tmp_path / 'page.md'}"]) == 0
+    assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "datasets.md").read_text(), (
+        "run fairbench data write"
     )

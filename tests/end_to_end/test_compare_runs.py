@@ -1,13 +1,10 @@
-"""Comparing finished runs, as ``report.py compare=[A,B]`` does."""
-
-import subprocess
-import sys
+"""Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.compare import compare_command
+from fairbench.cli.main import run_command
 from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
 from fairbench.comparison.stored_runs import find_run, finished_runs, load_run
@@ -15,7 +12,7 @@ from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.metrics.confusion import binary_confusion
 from fairbench.results.runs import RunFolder
-from tests.harness import CONF, ROOT, configuration
+from tests.harness import CONF, configuration, fairbench
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
 RUNS = {
@@ -132,10 +129,8 @@ def test_runs_are_found_by_id_prefix_or_name(results):
 
 def test_command_prints_events_and_writes_table_and_figure(results):
     folder, ids = results
-    words = (f"compare=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    command = [sys.executable, str(ROOT / "report.py"), *words, f"results={folder}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
+    done = fairbench("compare", *words, f"results={folder}", cwd=folder)
     assert "A accuracy, B equal opportunity" in done.stdout
     assert "5 folds pooled, a count worth 0.735" in done.stdout
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
@@ -145,7 +140,7 @@ def test_command_prints_events_and_writes_table_and_figure(results):
 
 
 def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
-    compare_command(["compare=all", f"results={results[0]}", "draws=500"], CONF)
+    run_command(["compare", "runs=all", f"results={results[0]}", "draws=500"])
     printed = capsys.readouterr().out
     assert printed.count("P(row outperforms column)") == 2
     assert "rank" in printed
@@ -154,23 +149,23 @@ def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["compare=[lr,nb", "draws=5"], "cannot be read"),
-        (["compare=[{lr}]"], "it needs at least two"),
+        (["runs=[lr,nb", "draws=5"], "cannot be read"),
+        (["runs=[{lr}]"], "it needs at least two"),
         (["draws=500"], "nothing to compare"),
-        (["compare=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
-        (["compare=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
-        (["compare=[{lr},{nb}]", "rho=half"], "rho is 'half': valid"),
-        (["compare=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
-        (["compare=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
-        (["compare=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
-        (["compare=[{lr},{regression}]"], "is of a regression"),
-        (["compair=[{lr},{nb}]"], "unknown option 'compair': did you mean compare"),
+        (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
+        (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
+        (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half': valid"),
+        (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
+        (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
+        (["runs=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
+        (["runs=[{lr},{regression}]"], "is of a regression"),
+        (["rums=[{lr},{nb}]"], "unknown option 'rums': did you mean runs"),
     ],
 )
 def test_words_that_mean_nothing_are_refused(results, words, message):
     folder, ids = results
     with pytest.raises(UserError, match=message):
-        compare_command([word.format(**ids) for word in words] + [f"results={folder}"], CONF)
+        run_command(["compare", *(word.format(**ids) for word in words), f"results={folder}"])
 
 
 def test_groups_are_those_asked_for(results):

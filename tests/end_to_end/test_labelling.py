@@ -6,28 +6,34 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.audit.tables import predictions, written
-from tests.harness import ROOT
+from tests.harness import ROOT, verb
 
-AUDIT = [sys.executable, str(ROOT / "audit.py")]
+LABEL = verb("label")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 PROMPT = re.compile(r"label of row (\d+) \([^)]*\): $")
 ROWS, SITTINGS, EACH = 800, 3, 8
 
 
 class Terminal:
-    """``audit.py label`` at a terminal of its own, typed into by a person who knows the truth."""
+    """``fairbench label ask`` at a terminal of its own; who types knows the truth."""
 
     def __init__(self, folder, truth):
         self.truth, self.said, self.row = truth, "", 0
         self.mine, theirs = os.openpty()
-        command = [*AUDIT, "label", "state=audit.json"]
+        command = [*LABEL, "ask", "state=audit.json"]
         self.process = subprocess.Popen(
-            command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+            command,
+            cwd=folder,
+            env=ENVIRONMENT,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            close_fds=True,
         )
         os.close(theirs)
 
@@ -52,7 +58,13 @@ class Terminal:
 
 def run(*words, cwd):
     done = subprocess.run(
-        [*AUDIT, *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=True
+        [*LABEL, *words],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
     )
     return done.stdout
 

@@ -30,7 +30,7 @@ pytestmark = [
 
 
 def tracking_command(*words):
-    return [sys.executable, "-m", "fairbench.cli.tracking", *words]
+    return [sys.executable, "-m", "fairbench", *words]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def site(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        tracking_command("ui", str(port)), cwd=cwd, env=environment,
+        tracking_command("ui", f"port={port}"), cwd=cwd, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -1,4 +1,4 @@
-"""Relative rhos from stored half-splits, as ``report.py compare=[A,B] rho=relative`` has them."""
+"""Relative rhos from stored half-splits, as ``fairbench compare rho=relative`` has them."""
 
 import shutil
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.cli.compare import compare_command
+from fairbench.cli.main import run_command
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.runs import compare_pair, worth
@@ -110,12 +110,12 @@ def test_reference_itself_has_ratio_one(results):
 
 def test_command_prints_worths_and_ratios(results, capsys):
     folder, ids = results
-    words = [f"compare=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
-    compare_command([*words, f"results={folder}"], CONF)
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    run_command(["compare", *words, f"results={folder}"])
     printed = " ".join(capsys.readouterr().out.split())
     assert "5 folds pooled, a count of A's worth" in printed
     assert "paired at the smaller" in printed
-    compare_command([*words, "rho_per=group", "paired=false", f"results={folder}"], CONF)
+    run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
     (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()
     assert f"(r {first:.3f}/{others[0]:.3f}" in " ".join(capsys.readouterr().out.split())
 
@@ -125,9 +125,9 @@ def test_missing_half_splits_are_named_with_the_command_that_makes_them(results,
     copied = shutil.copytree(folder, tmp_path / "results")
     for name in ("half_lr", "half_svm"):
         shutil.rmtree(copied / "runs" / ids[name])
-    words = [f"compare=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
     with pytest.raises(UserError) as refusal:
-        compare_command(words, CONF)
+        run_command(["compare", *words])
     message = str(refusal.value)
     assert f"those of run {ids['lr']}, the reference learner are not in" in message
     assert ids["nb"] not in message
@@ -157,4 +157,4 @@ def test_two_references_must_be_told_apart(results, tmp_path):
 def test_words_that_mean_nothing_are_refused(results, words, message):
     folder, ids = results
     with pytest.raises(UserError, match=message):
-        compare_command([f"compare=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"], CONF)
+        run_command(["compare", f"runs=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"])

@@ -34,7 +34,7 @@ def cwd(tmp_path_factory):
 
 def synchronise(cwd):
     return subprocess.run(
-        [sys.executable, "-m", "fairbench.cli.tracking", "sync"],
+        [sys.executable, "-m", "fairbench", "sync"],
         cwd=cwd,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,

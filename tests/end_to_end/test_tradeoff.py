@@ -1,10 +1,10 @@
-"""Trade-offs of finished runs, as ``report.py tradeoff dataset=simulated``."""
+"""Trade-offs of finished runs, as ``fairbench tradeoff dataset=simulated``."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.tradeoff import tradeoff_command
+from fairbench.cli.main import run_command
 from fairbench.comparison.stored_runs import find_run, load_run
 from fairbench.comparison.tradeoff_points import run_points
 from fairbench.comparison.tradeoff_runs import candidates, part_names
@@ -86,7 +86,7 @@ def test_dominance_is_of_no_larger_and_somewhere_smaller():
 
 def test_the_command_prints_and_writes_everything(results, capsys):
     folder, ids = results
-    tradeoff_command(["dataset=simulated", f"results={folder}"], CONF)
+    run_command(["tradeoff", "dataset=simulated", f"results={folder}"])
     printed = capsys.readouterr().out
     assert "error against the equalized odds gap" in printed
     assert "error of logistic regression, baseline" in printed
@@ -109,4 +109,4 @@ def test_the_command_prints_and_writes_everything(results, capsys):
 )
 def test_a_wrong_command_is_refused(words, message):
     with pytest.raises(UserError, match=message):
-        tradeoff_command(words, CONF)
+        run_command(["tradeoff", *words])

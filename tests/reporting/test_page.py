@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.report import html_command
+from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY, container, identity
 from fairbench.experiments.presets import Presets, options_of
 from fairbench.experiments.provenance import commands, overrides
 from fairbench.inference.probability_best import probability_better
-from fairbench.reporting.page.answer import answer
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report
@@ -200,7 +199,7 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     report = write_report(places(tmp_path), paper="fairlyuncertain")
     notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes
-    html_command(["experiment=fairlyuncertain/table8_13"], places(tmp_path), answer)
+    run_command(["report", "experiment=fairlyuncertain/table8_13", f"results={tmp_path}"])
     assert (tmp_path / "report" / "fairlyuncertain-table8_13" / "index.html").exists()
 
 
@@ -220,4 +219,4 @@ def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         write_report(places(tmp_path))
     with pytest.raises(UserError, match="unknown option 'result'"):
-        html_command(["result=x"], places(tmp_path), answer)
+        run_command(["report", "result=x"])

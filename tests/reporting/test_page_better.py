@@ -7,7 +7,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from fairbench.cli.compare import compare_command
+from fairbench.cli.main import run_command
 from fairbench.comparison.runs import outperformance
 from fairbench.comparison.settings import Settings
 from fairbench.comparison.stored_runs import load_run
@@ -78,8 +78,8 @@ def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_block
 
 
 def test_the_command_on_the_page_prints_the_page(results, page, capsys):
-    (command,) = re.findall(r"python report\.py (compare=.*draws=\d+)", page)
-    compare_command([*command.split(), f"results={results}"], CONF)
+    (command,) = re.findall(r"fairbench (compare runs=.*draws=\d+)", page)
+    run_command([*command.split(), f"results={results}"])
     printed = capsys.readouterr().out
     matrix = printed[printed.index("P(row outperforms column)") :].splitlines()
     of_command = [line.split()[1:] for line in matrix if re.match(r"\s*\d+\s+\D?\d", line)]

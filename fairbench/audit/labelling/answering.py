@@ -16,23 +16,23 @@ from fairbench.core.errors import UserError
 CANNOT_TELL = "?"
 
 
-def pairs_of(words: Iterable[tuple[str, str]]) -> dict[int, str]:
-    """Return row -> label of pairs such as ``17=1``, and of ``row=17`` with ``label=1``.
+def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
+    """Return row -> label of pairs such as ``("17", "1")``.
 
     Raises
     ------
-    UserError : a row that is no number, a row without a label, or one that is named twice.
+    UserError : a row that is no number, or one that is given two labels.
     """
-    given = [(name, text) for name, text in words if name not in ("row", "label")]
-    single = [(name, text) for name, text in words if name in ("row", "label")]
-    if single:
-        if sorted(name for name, _ in single) != ["label", "row"]:
-            raise UserError("give row= and label= once each, or several as in 17=1 18=0")
-        given.append((dict(single)["row"], dict(single)["label"]))
-    return _each_once(given)
+    found: dict[int, str] = {}
+    for row, label in pairs:
+        if not row.isdecimal():
+            raise UserError(f"'{row}' is no row: rows are whole numbers, counted from 1")
+        if found.setdefault(int(row), label) != label:
+            raise UserError(f"row {int(row)} is given two labels")
+    return found
 
 
-def pairs_in(path: Path, target: str) -> dict[int, str]:
+def labels_in(path: Path, target: str) -> dict[int, str]:
     """Return row -> label of a CSV file with columns row and label (or the target's name).
 
     Raises
@@ -50,17 +50,7 @@ def pairs_in(path: Path, target: str) -> dict[int, str]:
         raise UserError(f"{path.name}: columns row and label are needed, not {', '.join(frame)}")
     # Where a file lists rows that are still to be labelled, they are no answers.
     filled = frame[frame[label].astype(str) != ""]
-    return _each_once(zip(filled["row"].astype(str), filled[label].astype(str), strict=True))
-
-
-def _each_once(given: Iterable[tuple[str, str]]) -> dict[int, str]:
-    pairs: dict[int, str] = {}
-    for row, label in given:
-        if not row.isdecimal():
-            raise UserError(f"'{row}' is no row: rows are whole numbers, counted from 1")
-        if pairs.setdefault(int(row), label) != label:
-            raise UserError(f"row {int(row)} is given two labels")
-    return pairs
+    return row_labels(zip(filled["row"].astype(str), filled[label].astype(str), strict=True))
 
 
 def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:

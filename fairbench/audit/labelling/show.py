@@ -41,7 +41,7 @@ def print_next(session: Session, suggested: Suggested, place: Path) -> None:
         table.add_row(str(row + 1), Text(session.names[arm]), *_arm(known, arm))
     console.print(table)
     first = suggested.rows[0] + 1
-    console.print(Text(f"python audit.py label state={place} {first}=LABEL", style="dim"))
+    console.print(Text(f"fairbench label ask state={place} {first}=LABEL", style="dim"))
 
 
 def _arm(known: Knowledge, arm: int) -> tuple[str, str, str]:

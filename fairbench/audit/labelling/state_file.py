@@ -39,7 +39,7 @@ class StateFile:
             return from_json(content, self.path.parent)
         except FileNotFoundError as error:
             raise UserError(
-                f"{self.path} does not exist: start it with python audit.py next PREDICTIONS "
+                f"{self.path} does not exist: start it with fairbench label next PREDICTIONS "
                 f"state={self.path} ..."
             ) from error
         except (OSError, KeyError, TypeError, ValueError) as error:

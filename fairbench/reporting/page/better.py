@@ -42,8 +42,8 @@ class Question:
         """The command line that gives the same answer."""
         lists = [",".join(map(str, each)) for each in (self.ids, self.objectives, self.rope)]
         ids, objectives, rope = (f"[{each}]" for each in lists)
-        words = f"compare={ids} objectives={objectives} rope={rope} draws={self.draws}"
-        return f"python report.py {words}"
+        words = f"runs={ids} objectives={objectives} rope={rope} draws={self.draws}"
+        return f"fairbench compare {words}"
 
 
 # The comparison reads predictions, which the page does not.

@@ -22,7 +22,7 @@ _FEWEST = 2
 
 
 def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[Figure]:
-    """Draw what ``report.py tradeoff`` draws, of the runs of a block; of many, the least errors.
+    """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
     ----------

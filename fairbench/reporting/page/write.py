@@ -151,7 +151,7 @@ def render(
     return environment.get_template("page.html.jinja").render(
         title=experiment or "All finished runs",
         runs=sum(len(page.block.runs) for page in pages),
-        command=f"python report.py html{f' experiment={experiment}' if experiment else ''}",
+        command=f"fairbench report{f' experiment={experiment}' if experiment else ''}",
         version=VERSION,
         note=notes.pop() if len(notes) == 1 else "",  # otherwise each page has its own
         pages=pages,

@@ -8,10 +8,10 @@ import pandas as pd
 from fairbench.audit.labelling.next_rows import next_rows
 from fairbench.audit.labelling.session import Session
 from fairbench.audit.labelling.state import Answer, State
-from fairbench.audit.options import parse
 from fairbench.audit.reading import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.evaluation.evaluator import group_columns
+from tests.audit.tables import parse
 
 
 def pool(rows=2000, *, bias=0.25, seed=0):

@@ -1,27 +1,28 @@
 """A sitting: what is asked, what is shown, and that every answer is stored before the next."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-import audit
 from fairbench.audit.labelling.answering import checked, store
-from fairbench.audit.labelling.beginning import resume
+from fairbench.audit.labelling.opening import resume
 from fairbench.audit.labelling.sitting import sit
-from fairbench.audit.labelling.words import Words, split
+from fairbench.audit.labelling.state_file import StateFile
+from fairbench.cli.main import main
 from tests.audit.tables import predictions, written
 
 
 @pytest.fixture
-def words(tmp_path, capsys):
+def file(tmp_path, capsys):
     frame = predictions(40).drop(columns=["label", "is_labelled"]).assign(note="[b]ordinary[/b]")
     path, state = written(frame, tmp_path), tmp_path / "audit.json"
-    assert audit.main(["next", str(path), f"state={state}", "score=score", "group=sex"]) == 0
+    assert main(["label", "next", str(path), f"state={state}", "score=score", "group=sex"]) == 0
     capsys.readouterr()
-    return split("label", [f"state={state}"])
+    return StateFile(state)
 
 
-def sitting(words: Words, *answers, between=lambda prompt: None):
+def sitting(file, *answers, between=lambda prompt: None):
     """Sit with answers ready; return the prompts."""
     prompts, left = [], list(answers)
 
@@ -32,51 +33,51 @@ def sitting(words: Words, *answers, between=lambda prompt: None):
             raise EOFError
         return left.pop(0)
 
-    sit(words.file, resume(words), words.part, ask=ask)
+    sit(file, resume(file, Path()), (1, 1), ask=ask)
     return prompts
 
 
-def stored(words):
-    return [each["label"] for each in json.loads(words.file.path.read_text())["labels"]]
+def stored(file):
+    return [each["label"] for each in json.loads(file.path.read_text())["labels"]]
 
 
-def test_answers_are_stored_one_by_one(words, capsys):
+def test_answers_are_stored_one_by_one(file, capsys):
     seen = []
-    sitting(words, "1", " 0 ", "?", "q", between=lambda _: seen.append(stored(words)))
+    sitting(file, "1", " 0 ", "?", "q", between=lambda _: seen.append(stored(file)))
     assert seen == [[], ["1"], ["1", "0"], ["1", "0", ""]]
     assert "Stopped: 2 of 40 rows have labels" in capsys.readouterr().out
 
 
-def test_a_mistake_is_asked_again(words, capsys):
-    prompts = sitting(words, "yes", "", "1")
+def test_a_mistake_is_asked_again(file, capsys):
+    prompts = sitting(file, "yes", "", "1")
     assert prompts[0] == prompts[1] == prompts[2] != prompts[3]
     assert capsys.readouterr().out.count("is neither '0' nor '1'") == 2
-    assert stored(words) == ["1"]
+    assert stored(file) == ["1"]
 
 
-def test_the_row_is_shown_without_what_would_sway(words, capsys):
-    sitting(words)
+def test_the_row_is_shown_without_what_would_sway(file, capsys):
+    sitting(file)
     out = capsys.readouterr().out
     assert "[b]ordinary[/b]" in out
     assert "race" in out
     assert "score" not in out
 
 
-def test_all_rows_can_be_answered(words, capsys):
-    prompts = sitting(words, *"01" * 20)
+def test_all_rows_can_be_answered(file, capsys):
+    prompts = sitting(file, *"01" * 20)
     assert len(prompts) == 40
     assert "No row is left to label: 40 of 40" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mine", ["1", "0"])
-def test_another_person_who_was_quicker_is_kept(mine, words, capsys):
+def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     def other(prompt):
-        if not stored(words):
-            session = resume(words)
+        if not stored(file):
+            session = resume(file, Path())
             row = int(prompt.split()[3])
-            store(words.file, session, checked(session, {row: "1"}))
+            store(file, session, checked(session, {row: "1"}))
 
-    prompts = sitting(words, mine, "q", between=other)
+    prompts = sitting(file, mine, "q", between=other)
     assert prompts[0] != prompts[1]
-    assert stored(words) == ["1"]
+    assert stored(file) == ["1"]
     assert ("is labelled 1 already" in capsys.readouterr().out) == (mine == "0")

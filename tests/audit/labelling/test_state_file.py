@@ -13,8 +13,8 @@ import pytest
 
 from fairbench.audit.labelling.state import Answer, State
 from fairbench.audit.labelling.state_file import StateFile
-from fairbench.audit.options import parse
 from fairbench.core.errors import UserError
+from tests.audit.tables import parse
 from tests.harness import ROOT
 
 ROWS = 10_000_000
@@ -128,7 +128,7 @@ def test_a_half_file_is_refused(content, file):
 
 
 def test_a_missing_file_says_how_to_start(tmp_path):
-    with pytest.raises(UserError, match="start it with python audit.py next"):
+    with pytest.raises(UserError, match="start it with fairbench label next"):
         StateFile(tmp_path / "none.json").read()
 
 

@@ -1,37 +1,47 @@
-"""``report.py tradeoff dataset=german``: finding the runs, drawing, printing and writing."""
+"""Draw error against unfairness of a data set's finished runs, with posterior ellipses.
+
+Runs of one split are set beside one another, and beside what thresholds for each group would give.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from rich.console import Console
 
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.stored_runs import load_run
 from fairbench.comparison.tradeoff_points import tradeoff
 from fairbench.comparison.tradeoff_runs import Candidate, candidates
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
+from fairbench.core.options import option
 from fairbench.inference.error_and_gaps import METRICS
 from fairbench.inference.frontier import frontier
 from fairbench.reporting.tradeoff_figure import tradeoff_figure
 from fairbench.reporting.tradeoff_table import tradeoff_table
 
-_DEFAULTS = {"dataset": "", "protect": "", "results": "results"}
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
 
-def tradeoff_command(arguments: Sequence[str], conf: Path) -> None:
-    """Draw and print the trade-offs of a data set's finished runs.
+@dataclass(frozen=True)
+class TradeoffOptions(Results):
+    """Which runs are drawn."""
 
-    Parameters
-    ----------
-    arguments : ``name=value`` words: ``dataset``, ``protect`` (``sex``, ``sex x race``; what most
-        runs protect by default) and ``results``.
-    """
-    options = _options(arguments)
-    results = Path(options["results"])
-    found = candidates(options["dataset"], options["protect"], results)
+    dataset: str = option("", "The data set whose runs are drawn.", argument="DATASET")
+    protect: str = option(
+        "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
+        shown="ATTRIBUTE",
+    )  # fmt: skip
+
+
+def draw_tradeoff(options: TradeoffOptions) -> None:
+    """Print, draw and write the trade-offs of a data set's finished runs."""
+    if not options.dataset:
+        raise UserError("no data set is named, such as dataset=german")
+    results, conf = options.results, checkout("tradeoff") / "conf"
+    found = candidates(options.dataset, options.protect, results)
     protect = str(found[0].folder.environment()["protect"])
     runs = [load_run(each.folder, conf) for each in found]
     plain = [each for each in found if each.names["intervention"] == "none"]
@@ -40,9 +50,9 @@ def tradeoff_command(arguments: Sequence[str], conf: Path) -> None:
     table = tradeoff(runs, [each.names for each in found], curve, runs[0].protect)
     for metric in METRICS:
         Console(width=100).print(tradeoff_table(table[table["metric"] == metric], metric, base))
-    stem = results / "report" / "tradeoff" / f"{options['dataset']}_{protect.replace(' ', '')}"
+    stem = results / "report" / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
     write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
-    title = f"{options['dataset']} by {protect}, {len(runs)} runs"
+    title = f"{options.dataset} by {protect}, {len(runs)} runs"
     figure = tradeoff_figure(table, curve, title, base)
     with atomic(stem.with_suffix(".png")) as temporary:
         figure.savefig(temporary, format="png")
@@ -58,13 +68,8 @@ def _name(candidate: Candidate) -> str:
     return f"{candidate.names['learner']}, {candidate.names['method']}"
 
 
-def _options(arguments: Sequence[str]) -> dict[str, str]:
-    options = dict(_DEFAULTS)
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not equals or name not in options:
-            raise unknown_name("option", name, options)
-        options[name] = value
-    if not options["dataset"]:
-        raise UserError("no data set: say report.py tradeoff dataset=german")
-    return options
+COMMAND = Command(
+    TradeoffOptions,
+    draw_tradeoff,
+    examples=("fairbench tradeoff dataset=german", "fairbench tradeoff adult protect=sex"),
+)

@@ -1,10 +1,8 @@
-"""The catalogue: ``docs/datasets.md`` from the loaders, and a check of every raw file."""
+"""The data sets there are, the page that documents them, and a check of every raw file."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +12,13 @@ from typing import Any
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Source
 from fairbench.data.datasheet import Card
-from fairbench.data.download import CHECKOUT, Archive
+from fairbench.data.download import Archive
 from fairbench.data.encoding import onehot_names
 
-PAGE = CHECKOUT / "docs" / "datasets.md"
 _HEAD = """# Data sets
 
-Written by `python -m datasets.catalogue` from the loaders themselves: do not edit. Each name is an
-option of `dataset=`; `python run.py --cfg job dataset=NAME` shows its parameters. `make data`
+Written by `fairbench data write` from the loaders themselves: do not edit. Each name is an
+option of `dataset=`; `fairbench run --cfg job dataset=NAME` shows its parameters. `make data`
 fetches and verifies the raw files that can be fetched.
 
 "Columns" are those after one-hot encoding. "Rate" is the share of label 1, or the mean of a
@@ -49,12 +46,17 @@ class Entry:
         return self.function(archive, **self.options)
 
 
-def entries() -> list[Entry]:
-    """Return every task of ``conf/dataset``, tasks of one module together."""
+def entries(conf: Path) -> list[Entry]:
+    """Return every task of a folder of configurations, tasks of one module together.
+
+    Parameters
+    ----------
+    conf : has a folder ``dataset``, whose files name loaders that can be imported.
+    """
     import yaml
 
     found = []
-    for path in sorted((CHECKOUT / "conf" / "dataset").glob("*.yaml")):
+    for path in sorted((conf / "dataset").glob("*.yaml")):
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
         place, _, function = options.pop("_target_").rpartition(".")
         module = importlib.import_module(place)
@@ -184,27 +186,3 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
     counts = [f"{sum(e.state == state for e in found)} {state}" for state in colours]
     console.print(", ".join(counts))
     return found
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page, or check the files; the exit status is 1 if a file is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m datasets.catalogue", description=__doc__)
-    parser.add_argument("action", nargs="?", choices=("write", "check"), default="write")
-    parser.add_argument("--no-download", action="store_true", help="never touch the network")
-    parser.add_argument("--search-path", nargs="+", metavar="FOLDER", help="where files are")
-    parser.add_argument("--output", type=Path, default=PAGE, help="the page to write")
-    options = parser.parse_args(arguments)
-    if options.action == "write":
-        text = page(Archive.of(options.search_path, download=False), entries())
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text, encoding="utf-8")
-        print(f"wrote {options.output}")
-        return 0
-    archive = Archive.of(options.search_path, download=not options.no_download)
-    modules = dict.fromkeys(entry.module for entry in entries())
-    sources = dict.fromkeys(source for module in modules for source in sources_of(module))
-    return int(any(each.state == "wrong" for each in check(archive, list(sources))))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,25 +1,30 @@
-"""``report.py compare=[A,B]``: reading the options, comparing, printing and writing."""
+"""Compare finished runs: which is more accurate, and which treats groups more alike.
+
+Two runs are compared by the posterior of their differences: how probable it is that one is better
+than the other, by one objective or by all. More runs are ranked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from rich.console import Console
 
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typical, worth
 from fairbench.comparison.settings import Settings
 from fairbench.comparison.stored_runs import StoredRun, comparable_runs, find_run, load_run
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
+from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
 from fairbench.reporting.comparison_figure import comparison_figure
 from fairbench.reporting.comparison_table import (
@@ -31,33 +36,37 @@ from fairbench.reporting.comparison_table import (
 from fairbench.results.runs import RunFolder
 
 ALL = ("all",)
-_OWN = ("compare", "results", "certainty")
 _console = Console(width=100)
 
 
-def compare_command(arguments: Sequence[str], conf: Path) -> None:
-    """Compare the runs that the command line names.
+@dataclass(frozen=True)
+class CompareOptions(Results, Settings):
+    """The options of a comparison, and which runs are compared."""
 
-    Parameters
-    ----------
-    arguments : ``name=value`` words: ``compare`` (two or more ids or names, or ``all``), any
-        attribute of `Settings`, ``certainty`` (from which P one run ranks above another) and
-        ``results``.
-    """
-    options = _options(arguments)
-    if "compare" not in options:
-        raise UserError("nothing to compare: say compare=[A,B] or compare=all")
-    certainty = float(_number("certainty", options.pop("certainty", "0.95")))
-    results = Path(str(options.pop("results", "results")))
-    words = _texts(options.pop("compare"))
-    settings = _settings(options)
-    if words == ALL:
+    runs: tuple[str, ...] = option(
+        (), "The runs, by id, the beginning of one, or name; all ranks all that can be compared.",
+        argument="RUN", shown="[RUN,RUN,...]|all",
+    )  # fmt: skip
+    certainty: float = option(0.95, "From which probability on one run ranks above another.")
+
+    def settings(self) -> Settings:
+        """Return how runs are compared."""
+        return Settings(**{each.name: getattr(self, each.name) for each in fields(Settings)})
+
+
+def compare(options: CompareOptions) -> None:
+    """Compare the runs that the options name."""
+    if not options.runs:
+        raise UserError("nothing to compare: name runs=[A,B], or runs=all")
+    settings, certainty, results = options.settings(), options.certainty, options.results
+    conf = checkout("compare") / "conf"
+    if options.runs == ALL:
         for folders in comparable_runs(results):
             _matrix(folders, settings, certainty, conf, results)
         return
-    folders = [find_run(word, results) for word in words]
+    folders = [find_run(word, results) for word in options.runs]
     if len(folders) < 2:
-        raise UserError(f"compare has {len(folders)} run; it needs at least two, or all")
+        raise UserError(f"runs= names {len(folders)} run; it needs at least two, or all")
     if len(folders) == 2:
         first, second = (load_run(folder, conf) for folder in folders)
         ratios = _ratios([first, second], settings, conf, results)
@@ -153,49 +162,13 @@ def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:
     return runs
 
 
-def _options(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the words as name -> text or list of texts."""
-    valid = {*_OWN, *(field.name for field in fields(Settings))}
-    options = {}
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not equals or name not in valid:
-            raise unknown_name("option", name, valid)
-        try:
-            # Texts only: a run's id such as 46e51 is no number.
-            options[name] = yaml.load(value, yaml.BaseLoader)
-        except yaml.YAMLError as error:
-            raise UserError(
-                f"{name}={value} cannot be read: {' '.join(str(error).split())}"
-            ) from None
-    return options
-
-
-def _settings(options: Mapping[str, Any]) -> Settings:
-    convert: dict[str, Callable[[str, Any], Any]] = {
-        "tuple[str, ...]": lambda name, value: _texts(value),
-        "tuple[float, ...]": lambda name, value: tuple(_number(name, v) for v in _texts(value)),
-        "str": lambda name, value: str(value),
-        "float": _number,
-        "int": lambda name, value: int(_number(name, value)),
-        "bool": _truth,
-    }
-    kinds = {field.name: str(field.type) for field in fields(Settings)}
-    return Settings(**{name: convert[kinds[name]](name, v) for name, v in options.items()})
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise UserError(f"{name} is {value!r}; it must be a number") from None
-
-
-def _truth(name: str, value: Any) -> bool:
-    if value not in ("true", "false"):
-        raise UserError(f"{name} is {value!r}; it must be true or false")
-    return bool(value == "true")
+COMMAND = Command(
+    CompareOptions,
+    compare,
+    examples=(
+        "fairbench compare runs=[3f2a,b71c] objectives=[accuracy,equal_opportunity] "
+        "rope=[0.01,0.01]",
+        "fairbench compare runs=all results=elsewhere/results",
+        "fairbench compare 3f2a b71c rho=relative",
+    ),
+)

@@ -1,0 +1,104 @@
+"""A command: the dataclass of its options, the function that is called with it, and its help."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairbench.cli.options import Option, options_of, value_shown
+
+_WIDTH = 100
+_COLUMN = 30
+TERMS = "docs/glossary.md explains every term in a sentence."
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a verb, or a part of one, does.
+
+    Attributes
+    ----------
+    options : a frozen dataclass whose fields are made with `fairbench.core.options.option`.
+    run : is called with an instance; returns the exit status, None for 0.
+    examples : whole command lines, shown by ``--help``.
+    sentence : what a part of a verb does; of a verb, the docstring of its file says it.
+    """
+
+    options: type[Any]
+    run: Callable[[Any], int | None]
+    examples: Sequence[str] = ()
+    sentence: str = ""
+
+
+def command_help(name: str, text: str, command: Command) -> str:
+    """Return what ``--help`` says of a command.
+
+    Parameters
+    ----------
+    name : as it is typed, such as ``fairbench report``.
+    text : what the command does, the first sentence in a line of its own.
+    """
+    known = list(options_of(command.options).values())
+    known.sort(key=lambda option: option.name == "results")  # which every command has: last
+    arguments = [option for option in known if option.argument]
+    named = [option for option in known if not option.argument]
+    words = " ".join(f"[{_argument(each)}]" for each in arguments)
+    parts = [f"{name} {words}{' ' * bool(words)}[OPTION=VALUE ...]", text.strip()]
+    if arguments:
+        rows = [(_argument(each), each.metadata["sentence"] + _by_name(each)) for each in arguments]
+        parts.append("Arguments\n" + table(rows))
+    rows = [(f"{each.name}={value_shown(each)}", _described(each)) for each in named]
+    parts.append("Options, in any place\n" + table(rows))
+    if command.examples:
+        parts.append("Examples\n" + "\n".join(f"  {each}" for each in command.examples))
+    return "\n\n".join([*parts, TERMS])
+
+
+def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
+    """Return what ``--help`` says of a verb that has several parts."""
+    rows = [(f"{name} {part}".strip(), each.sentence) for part, each in commands.items()]
+    examples = [example for each in commands.values() for example in each.examples[:1]]
+    more = f"{name} PART --help lists the options of a part."
+    shown = "Examples\n" + "\n".join(f"  {each}" for each in examples)
+    usage = f"{name} {'|'.join(filter(None, commands))} [OPTION=VALUE ...]"
+    return "\n\n".join([usage, text.strip(), table(rows), more, shown, TERMS])
+
+
+def _argument(option: Option) -> str:
+    return f"{option.argument} ..." if option.listed else option.argument
+
+
+def _by_name(option: Option) -> str:
+    return "" if option.pairs else f" Or {option.name}={value_shown(option)}."
+
+
+def _described(option: Option) -> str:
+    sentence = str(option.metadata["sentence"])
+    if option.default in (None, "", (), Path()):
+        return sentence
+    return f"{sentence} (default: {_text(option.default, option.name)})"
+
+
+def _text(value: Any, name: str) -> str:
+    if isinstance(value, tuple):
+        return f"[{','.join(map(str, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.name if isinstance(value, Path) and name == "results" else str(value)
+
+
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    """Return rows of two columns, the second wrapped, that fit in 100 characters."""
+    width = min(_COLUMN, max(len(first) for first, _ in rows))
+    lines = []
+    for first, second in rows:
+        wrapped = textwrap.wrap(second, _WIDTH - width - 4) or [""]
+        if len(first) > width:
+            lines.append(f"  {first}")
+            first = ""
+        lines.append(f"  {first:<{width}}  {wrapped[0]}")
+        lines += [" " * (width + 4) + line for line in wrapped[1:]]
+    return "\n".join(lines)

@@ -1,0 +1,150 @@
+"""The command ``fairbench VERB name=value ...``: finds the verb, reads its options, runs it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
+from fairbench.cli.options import read
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.version import VERSION
+
+USER_ERROR, INTERRUPTED = 2, 130
+_HELP = ("--help", "-h", "help")
+_FOLDER = Path(__file__).resolve().parent / "verbs"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
+    _prepare_process()
+    try:
+        status = run_command(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        return _refuse(str(error))
+    except ModuleNotFoundError as error:
+        return _refuse(_missing_package(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output, such as `head -1`, has enough. Nothing is left to be flushed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{place}{error.strerror}")
+
+
+def run_command(words: list[str]) -> int:
+    """Run the verb that is the first word without ``=``; its options may stand before it."""
+    asked = [word for word in words if word in _HELP]
+    plain = [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
+    if words[:1] == ["--version"]:
+        print(f"fairbench {VERSION}")
+        return 0
+    if not plain:
+        if words and not asked:
+            raise UserError("no verb is given, such as report: fairbench --help lists them")
+        print(overview())
+        return 0
+    verb = plain[0]
+    if verb not in verbs():
+        raise unknown_name("verb", verb, verbs())
+    words.remove(verb)
+    module = importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
+    return _run_verb(f"fairbench {verb}", module, words)
+
+
+def verbs() -> list[str]:
+    """Return every verb there is a file for."""
+    found = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
+    return sorted(name for name in found if not name.startswith("-"))
+
+
+def overview() -> str:
+    """Return what ``fairbench --help`` says; no verb is imported for it."""
+    rows = [(verb, _sentence(verb)) for verb in verbs()]
+    return "\n\n".join(
+        [
+            "fairbench VERB [name=value ...]",
+            "Is this model fair, and how sure are we?",
+            table(rows),
+            "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
+            TERMS,
+        ]
+    )
+
+
+def _sentence(verb: str) -> str:
+    source = (_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
+    if hasattr(module, "main"):
+        return int(module.main(words))
+    asked = any(word in _HELP for word in words)
+    words = [word for word in words if word not in _HELP]
+    text = module.__doc__ or ""
+    if hasattr(module, "COMMANDS"):
+        commands: Mapping[str, Command] = module.COMMANDS
+        part = next((word for word in words if "=" not in word), "")
+        if not part and (asked or "" not in commands):
+            return _no_part(name, text, commands, asked=asked)
+        if part and part not in commands:
+            raise unknown_name(f"part of {name}", part, [each for each in commands if each])
+        if part:
+            words.remove(part)
+            name, text = f"{name} {part}", commands[part].sentence
+        command = commands[part]
+    else:
+        command = module.COMMAND
+    if asked:
+        print(command_help(name, text, command))
+        return 0
+    return command.run(read(command.options, words)) or 0
+
+
+def _no_part(name: str, text: str, commands: Mapping[str, Command], *, asked: bool) -> int:
+    if not asked:
+        raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
+    print(parts_help(name, text, commands))
+    return 0
+
+
+def _prepare_process() -> None:
+    """Set up what must be set before numpy is imported, and what a terminal may not be able to."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"  # parallelism is over processes, and bits must not depend on it
+    # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
+    gc.set_threshold(1_000_000, 20, 100)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
+            stream.reconfigure(errors="replace")
+
+
+def _refuse(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return USER_ERROR
+
+
+def _missing_package(error: ModuleNotFoundError) -> str:
+    name = (error.name or "").partition(".")[0]
+    if name in ("", "fairbench"):
+        raise error
+    extra = "audit" if name in _OF_AUDIT else "benchmark"
+    return f"the package {name} is not installed: pip install 'fairbench-harness[{extra}]'"
+
+
+_OF_AUDIT = ("rich", "jinja2", "pyarrow", "filelock")

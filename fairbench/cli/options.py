@@ -1,0 +1,214 @@
+"""Reading a command line into the dataclass that declares a command's options.
+
+Every command reads its words here, so that all of them agree: ``name=value`` in any order and any
+place, lists as ``[a,b]``, ``true`` or ``false``, and ``null`` for the default.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from fairbench.core.errors import UserError, nearest, unknown_name
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option as a dataclass declares it.
+
+    Attributes
+    ----------
+    kind : the type of a value, or of a list's items.
+    listed : whether the value is a list.
+    default : the value where none is given.
+    """
+
+    name: str
+    kind: type
+    listed: bool
+    default: Any
+    metadata: Any
+
+    @property
+    def argument(self) -> str:
+        """What the value is called where it may be given without its name, if it may."""
+        return str(self.metadata.get("argument", ""))
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the option collects other ``name=value`` words."""
+        return self.metadata.get("pairs") is not None
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text means.
+
+        Raises
+        ------
+        UserError : it means none.
+        """
+        if text == "null":
+            return self.default
+        if not self.listed:
+            return self._one(text)
+        return tuple(self._one(item) for item in items(text, self.name))
+
+    def _one(self, text: str) -> Any:
+        choices = self.metadata.get("choices")
+        if choices and text not in choices:
+            raise unknown_name(self.name, text, choices)
+        if self.kind is bool:
+            return self._truth(text)
+        if self.kind in (int, float):
+            return self._number(text)
+        if self.kind is Path and not text:
+            raise UserError(f"{self.name}= has no value: name a file or folder")
+        return self.kind(text)
+
+    def _truth(self, text: str) -> bool:
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"{self.name} is '{text}'; it must be true or false")
+        return text.lower() == "true"
+
+    def _number(self, text: str) -> float:
+        try:
+            number: float = self.kind(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            expected = "a whole number" if self.kind is int else "a number"
+            raise UserError(f"{self.name} is '{text}'; it must be {expected}")
+        return number
+
+
+def options_of(options: type) -> dict[str, Option]:
+    """Return the options that a dataclass declares, by name, in the order of its fields."""
+    kinds = get_type_hints(options)
+    shown = (each for each in fields(options) if not each.metadata.get("hidden"))
+    return {each.name: _option(each, kinds[each.name]) for each in shown}
+
+
+def _option(declared: Field[Any], kind: Any) -> Option:
+    default = declared.default
+    if declared.default_factory is not MISSING:
+        default = declared.default_factory()
+    if isinstance(kind, UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    listed = get_origin(kind) is tuple
+    item = get_args(kind)[0] if listed else kind
+    return Option(declared.name, item, listed, default, declared.metadata)
+
+
+def read(options: type[T], words: Sequence[str]) -> T:
+    """Return the options that the words of a command line mean.
+
+    Raises
+    ------
+    UserError : an option that does not exist, is given twice or has a value that cannot be, or a
+        word that is none.
+    """
+    known = options_of(options)
+    texts: dict[str, Any] = {}
+    for name, text in _named(known, words):
+        if known[name].pairs or (known[name].argument and known[name].listed):
+            texts.setdefault(name, []).append(text)
+        elif name in texts:
+            raise UserError(f"{name} is given twice: {name}={texts[name]} and {name}={text}")
+        else:
+            texts[name] = text
+    values = dict(partial(_value, known[name])(text) for name, text in texts.items())
+    for each in fields(options):  # type: ignore[arg-type]
+        if each.metadata.get("given"):
+            values[each.name] = frozenset(texts)
+    return options(**values)
+
+
+def _value(option: Option, text: Any) -> tuple[str, Any]:
+    if option.pairs:
+        return option.name, tuple(text)
+    if isinstance(text, list):
+        return option.name, tuple(value for each in text for value in option.read(each))
+    other = option.metadata.get("several")
+    if other and len(several := items(text, option.name)) > 1:
+        return other, several
+    if other:
+        return option.name, "".join(items(text, option.name))
+    return option.name, option.read(text)
+
+
+def _named(known: dict[str, Option], words: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the option that each word is of, with its text."""
+    slots = [option for option in known.values() if option.argument and not option.pairs]
+    collecting = [option for option in known.values() if option.pairs]
+    for word in words:
+        name, equals, text = word.partition("=")
+        if equals and name in known and not known[name].pairs:
+            slots = [slot for slot in slots if slot.name != name or slot.listed]
+            yield name, text
+        elif word.startswith("--"):
+            raise _mistaken(word, known)
+        elif slots and Path(word).is_file():
+            yield slots[0].name, word
+            slots = slots if slots[0].listed else slots[1:]
+        elif equals and (taken := [o for o in collecting if o.metadata["pairs"](name)]):
+            yield taken[0].name, (name, text)
+        elif slots and not equals:
+            yield slots[0].name, word
+            slots = slots if slots[0].listed else slots[1:]
+        else:
+            raise _mistaken(word, known)
+
+
+def _mistaken(word: str, known: dict[str, Option]) -> UserError:
+    """Return the error for a word that no option takes."""
+    name, equals, _ = word.partition("=")
+    name = name.lstrip("-").replace("-", "_") if word.startswith("-") else name
+    valid = [option.name for option in known.values() if not option.pairs]
+    if name in valid and known[name].kind is bool:
+        return UserError(f"'{word}' is no option: write {name}=true or {name}=false")
+    if name in valid:
+        return UserError(f"'{word}' has no value: write {name}={value_shown(known[name])}")
+    if equals or word.startswith("-"):
+        return unknown_name("option", name, valid)
+    close = nearest(name, valid)
+    hint = f"did you mean {' or '.join(f'{each}=' for each in close)}? " if close else ""
+    return UserError(
+        f"unexpected word '{word}': {hint}options are written name=value, and a value with a space "
+        f"needs quotes; valid: {', '.join(sorted(valid))}"
+    )
+
+
+def items(text: str, name: str) -> tuple[str, ...]:
+    """Return the items of a list such as ``[a,"b,c"]``; the brackets may be left out.
+
+    Raises
+    ------
+    UserError : a bracket or quotation mark that has no other.
+    """
+    if text.startswith("[") != text.endswith("]"):
+        raise UserError(f"{name}={text} cannot be read: a list is written [a,b]")
+    line = text.removeprefix("[").removesuffix("]")
+    try:
+        found = next(csv.reader([line], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise UserError(f"{name}={text} cannot be read: {error}") from None
+    return tuple(item for each in found if (item := each.strip()))
+
+
+def value_shown(option: Option) -> str:
+    """Return what ``--help`` shows for an option's value."""
+    if shown := option.metadata.get("shown"):
+        return str(shown)
+    if choices := option.metadata.get("choices"):
+        return "|".join(choices)
+    one = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
+        option.kind, "NAME"
+    )
+    return f"[{one},...]" if option.listed else one

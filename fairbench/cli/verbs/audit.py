@@ -1,0 +1,144 @@
+"""Report on predictions: which groups are treated worse, and how sure that is.
+
+The predictions are a file that you bring, or those of a finished run. The report says what can and
+cannot be concluded at this number of labels, and how many more would settle it; it is printed, and
+written as a page and as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.audit.options import Options
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
+from fairbench.core.errors import UserError, nearest
+from fairbench.core.options import hidden, option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairbench.audit.reading import AuditTable
+
+
+@dataclass(frozen=True)
+class AuditOptions(Results, Options):
+    """The options of an audit, and which of a run's repeats is audited."""
+
+    path: Path = option(
+        Path,
+        "A CSV, TSV or Parquet file with one row a person; or a finished run, by the beginning of "
+        "its id, whose columns need not be named.",
+        argument="PREDICTIONS|RUN",
+    )
+    repeat: int = option(0, "Of a run: which repeat of its split.")
+    given: frozenset[str] = hidden(frozenset(), given=True)
+
+    def __post_init__(self) -> None:
+        """Check nothing yet: of a run no column need be named."""
+
+    def plain(self) -> Options:
+        """Return what the audit itself is asked for."""
+        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
+
+
+def audit(options: AuditOptions) -> None:
+    """Print the report of a file or a run, and write it."""
+    if options.path == Path():
+        raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
+    if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
+        from fairbench.audit.table_file import read_frame
+
+        asked = options.plain()
+        frame = read_frame(asked)
+    else:
+        asked, frame = _of_run(options)
+    write(asked, options.results, *report(asked, frame))
+
+
+def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
+    """Return what is audited of a finished run, and its predictions as strings."""
+    if not (options.results / "runs").is_dir():
+        raise UserError(_neither(options))
+    from fairbench.comparison.export import predictions_frame
+    from fairbench.comparison.stored_runs import load_run
+    from fairbench.results.listing import one_run
+
+    run = load_run(one_run(str(options.path), options.results), checkout("audit RUN") / "conf")
+    frame = predictions_frame(run, options.repeat)
+    columns = {"target": "target", "prediction": "prediction", "score": ""}
+    if "score" in frame:
+        columns["score"] = "score"
+    group = options.group or tuple(run.dataset.sensitive.columns)
+    own = {name: column for name, column in columns.items() if name not in options.given}
+    asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
+    return asked, frame.astype(str)
+
+
+def _neither(options: AuditOptions) -> str:
+    path = options.path
+    near = nearest(path.name, [each.name for each in path.parent.glob("*") if each.is_file()])
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"{path} is not a file, and {options.results} has no finished runs{hint}"
+
+
+def report(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
+    """Print the report of a table; return it as a page and as JSON."""
+    from fairbench.audit.multiclass.reading import is_multiclass
+
+    if is_multiclass(options, frame):
+        from fairbench.audit.multiclass.report import report_multiclass
+
+        return report_multiclass(options, frame)
+    from fairbench.audit.reading import read_audit_table
+
+    if options.cost:
+        raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
+    table = read_audit_table(options, frame=frame)
+    if options.against:
+        from fairbench.audit.pair.report import report_pair
+
+        return report_pair(options, table, frame)
+    return report_table(options, table)
+
+
+def report_table(options: Options, table: AuditTable) -> tuple[str, str]:
+    """Print the report of predictions of two classes; return it as a page and as JSON."""
+    from fairbench.audit.assessment import assess
+    from fairbench.audit.conclusions import conclude
+    from fairbench.audit.page import render
+    from fairbench.audit.record import record
+    from fairbench.audit.terminal import print_report
+
+    assessment = assess(table, options)
+    conclusions = conclude(assessment)
+    print_report(assessment, conclusions)
+    return render(assessment, conclusions), record(assessment, conclusions)
+
+
+def write(options: Options, results: Path, page: str, content: str) -> None:
+    """Write a report's page and JSON, and say where."""
+    from fairbench.core.files import write_text
+
+    place = Path(options.out) if options.out else results / "report" / f"audit-{options.path.stem}"
+    name = "pair" if options.against else "audit"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        write_text(place / f"{name}.html", page)
+        write_text(place / f"{name}.json", content)
+    except OSError as error:
+        raise UserError(f"{place} cannot be written: {error}") from error
+    print(f"\nwritten: {place / name}.html, {name}.json")
+
+
+COMMAND = Command(
+    AuditOptions,
+    audit,
+    examples=(
+        "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
+        "fairbench audit predictions.csv target=label score=a against=b group=sex",
+        "fairbench audit 3f2a",
+    ),
+)

@@ -1,0 +1,99 @@
+"""List the data sets; find, download and verify their raw files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
+from fairbench.core.options import option
+
+if TYPE_CHECKING:
+    from fairbench.data.download import Archive
+
+
+@dataclass(frozen=True)
+class DataOptions(Results):
+    """Where raw files are looked for."""
+
+    search_path: tuple[Path, ...] = option(
+        (),
+        "The folders that are searched; $FAIRBENCH_DATA, data and ../shared/data by default.",
+        shown="[FOLDER,...]",
+    )
+    download: bool = option(True, "Fetch what is missing; false never touches the network.")
+
+    def archive(self, *, download: bool) -> Archive:
+        """Return the raw files."""
+        from fairbench.data.download import Archive
+
+        folders = [str(folder) for folder in self.search_path]
+        return Archive.of(folders or None, download=download)
+
+
+@dataclass(frozen=True)
+class PageOptions(DataOptions):
+    """Where the page goes."""
+
+    output: str = option("", "The file that is written; docs/datasets.md by default.")
+
+
+def list_data_sets(options: DataOptions) -> None:
+    """Print every data set, and whether its raw files are here."""
+    from fairbench.cli.command import table
+    from fairbench.data.catalogue import entries, sources_of
+
+    archive, rows = options.archive(download=False), []
+    for entry in entries(checkout("data") / "conf"):
+        sources = sources_of(entry.module)
+        missing = sum(archive.locate(source) is None for source in sources)
+        state = f"{missing} of {len(sources)} files missing; " if missing else ""
+        rows.append((entry.name, f"{state}{entry.card.title}"))
+    print(table(sorted(rows)))
+    print("fairbench data check finds, downloads and verifies the files")
+
+
+def check_files(options: DataOptions) -> int:
+    """Check every raw file; the exit status is 1 if one is wrong."""
+    from fairbench.data.catalogue import check, entries, sources_of
+
+    found = entries(checkout("data check") / "conf")
+    modules = dict.fromkeys(entry.module for entry in found)
+    sources = dict.fromkeys(source for module in modules for source in sources_of(module))
+    archive = options.archive(download=options.download)
+    return int(any(each.state == "wrong" for each in check(archive, list(sources))))
+
+
+def write_page(options: PageOptions) -> None:
+    """Write the page that documents the data sets."""
+    from fairbench.core.files import write_text
+    from fairbench.data.catalogue import entries, page
+
+    root = checkout("data write")
+    place = Path(options.output) if options.output else root / "docs" / "datasets.md"
+    write_text(place, page(options.archive(download=False), entries(root / "conf")))
+    print(f"wrote {place}")
+
+
+COMMANDS = {
+    "": Command(
+        DataOptions,
+        list_data_sets,
+        sentence="List every data set, and say whether its raw files are here.",
+        examples=("fairbench data",),
+    ),
+    "check": Command(
+        DataOptions,
+        check_files,
+        sentence="Find, download and verify the raw files of every data set.",
+        examples=("fairbench data check download=false",),
+    ),
+    "write": Command(
+        PageOptions,
+        write_page,
+        sentence="Write docs/datasets.md from the loaders.",
+        examples=("fairbench data write",),
+    ),
+}

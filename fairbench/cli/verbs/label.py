@@ -1,0 +1,205 @@
+"""Label only what matters: which rows to label next, and why.
+
+No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far (each
+gets at least half of an equal share), rows within a group at random: so the report's intervals
+hold. Label what next names, and all of it; a row whose label you cannot tell gets ?, such as 17=?.
+Rows count from 1. The score and the decision are not shown, lest they sway you. Everything is kept
+in one file of plain JSON, and neither a kill nor a second person loses a label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.audit.options import Options
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results
+from fairbench.core.checks import check_minimum
+from fairbench.core.errors import UserError
+from fairbench.core.options import hidden, option
+
+if TYPE_CHECKING:
+    from fairbench.audit.labelling.state_file import StateFile
+
+_PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
+
+
+@dataclass(frozen=True)
+class _State(Results):
+    """What every part of the verb takes."""
+
+    state: str = option("", "The file in which everything is kept.", shown="FILE.json")
+    path: Path = option(
+        Path, "The file of predictions, to start, or where it has moved.", argument="PREDICTIONS"
+    )
+
+    @property
+    def file(self) -> StateFile:
+        """The state file.
+
+        Raises
+        ------
+        UserError : none is named.
+        """
+        from fairbench.audit.labelling.state_file import StateFile
+
+        if not self.state:
+            raise UserError("no state file is named: state=audit.json")
+        return StateFile(Path(self.state))
+
+
+@dataclass(frozen=True)
+class NextOptions(_State, Options):
+    """To start: the options of an audit; later: what is to be found out."""
+
+    n: int = option(1, "How many rows to name.")
+    question: str | None = option(
+        None,
+        "What labels are to find out: worst (which group is least accurate; the usual one), gap "
+        "(whether the accuracy of any two groups differs by more than epsilon), accuracy (how "
+        "accurate each group is), calibration (whose scores are furthest from how often "
+        "predictions are right).",
+        shown="QUESTION",
+    )
+    strategy: str | None = option(
+        None,
+        "How the next group is chosen: top_two (the usual one), thompson, bayesian_ucb, "
+        "epsilon_greedy, random_arm (any group, equally often), random (any row).",
+        shown="STRATEGY",
+    )
+    by: tuple[str, ...] = option(
+        (), "Rows are chosen among the groups of these columns; those of group= by default.",
+        shown="[COLUMN,...]",
+    )  # fmt: skip
+    part: str = option("1/1", _PART, shown="1/2")
+    given: frozenset[str] = hidden(frozenset(), given=True)
+
+    def __post_init__(self) -> None:
+        """Check no column yet: the state may have them."""
+        check_minimum("n", self.n, 1)
+
+    def audit(self) -> Options:
+        """Return the options of the audit that is started."""
+        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
+
+
+@dataclass(frozen=True)
+class AskOptions(_State):
+    """Labels as they are given, or none, to be asked for one row after the other."""
+
+    answers: tuple[tuple[str, str], ...] = option(
+        (), "Labels of rows, such as 17=1 18=0; without any, rows are shown and asked for.",
+        argument="ROW=LABEL", pairs=lambda name: name.lstrip("+-")[:1].isdigit(),
+    )  # fmt: skip
+    labels: str = option("", "A CSV file of labels, with columns row and label.", shown="FILE")
+    overwrite: bool = option(False, "Replace labels that are there.")
+    part: str = option("1/1", _PART, shown="1/2")
+
+
+@dataclass(frozen=True)
+class ReportOptions(_State):
+    """What may be another than when the audit was started."""
+
+    epsilon: float | None = option(
+        None, "A gap under this makes no practical difference; the state's own by default."
+    )
+    out: str = option("", "Where the page and the JSON go.", shown="FOLDER")
+
+
+def label_next(options: NextOptions) -> None:
+    """Name the rows to label next; start the state if there is none."""
+    from fairbench.audit.labelling.next_rows import next_rows
+    from fairbench.audit.labelling.opening import Asking, begin, go_on
+    from fairbench.audit.labelling.show import print_next
+
+    part, file = _part(options.part), options.file
+    asking = Asking(options.question, options.strategy, options.by)
+    if file.exists():
+        session = go_on(file, options, options.given, asking)
+    else:
+        session = begin(file, options.audit() if options.path != Path() else options, asking)
+    print_next(session, next_rows(session, options.n, part), file.path)
+
+
+def ask(options: AskOptions) -> None:
+    """Store the labels that are given; without any, show rows and ask for theirs."""
+    from fairbench.audit.labelling.answering import checked, store
+    from fairbench.audit.labelling.opening import resume
+    from fairbench.audit.labelling.session import open_session
+    from fairbench.audit.labelling.show import progress
+    from fairbench.audit.labelling.sitting import sit
+
+    part, file = _part(options.part), options.file
+    session = resume(file, options.path)
+    pairs = _answers(options, session.state.options.target)
+    if not pairs and not options.labels:
+        sit(file, session, part)
+        return
+    new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
+    session = open_session(replace(file.read(), options=session.state.options))
+    again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
+    print(f"{len(new)} stored{again}: {progress(session)}.")
+
+
+def _answers(options: AskOptions, target: str) -> dict[int, str]:
+    """Return the labels on the command line and in the file that it names."""
+    from fairbench.audit.labelling.answering import labels_in, row_labels
+
+    pairs = row_labels(options.answers)
+    if options.labels:
+        for row, label in labels_in(Path(options.labels), target).items():
+            if pairs.setdefault(row, label) != label:
+                raise UserError(f"row {row} is given two labels")
+    return pairs
+
+
+def report(options: ReportOptions) -> None:
+    """Print and write the report of an audit, with the labels so far."""
+    from fairbench.audit.labelling.opening import resume
+    from fairbench.cli.verbs.audit import report_table, write
+
+    session = resume(options.file, options.path)
+    asked = replace(session.state.options, out=options.out)
+    if options.epsilon is not None:
+        asked = replace(asked, epsilon=options.epsilon)
+    write(asked, options.results, *report_table(asked, session.audited()))
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Return which of the rows are this person's, k of m."""
+    first, _, total = text.partition("/")
+    if not (first.isdecimal() and total.isdecimal() and 1 <= int(first) <= int(total)):
+        raise UserError(f"part is '{text}'; it must be such as 1/2 or 2/2")
+    return int(first), int(total)
+
+
+COMMANDS = {
+    "next": Command(
+        NextOptions,
+        label_next,
+        sentence="Name the rows whose labels settle most, and why; with predictions, start.",
+        examples=(
+            "fairbench label next loans.csv state=audit.json target=repaid score=score "
+            "'group=[sex,race]' n=3",
+            "fairbench label next state=audit.json n=5 question=gap",
+        ),
+    ),
+    "ask": Command(
+        AskOptions,
+        ask,
+        sentence="Store labels; without any, show one row after the other and ask. q stops.",
+        examples=(
+            "fairbench label ask state=audit.json",
+            "fairbench label ask state=audit.json 17=1 18=0",
+            "fairbench label ask state=audit.json labels=new.csv",
+        ),
+    ),
+    "report": Command(
+        ReportOptions,
+        report,
+        sentence="Print the report of fairbench audit, with the labels so far.",
+        examples=("fairbench label report state=audit.json",),
+    ),
+}

@@ -1,0 +1,59 @@
+"""Write one page of every finished run, with the papers' numbers beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class ReportOptions(Results):
+    """Which runs, and which papers, are on the page."""
+
+    experiment: str = option("", "Only the runs of this experiment, of conf/experiment.")
+    paper: str = option("", "Only the numbers of this paper; those of all papers by default.")
+
+
+def report(options: ReportOptions) -> None:
+    """Write the page, and print how the papers' numbers compare.
+
+    Raises
+    ------
+    UserError : an unknown name, or nothing finished.
+    """
+    import pandas as pd
+
+    from fairbench.reporting.page.answer import answer
+    from fairbench.reporting.page.better import Compared, Question
+    from fairbench.reporting.page.write import Places, write_report
+    from fairbench.reporting.published import scoreboard
+
+    root = checkout("report")
+    places = Places(options.results, root / "conf", root / "papers")
+
+    def compare(question: Question) -> Compared:
+        return answer(question, places.results, places.conf)
+
+    written = write_report(
+        places, experiment=options.experiment, paper=options.paper, compare=compare
+    )
+    for reason in dict.fromkeys(written.left_out):
+        print(f"not compared with others: {reason}")
+    for table in written.papers:
+        if table.runs:
+            note = f" ({table.note})" if table.note else ""
+            print(f"{table.paper}, table {table.table}: {scoreboard(table.rows)}{note}")
+    for paper in dict.fromkeys(table.paper for table in written.papers if table.runs):
+        rows = [table.rows for table in written.papers if table.paper == paper and table.runs]
+        print(f"{paper}: {scoreboard(pd.concat(rows))}")
+    print(f"{written.runs} runs on {written.path}")
+
+
+COMMAND = Command(
+    ReportOptions,
+    report,
+    examples=("fairbench report", "fairbench report experiment=fairlyuncertain/binary"),
+)

@@ -1,0 +1,216 @@
+"""Look after results: list, show, export, clean up and verify finished runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results, checkout
+from fairbench.core.checks import check_minimum
+from fairbench.core.errors import unknown_name
+from fairbench.core.options import option
+
+if TYPE_CHECKING:
+    from fairbench.comparison.verification import Difference
+
+_WIDTH = 100
+_RUN = "The beginning of the run's id."
+
+
+@dataclass(frozen=True)
+class ListOptions(Results):
+    """Which runs are listed."""
+
+    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShowOptions(Results):
+    """Which run is shown."""
+
+    run: str = option("", _RUN, argument="RUN")
+
+
+@dataclass(frozen=True)
+class ExportOptions(Results):
+    """Which run's predictions are written where."""
+
+    run: str = option("", _RUN, argument="RUN")
+    file: Path = option(Path, "A .csv or .parquet file, such as audit reads.", argument="FILE")
+    repeat: int = option(0, "Which repeat of the split.")
+
+
+@dataclass(frozen=True)
+class GarbageOptions(Results):
+    """What is spared."""
+
+    dry_run: bool = option(False, "Only say what would go.")
+    hours: float = option(24.0, "Spare what was written in the last so many hours.")
+
+
+@dataclass(frozen=True)
+class VerifyOptions(Results):
+    """Which cells are computed again."""
+
+    run: str = option("", _RUN, argument="RUN")
+    cells: int = option(3, "How many cells to compute again.")
+    seed: int = option(0, "The seed with which they are drawn.")
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        check_minimum("cells", self.cells, 0)
+
+
+def ls(options: ListOptions) -> None:
+    """Print a line for each run."""
+    from fairbench.results.listing import KEYS, list_runs, runs_lines
+
+    for name, _ in options.keys:
+        if name not in KEYS and "." not in name:
+            raise unknown_name("key", name, [*KEYS, "results"])
+    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
+    runs = list_runs(options.results, words)
+    if runs:
+        print("\n".join(runs_lines(runs)))
+    print(f"{len(runs)} finished runs of {options.results}")
+
+
+def show(options: ShowOptions) -> None:
+    """Print a run's configuration, where it was computed, and its table."""
+    import pandas as pd
+    from rich.console import Console
+
+    from fairbench.reporting.terminal import metrics_table
+    from fairbench.results.listing import one_run, where_from
+    from fairbench.results.runs import reading
+
+    folder = one_run(options.run, options.results)
+    environment = folder.environment()
+    with reading(folder.path):
+        config = (folder.path / "config.yaml").read_text()
+        summary = pd.read_csv(folder.path / "summary.csv")
+    console = Console(width=_WIDTH)
+    print(config)
+    console.print(where_from(folder, environment))
+    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
+    console.print(metrics_table(summary, environment["name"], environment["protect"]))
+
+
+def export_run(options: ExportOptions) -> None:
+    """Write one repeat's test rows, and print how they are audited."""
+    from fairbench.comparison.export import export
+    from fairbench.comparison.stored_runs import load_run
+    from fairbench.results.listing import one_run
+
+    folder = one_run(options.run, options.results)
+    run = load_run(folder, checkout("store export") / "conf")
+    frame = export(run, options.file, options.repeat)
+    score = " score=score" if "score" in frame else ""
+    print(f"{len(frame)} rows written to {options.file}; audit them with")
+    print(
+        f"fairbench audit {options.file} target=target{score} prediction=prediction "
+        f"group=[{','.join(run.dataset.sensitive.columns)}]"
+    )
+
+
+def gc(options: GarbageOptions) -> None:
+    """Remove what no run refers to."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fairbench.results import garbage
+    from fairbench.results.cells import Store
+
+    store = Store(options.results)
+    found = garbage.garbage(store, options.hours)
+    if not options.dry_run:
+        garbage.remove(found)
+    table = Table("what", "number", "MB")
+    for kind, number in Counter(each.kind for each in found).items():
+        size = sum(each.bytes for each in found if each.kind == kind)
+        table.add_row(kind, str(number), f"{size / 1e6:.2f}")
+    if found:
+        Console(width=_WIDTH).print(table)
+    size = sum(each.bytes for each in found)
+    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
+    if garbage.computing(store):
+        print("cells of no run were spared: a cell is being computed")
+
+
+def verify(options: VerifyOptions) -> int:
+    """Read a run's cells, compute some again, and compare bit for bit."""
+    from fairbench.comparison import verification
+    from fairbench.results.cells import Store
+    from fairbench.results.listing import one_run
+
+    folder, store = one_run(options.run, options.results), Store(options.results)
+    damaged = verification.damaged(folder, store)
+    for line in damaged:
+        print(f"corrupt: {line}")
+    if damaged:
+        print("run it again: corrupt cells are computed anew")
+        return 1
+    conf = checkout("store verify") / "conf"
+    cells = verification.sample(folder, conf, options.cells, options.seed)
+    found = [each for cell in cells if (each := verification.difference(cell, store))]
+    whole = len(folder.cells())
+    print(f"{whole} of {whole} cells are as they were written")
+    print(f"{len(cells) - len(found)} of {len(cells)} computed again are the same, bit for bit")
+    return _verdict(found, verification.changes_since(folder, cells[0])) if found else 0
+
+
+def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:
+    """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
+    from fairbench.comparison.verification import TOLERANCE
+
+    for each in found:
+        print(f"differs: cell {each.cell}: {each.what}, by {each.largest:.2g} of the largest value")
+    for name, change in changes.items():
+        print(f"{name}: {change}")
+    tolerated = max(each.largest for each in found) <= TOLERANCE
+    if tolerated and set(changes) <= {"CPU", "commit"} and "CPU" in changes:
+        print(f"within the tolerance of {TOLERANCE:g} between CPU types")
+        return 0
+    return 1
+
+
+COMMANDS = {
+    "ls": Command(
+        ListOptions,
+        ls,
+        sentence="List the finished runs that match.",
+        examples=("fairbench store ls dataset=adult,german method=ensemble",),
+    ),
+    "show": Command(
+        ShowOptions,
+        show,
+        sentence="Show a run: its configuration, where it was computed, and its table.",
+        examples=("fairbench store show 3f2a",),
+    ),
+    "export": Command(
+        ExportOptions,
+        export_run,
+        sentence="Write a run's predictions as a table.",
+        examples=("fairbench store export 3f2a run.csv repeat=1",),
+    ),
+    "gc": Command(
+        GarbageOptions,
+        gc,
+        sentence="Remove what no run refers to.",
+        examples=("fairbench store gc dry_run=true",),
+    ),
+    "verify": Command(
+        VerifyOptions,
+        verify,
+        sentence="Compute some of a run's cells again, and compare them bit for bit.",
+        examples=("fairbench store verify 3f2a cells=10",),
+    ),
+}

@@ -1,0 +1,44 @@
+"""Print the table of a finished run, as it was printed when the run ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairbench.cli.command import Command
+from fairbench.cli.results_folder import Results
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class TableOptions(Results):
+    """Which run's table is printed."""
+
+    run: str = option(
+        "", "The beginning of the run's id; the run that finished last by default.", argument="RUN"
+    )
+
+
+def table(options: TableOptions) -> None:
+    """Print the table of a run."""
+    import pandas as pd
+    from rich.console import Console
+
+    from fairbench.reporting.terminal import metrics_table
+    from fairbench.results.listing import list_runs, one_run
+    from fairbench.results.runs import reading
+
+    runs = [] if options.run else list_runs(options.results)
+    if not (runs or options.run):
+        raise UserError(f"{options.results / 'runs'} has no finished run")
+    folder = one_run(options.run or runs[-1].id, options.results)
+    environment = folder.environment()
+    with reading(folder.path):
+        summary = pd.read_csv(folder.path / "summary.csv")
+    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
+    shown = metrics_table(summary, environment["name"], environment["protect"])
+    Console(width=100).print(shown)
+    print(f"files: {folder.path}")
+
+
+COMMAND = Command(TableOptions, table, examples=("fairbench table", "fairbench table 3f2a"))

@@ -1,0 +1,52 @@
+"""How an option of a command is declared: a field of a frozen dataclass with one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, field
+from typing import Any
+
+
+def option(
+    default: Any,
+    sentence: str,
+    *,
+    shown: str = "",
+    argument: str = "",
+    choices: Sequence[str] = (),
+    several: str = "",
+    pairs: Callable[[str], bool] | None = None,
+) -> Any:
+    """Declare a field that a command line sets as ``name=value``.
+
+    Parameters
+    ----------
+    default : the value where none is given; a function without arguments makes one each time.
+    sentence : what the option means, for ``--help``.
+    shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
+    argument : what ``--help`` calls the value where it may be given without ``name=``.
+    choices : the only values that are taken, if they can be listed.
+    several : the field that gets the value where it is a list of two or more.
+    pairs : says of the name in any other ``name=value`` whether this field collects the pair.
+    """
+    metadata = {
+        "sentence": sentence,
+        "shown": shown,
+        "argument": argument,
+        "choices": tuple(choices),
+        "several": several,
+        "pairs": pairs,
+    }
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def hidden(default: Any = MISSING, *, given: bool = False) -> Any:
+    """Declare a field that no command line sets.
+
+    Parameters
+    ----------
+    given : the field gets the names of the options that were given, as a frozenset.
+    """
+    return field(default=default, metadata={"hidden": True, "given": given})

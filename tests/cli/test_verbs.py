@@ -1,0 +1,153 @@
+"""Every verb: its help, ``results=`` in any place, the nearest name for an unknown one."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fairbench.cli.main import main, verbs
+from fairbench.cli.options import items, options_of, read
+from fairbench.cli.results_folder import Results
+from fairbench.core.errors import UserError
+from fairbench.core.options import hidden, option
+from tests.harness import ROOT, verb
+
+
+def commands():
+    """Yield the words of every command that reads its options here, and its dataclass."""
+    for name in verbs():
+        module = import_module(f"fairbench.cli.verbs.{name}")
+        if hasattr(module, "COMMAND"):
+            yield (name,), module.COMMAND
+        for part, each in getattr(module, "COMMANDS", {}).items():
+            yield tuple(filter(None, (name, part))), each
+
+
+COMMANDS = dict(commands())
+
+
+def test_the_verbs_are_those_of_the_design():
+    asked = {"run", "report", "compare", "tradeoff", "table", "paper", "audit", "label"}
+    assert {*asked, "store", "data", "ui", "sync"} <= set(verbs())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_verb_explains_itself(words, capsys):
+    assert main([*words, "--help"]) == main(["--help", *words]) == 0
+    printed = capsys.readouterr().out
+    for name, each in options_of(COMMANDS[words].options).items():
+        sentence = each.metadata["sentence"]
+        assert sentence.endswith(".") and sentence[0].isupper()
+        assert len(words) == 1 or f"{name}=" in printed or each.pairs
+    assert "docs/glossary.md" in printed
+    assert "fairbench" in printed.split("Examples")[1]
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_verb_takes_results_in_any_place(words):
+    options = COMMANDS[words].options
+    taken = [each for each in options_of(options).values() if each.argument and not each.pairs]
+    argument = ["x"] if taken else []
+    for line in (["results=elsewhere", *argument], [*argument, "results=elsewhere"]):
+        assert read(options, line).results == Path("elsewhere")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_verb_refuses_what_it_does_not_know(words, capsys):
+    for mistaken in ("reslts=x", "--reslts"):
+        assert main([*words, mistaken]) == main([mistaken, *words]) == 2
+        for line in capsys.readouterr().err.splitlines():
+            assert line.startswith("error: unknown ") and "did you mean results" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reprot"], "unknown verb 'reprot': did you mean report"),
+        (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
+        (["store"], "fairbench store needs to be told what: ls, show"),
+        (["results=x"], "no verb is given"),
+        (["tradeoff", "german", "adult"], "unexpected word 'adult': options are written"),
+        (["tradeoff", "--dataset", "german"], "'--dataset' has no value: write dataset=NAME"),
+        (["store", "gc", "--dry-run"], "write dry_run=true or dry_run=false"),
+        (["store", "gc", "dry_run=maybe"], "dry_run is 'maybe'; it must be true or false"),
+        (["store", "gc", "hours=1", "hours=2"], "hours is given twice"),
+        (["ui", "port=http"], "port is 'http'; it must be a whole number"),
+        (["audit", "my", "file.csv"], "a value with a space needs quotes"),
+        (["audit", "abc"], "abc is not a file, and"),
+        (["audit", "x.csv", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
+        (["audit", "x.csv", "epsilon=nan"], "epsilon is 'nan'; it must be a number"),
+        (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(words, message, capsys):
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+@dataclass(frozen=True)
+class Sample(Results):
+    name: str = option("", "A name.", argument="NAME")
+    sizes: tuple[int, ...] = option((1, 2), "Sizes.")
+    share: float | None = option(None, "A share.")
+    flag: bool = option(False, "A flag.")
+    column: str = option("", "One column, or several.", several="columns")
+    columns: tuple[str, ...] = hidden(())
+    rows: tuple[tuple[str, str], ...] = option((), "Rows.", pairs=str.isdecimal)
+    given: frozenset[str] = hidden(frozenset(), given=True)
+
+
+def test_values_are_read_by_their_types():
+    found = read(Sample, ["sizes=[3,4]", "here", "share=0.5", "flag=TRUE", "17=yes", "18=no"])
+    assert (found.name, found.sizes, found.share, found.flag) == ("here", (3, 4), 0.5, True)
+    assert found.rows == (("17", "yes"), ("18", "no"))
+    assert found.given == {"name", "sizes", "share", "flag", "rows"}
+    again = read(Sample, ["name=a=b", "sizes=null", "column=[x]"])
+    assert (again.name, again.sizes, again.column, again.columns) == ("a=b", (1, 2), "x", ())
+    assert read(Sample, ["column=[x,y]"]).columns == ("x", "y")
+    assert items('[a, "b,c"]', "x") == ("a", "b,c")
+    for wrong in ("columns=[x]", "share=few", "sizes=[1,a]", 'column=["a]'):
+        with pytest.raises(UserError):
+            read(Sample, [wrong])
+
+
+def test_results_are_in_the_folder_one_is_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert Results().results == Path("results")
+    monkeypatch.chdir(tmp_path)  # outside a checkout the whole path, so that it is printed
+    assert Results().results == tmp_path / "results"
+
+
+def test_the_list_of_verbs_is_there_at_once_and_loads_no_library(capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {name} " in printed for name in verbs())
+    code = "import sys; from fairbench.cli.main import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert not loaded & {"numpy", "pandas", "rich", "hydra", "scipy", "yaml"}
+    started = time.process_time()
+    assert main(["--version"]) == 0
+    assert time.process_time() - started < 0.1
+
+
+def test_a_closed_pipe_ends_in_silence(tmp_path):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        verb("--help"), cwd=tmp_path, env=environment, stdout=write_end, stderr=subprocess.PIPE
+    )
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -99,7 +99,7 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
     text = module.__doc__ or ""
     if hasattr(module, "COMMANDS"):
         commands: Mapping[str, Command] = module.COMMANDS
-        part = next((word for word in words if "=" not in word), "")
+        part = next((word for word in words if "=" not in word and word[:1] != "-"), "")
         if not part and (asked or "" not in commands):
             return _no_part(name, text, commands, asked=asked)
         if part and part not in commands:

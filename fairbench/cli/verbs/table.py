@@ -30,7 +30,7 @@ def table(options: TableOptions) -> None:
 
     runs = [] if options.run else list_runs(options.results)
     if not (runs or options.run):
-        raise UserError(f"{options.results / 'runs'} has no finished run")
+        raise UserError(f"{options.results} has no finished run")
     folder = one_run(options.run or runs[-1].id, options.results)
     environment = folder.environment()
     with reading(folder.path):

@@ -66,7 +66,7 @@ def test_labels_are_stored_in_order(begun, capsys):
     assert "1 stored: 6 of 300" in run(capsys, "ask", f"state={begun}", "20=1")
     assert "1 stored, 1 were there already" in run(capsys, "ask", f"state={begun}", "20=1", "9=?")
     labels = json.loads(begun.read_text())["labels"]
-    assert [(each["row"], each["ask"]) for each in labels] == [
+    assert [(each["row"], each["label"]) for each in labels] == [
         (17, "1"), (18, "0"), (20, "1"), (9, ""),
     ]  # fmt: skip
 
@@ -83,11 +83,11 @@ def test_overwriting_is_asked_for_and_remembered(begun, capsys):
     assert "row 17 is labelled 1 already; overwrite=true replaces it" in sentence
     run(capsys, "ask", f"state={begun}", "17=0", "overwrite=true")
     labels = json.loads(begun.read_text())["labels"]
-    assert [(each["row"], each["ask"]) for each in labels] == [(17, "1"), (17, "0")]
+    assert [(each["row"], each["label"]) for each in labels] == [(17, "1"), (17, "0")]
 
 
 def test_labels_of_the_file_are_there_already(begun, table, capsys):
-    mine = int(pd.read_csv(table)["ask"][1])
+    mine = int(pd.read_csv(table)["label"][1])
     assert "0 stored, 1 were there" in run(capsys, "ask", f"state={begun}", f"2={mine}")
     sentence = run(capsys, "ask", f"state={begun}", f"2={1 - mine}", status=2)
     assert f"row 2 is labelled {mine} already" in sentence
@@ -166,7 +166,7 @@ def test_the_question_can_be_changed(begun, capsys):
 
 def test_names_of_labels_are_learnt(tmp_path, state, capsys):
     """With positive=approved alone, the first other label names the negative one."""
-    frame = predictions(100).drop(columns=["ask", "is_labelled"])
+    frame = predictions(100).drop(columns=["label", "is_labelled"])
     path = written(frame, tmp_path)
     run(capsys, "next", path, f"state={state}", "score=score", "group=sex", "positive=approved")
     run(capsys, "ask", f"state={state}", "3=approved", "4=refused", "5=refused")

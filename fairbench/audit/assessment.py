@@ -136,8 +136,8 @@ def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
     known = table.known
     if table.score is None or not len(known):
         return
-    if table.chosen is not None:
-        WeightedScores(rows, table.label, table.score, table.chosen.codes, bins).run(table.groups)
+    if table.sampling is not None:
+        WeightedScores(rows, table.label, table.score, table.sampling.codes, bins).run(table.groups)
         return
     predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
     groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}

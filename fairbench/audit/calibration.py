@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from fairbench.audit.chosen import strata_sizes, stratified_error, weights
+from fairbench.audit.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.audit.reading import AuditTable
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def calibrations(table: AuditTable, level: float = 0.95) -> Iterator[GroupCalibr
         return
     score, label = table.score[known], table.label[known]
     bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
-    arms = np.zeros(len(table), np.int64) if table.chosen is None else table.chosen.codes
+    arms = np.zeros(len(table), np.int64) if table.sampling is None else table.sampling.codes
     for attribute, groups in table.groups.items():
         names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
         sizes = strata_sizes(codes, arms)

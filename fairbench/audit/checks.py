@@ -64,10 +64,10 @@ def checks(table: AuditTable, gaps: Sequence[Gap]) -> Iterator[Check]:
 
 def _is_random(table: AuditTable, groups: pd.Series, gap: Gap) -> bool:
     """Say whether labelled rows are a random sample of each of the two groups compared."""
-    if table.chosen is None:
+    if table.sampling is None:
         return True
     pair = _pair(table.partly_labelled(groups), gap)
-    return bool(table.chosen.separates(groups)[list(pair)].all())
+    return bool(table.sampling.separates(groups)[list(pair)].all())
 
 
 def _plug_in(table: PartlyLabelled, gap: Gap) -> Check:

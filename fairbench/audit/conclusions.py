@@ -11,9 +11,9 @@ from fairbench.audit.assessment import Assessment
 from fairbench.audit.checks import FEW
 from fairbench.audit.columns import spelled
 from fairbench.audit.completion import Calibrated, Complete, PlugIn
-from fairbench.audit.gaps import LARGE, OPEN, SMALL, UNKNOWN, Gap
+from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed
-from fairbench.audit.words import RATES, chance, count, interval, number
+from fairbench.core.formats import count, interval, number, probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,11 @@ def _warning(assessment: Assessment) -> str:
 def _basis(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
     yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    completion, chosen = assessment.completion, assessment.table.chosen
-    by_group = chosen is not None and labels > 0
-    if chosen is not None and by_group and not isinstance(completion, Complete):
+    completion, sampling = assessment.completion, assessment.table.sampling
+    by_group = sampling is not None and labels > 0
+    if sampling is not None and by_group and not isinstance(completion, Complete):
         yield (
-            f"How many rows of each group of {chosen.by} were labelled was decided while labelling;"
+            f"How many rows of each group of {sampling.by} were labelled was decided while labelling;"
             " which ones, at random within the group. Figures that cross groups give each group "
             "its share of the rows, not of the labels."
         )
@@ -95,14 +95,16 @@ def _basis(assessment: Assessment) -> Iterator[str]:
 
 def _large(gap: Gap, epsilon: float) -> str:
     return (
-        f"{gap.attribute}: the {RATES[gap.metric]} of {gap.high} is higher than that of {gap.low} "
-        f"by more than {epsilon:g} (probability {chance(gap.beyond)}; {_size(gap)})."
+        f"{gap.attribute}: the {RATE_NAMES[gap.metric]} of {gap.high} is higher than that of "
+        f"{gap.low} by more than {epsilon:g} (probability {probability(gap.beyond)}; {_size(gap)})."
     )
 
 
 def _small(attribute: str, gaps: Sequence[Gap], epsilon: float) -> Iterator[str]:
     if gaps:
-        chances = (f"{RATES[gap.metric]} (probability {chance(gap.small)})" for gap in gaps)
+        chances = (
+            f"{RATE_NAMES[gap.metric]} (probability {probability(gap.small)})" for gap in gaps
+        )
         listed = ", ".join(chances)
         yield f"{attribute}: no two groups differ by {epsilon:g} or more in {listed}."
 
@@ -123,7 +125,7 @@ def _not_settled(
     needed: Mapping[tuple[str, str], Needed],
     epsilon: float,
 ) -> Iterator[str]:
-    bare = [RATES[gap.metric] for gap in gaps if gap.verdict == UNKNOWN]
+    bare = [RATE_NAMES[gap.metric] for gap in gaps if gap.verdict == UNKNOWN]
     if bare:
         yield f"{attribute}: groups have too few rows to be compared in {', '.join(bare)}."
     for assumed, condition in ((False, ""), (True, ", if the scores are right")):
@@ -136,12 +138,12 @@ def _not_settled(
 
 def _further(gap: Gap, needed: Needed | None) -> str:
     """Return the rate, how probably its gap is small, and how many labels would settle that."""
-    rate = f"{RATES[gap.metric]}: P(less) {chance(gap.small)}"
+    rate = f"{RATE_NAMES[gap.metric]}: P(less) {probability(gap.small)}"
     if needed is None or not needed.labels:
         return rate
     kind = "more labels" if needed.remaining is not None else "more rows with labels"
     labels = needed.labels[-1] if needed.enough is None else needed.enough
-    likely = chance(needed.settled[needed.labels.index(labels)])
+    likely = probability(needed.settled[needed.labels.index(labels)])
     more = f"{count(labels)} {kind}"
     if labels == needed.remaining:
         more = f"all {count(labels)} other labels"
@@ -151,14 +153,14 @@ def _further(gap: Gap, needed: Needed | None) -> str:
 
 def _notes(assessment: Assessment) -> Iterator[str]:
     yield from _favourable(assessment)
-    yield from _chosen(assessment)
+    yield from _sampling(assessment)
     yield from _calibration(assessment)
     for check in assessment.checks:
         if not check.agrees:
             shown = interval(check.lower, check.upper) or number(check.value)
             yield (
-                f"{check.gap.attribute}: in {RATES[check.gap.metric]} the {check.method} estimate "
-                f"({shown}) disagrees with the one above: rely on neither."
+                f"{check.gap.attribute}: in {RATE_NAMES[check.gap.metric]} the {check.method} "
+                f"estimate ({shown}) disagrees with the one above: rely on neither."
             )
     yield from _by_noise(assessment)
     left: dict[str, list[str]] = {}
@@ -182,19 +184,19 @@ def _by_noise(assessment: Assessment) -> Iterator[str]:
         mine = [gap for gap in assessment.gaps if gap.attribute == attribute]
         open_ = [gap for gap in mine if gap.verdict == OPEN and not gap.signed]
         if open_:
-            sizes = ", ".join(f"{number(gap.alike)} in {RATES[gap.metric]}" for gap in open_)
+            sizes = ", ".join(f"{number(gap.alike)} in {RATE_NAMES[gap.metric]}" for gap in open_)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same estimate it would be {sizes}, from what is not known alone."
             )
 
 
-def _chosen(assessment: Assessment) -> Iterator[str]:
-    chosen = assessment.table.chosen
-    if chosen is None:
+def _sampling(assessment: Assessment) -> Iterator[str]:
+    sampling = assessment.table.sampling
+    if sampling is None:
         return
-    yield from chosen.notes
-    missing = chosen.unlabelled(assessment.table.known)
+    yield from sampling.notes
+    missing = sampling.unlabelled(assessment.table.known)
     if missing and assessment.labels:
         yield (
             f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
@@ -233,7 +235,7 @@ def _calibration(assessment: Assessment) -> Iterator[str]:
                 )
 
 
-def verdict_words(gap: Gap) -> str:
+def verdict_text(gap: Gap) -> str:
     """Return a verdict for a table."""
     if gap.verdict == UNKNOWN:
         return gap.verdict

@@ -35,6 +35,16 @@ RATE_OF: Mapping[str, Rate] = MappingProxyType(
         "accuracy_gap": accuracy,
     }
 )
+# What the rate of each is called.
+RATE_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "statistical_parity": "selection rate",
+        "equal_opportunity": "true positive rate",
+        "false_positive_rate_gap": "false positive rate",
+        "predictive_parity": "precision",
+        "accuracy_gap": "accuracy",
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)

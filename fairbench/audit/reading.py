@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.chosen import Chosen
 from fairbench.audit.columns import Place, labels_of, marks_of, spelled
+from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.grouping import read_groups
 from fairbench.audit.options import Options
 from fairbench.audit.table_file import read_frame
@@ -34,7 +34,7 @@ class AuditTable:
     groups : attribute, or combination of two -> (n,) categorical labels, the largest group first.
     cells : (n,) combinations of all attributes.
     labels : what 0 and 1 are called.
-    chosen : how rows were chosen for labelling, where that was not at random among all.
+    sampling : how rows were chosen for labelling, where that was not at random among all.
     """
 
     score: Floats | None
@@ -43,7 +43,7 @@ class AuditTable:
     groups: Mapping[str, pd.Series]
     cells: pd.Series
     labels: tuple[str, str]
-    chosen: Chosen | None = None
+    sampling: GroupSampling | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.chosen import strata_sizes, stratified_error, weights
+from fairbench.audit.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 from fairbench.metrics.ranks import tie_blocks

@@ -16,7 +16,7 @@ from fairbench.cli.log_runs import log_runs
 from fairbench.cli.outcome import Outcome
 from fairbench.cli.plan import show_plan
 from fairbench.cli.progress import JobProgress, counter
-from fairbench.cli.say import console, say, say_error
+from fairbench.cli.say import say, say_error
 from fairbench.core.errors import IncompatibleError, UserError
 
 USER_ERROR = 2
@@ -41,7 +41,8 @@ def job(cfg: DictConfig) -> None:
 
 def _single(cfg: DictConfig) -> None:
     from fairbench.experiments import pipeline
-    from fairbench.reporting.terminal import metrics_table
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.runs import run_document
 
     if cfg.plan:
         show_plan([_plan(cfg)])
@@ -49,7 +50,7 @@ def _single(cfg: DictConfig) -> None:
     run = pipeline.prepare(cfg)
     with counter(run.name, len(run.cells)) as done:
         result = _execute(run, cfg, n_jobs=cfg.n_jobs, done=done)
-    console.print(metrics_table(result.summary, run.name, run.protect))
+    print_document(run_document(result.summary, run.name, run.protect))
     where = log_runs([run.folder.path], cfg.tracking)
     say(f"{_did(result)}; files: {run.folder.path}; {where}")
 

@@ -8,8 +8,8 @@ import pytest
 
 from fairbench.audit.assessment import assess
 from fairbench.audit.calibration import calibrations
-from fairbench.audit.chosen import Chosen
 from fairbench.audit.conclusions import conclude
+from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.reading import read_audit_table
 from fairbench.audit.weighted_scores import WeightedScores, weighted_auc
 from fairbench.evaluation.table import MetricTable
@@ -22,7 +22,7 @@ def chosen_table(frame, folder, by, *more):
     words = [str(written(frame, folder)), "target=label", "score=score", "group=[sex,race]"]
     options = parse([*words, "labelled=is_labelled", *more])
     table = read_audit_table(options)
-    return replace(table, chosen=Chosen(by, table.groups[by])), options
+    return replace(table, sampling=GroupSampling(by, table.groups[by])), options
 
 
 def unequal(rows, seed, women=0.04, men=0.4):
@@ -42,7 +42,7 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     frame = predictions(400, labels=400)
     table, options = chosen_table(frame, tmp_path, "sex")
     weighed = assess(table, options).metrics
-    plain = assess(replace(table, chosen=None), options).metrics
+    plain = assess(replace(table, sampling=None), options).metrics
     keys = ["metric", "attribute", "group", "setting"]
     both = weighed.merge(plain, on=keys, suffixes=("", "_plain")).query("metric in @SCORES")
     assert len(both) >= 5 * 12

@@ -8,9 +8,10 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.conclusions import conclude
 from fairbench.audit.gaps import gaps_of
 from fairbench.audit.reading import read_audit_table
-from fairbench.audit.terminal import print_report
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
+from fairbench.reporting.audits.binary import audit_document
+from fairbench.reporting.document.terminal import print_document
 from tests.audit.tables import parse, written
 
 GROUPS = 10
@@ -70,7 +71,7 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
 
 def test_the_report_says_that_many_groups_are_far_apart_by_noise(result, capsys):
     conclusions = conclude(result)
-    print_report(result, conclusions)
+    print_document(audit_document(result))
     printed = capsys.readouterr().out
     gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
     assert f"{gap.value:.3f}" in printed

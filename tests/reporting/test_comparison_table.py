@@ -4,9 +4,8 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from rich.console import Console
-
 from fairbench.reporting.comparison_table import matrix_tables, ranking_table
+from rich.console import Console
 
 
 def printed(table):

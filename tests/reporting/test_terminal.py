@@ -5,11 +5,11 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.reporting.terminal import headline, metrics_table
 from rich.console import Console
 
 from fairbench import evaluate
 from fairbench.evaluation.summary import summarise
-from fairbench.reporting.terminal import headline, metrics_table
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.reporting.tradeoff_table import tradeoff_table
 from rich.console import Console
 
 from fairbench.reporting.tradeoff_figure import _ellipse, tradeoff_figure
-from fairbench.reporting.tradeoff_table import tradeoff_table
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 BASE = "xgboost, baseline"

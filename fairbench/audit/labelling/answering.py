@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
+
 from fairbench.audit.columns import spelled
-from fairbench.audit.labelling.session import Session
-from fairbench.audit.labelling.state import Answer, State
-from fairbench.audit.labelling.state_file import StateFile
+from fairbench.audit.labelling.next_rows import next_rows
+from fairbench.audit.labelling.session import Session, open_session
+from fairbench.audit.labelling.state import Answer, State, StateFile
+from fairbench.audit.options import Options
+from fairbench.audit.table_file import read_frame
 from fairbench.core.errors import UserError
 
+Ask = Callable[[str], str]
+# Takes the session, the position of a row and what may be shown of it.
+Show = Callable[[Session, int, Mapping[str, str]], None]
 CANNOT_TELL = "?"
+STOP = ("q", "quit", "exit")
 
 
 def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
@@ -133,3 +141,67 @@ def _labels_of_file(session: Session) -> dict[int, str]:
         for position in session.table.known
         if int(position) + 1 not in mine
     }
+
+
+def label_in_turn(
+    file: StateFile,
+    session: Session,
+    part: tuple[int, int],
+    *,
+    show: Show,
+    ask: Ask = input,
+) -> str:
+    """Show rows and ask for their labels until the person stops or none is left.
+
+    Parameters
+    ----------
+    part : (k, m): rows of the k-th of m people.
+    show : shows a row.
+    ask : shows a prompt and returns a line; raises EOFError at the end of the input.
+
+    Returns
+    -------
+    How far it went, as a sentence.
+    """
+    frame = read_frame(session.state.options, every=True)
+    shown = _shown_columns(frame, session.state.options)
+    asked = True
+    while asked and len(rows := next_rows(session, 1, part).rows):
+        position = int(rows[0])
+        row = {str(name): str(value) for name, value in shown.iloc[position].items()}
+        show(session, position, row)
+        asked = _answered(file, session, position + 1, ask)
+        # As it is now, with the labels of others.
+        state = replace(file.read(), options=session.state.options)
+        session = open_session(state, frame)
+    said = "Stopped" if not asked else "No row is left to label"
+    return f"{said}: {session.progress}; all labels are stored in {file.path}."
+
+
+def _shown_columns(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """Return the columns that may be shown: the score and the decision would sway a person."""
+    hidden = (options.target, options.score, options.prediction, options.labelled)
+    return frame[[name for name in frame if name not in hidden]]
+
+
+def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
+    """Ask until there is an answer and it is stored; say whether to go on."""
+    names = " or ".join(session.table.labels)
+    while True:
+        try:
+            text = ask(
+                f"label of row {row} ({names}; {CANNOT_TELL} cannot tell; q stops): "
+            ).strip()
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return False
+        if text.lower() in STOP and text not in session.table.labels:
+            return False
+        try:
+            store(file, session, checked(session, {row: text}))
+        except UserError as error:
+            print(error)
+            if row in file.read().labels:  # somebody else was quicker, and says otherwise
+                return True
+        else:
+            return True

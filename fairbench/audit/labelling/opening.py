@@ -9,8 +9,7 @@ from pathlib import Path
 from fairbench.audit.labelling.next_rows import DEFAULT_STRATEGY, ONE_AT_A_TIME
 from fairbench.audit.labelling.questions import DEFAULT_QUESTION, QUESTIONS
 from fairbench.audit.labelling.session import Session, open_session
-from fairbench.audit.labelling.state import State
-from fairbench.audit.labelling.state_file import StateFile, sha256
+from fairbench.audit.labelling.state import State, StateFile, sha256
 from fairbench.audit.options import Options
 from fairbench.audit.reading import read_audit_table
 from fairbench.core.checks import check_choice

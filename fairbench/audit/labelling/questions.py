@@ -1,9 +1,10 @@
-"""What labels are to answer: the reward of a label, and what is known so far, in words."""
+"""What labels are to answer: the reward of a label, and what is known so far, as sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
@@ -11,13 +12,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audit.gaps import settle
-from fairbench.audit.labelling.knowledge import Knowledge
 from fairbench.audit.labelling.session import Session
-from fairbench.audit.labelling.widest_gap import WidestGap
-from fairbench.audit.words import chance
 from fairbench.core.errors import UserError
+from fairbench.core.formats import probability
+from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import Estimation, LeastCalibrated, Lowest, Reward
+from fairbench.inference.active.widest_gap import WidestGap
+from fairbench.inference.beta import Beta
 from fairbench.inference.extremes import ranks
+
+Floats = NDArray[np.float64]
+DRAWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAccuracies:
+    """The posterior of the groups' accuracies.
+
+    Attributes
+    ----------
+    accuracy : (A,).
+    """
+
+    session: Session
+    accuracy: Beta
+
+    @staticmethod
+    def of(session: Session) -> GroupAccuracies:
+        """Return what a session knows."""
+        posterior = session.accuracy(session.waiting()).posterior
+        return GroupAccuracies(session, Beta(posterior.successes[0], posterior.failures[0]))
+
+    @cached_property
+    def draws(self) -> Floats:
+        """Accuracies, (T, A)."""
+        return self.accuracy.quantile(self._uniform)
+
+    def after(self, arm: int, *, right: bool) -> Floats:
+        """Return accuracies after one label of an arm that shows its prediction right, or wrong.
+
+        They are drawn from the same uniforms: only that arm's change, and slightly.
+        """
+        beta = self.one_more(arm, right=right)
+        drawn = self.draws.copy()
+        drawn[:, arm] = beta.quantile(self._uniform[:, arm])
+        return drawn
+
+    def one_more(self, arm: int, *, right: bool) -> Beta:
+        """Return the posterior of an arm after one label."""
+        won, lost = self.accuracy.successes[arm], self.accuracy.failures[arm]
+        return Beta(won + right, lost + (not right))
+
+    @cached_property
+    def _uniform(self) -> Floats:
+        generator = rng(self.session.state.options.seed, "what a label would settle")
+        return generator.random((DRAWS, len(self.session.names)))
+
 
 Floats = NDArray[np.float64]
 DEFAULT_QUESTION = "worst"
@@ -27,16 +77,16 @@ class Question(Protocol):
     """A question, and how labels answer it."""
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The question."""
 
     def reward(self, session: Session) -> Reward:
         """Return what a label of each group is worth."""
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupAccuracies) -> str:
         """Say what is known so far."""
 
-    def why(self, known: Knowledge, arm: int) -> str:
+    def why(self, known: GroupAccuracies, arm: int) -> str:
         """Say what a label of this group would do."""
 
 
@@ -44,17 +94,17 @@ class Question(Protocol):
 class Worst:
     """Identification of the least accurate group."""
 
-    words = "In which group are predictions least often right?"
+    sentence = "In which group are predictions least often right?"
 
     def reward(self, session: Session) -> Reward:
         """Return the negative of a group's accuracy."""
         return Lowest()
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupAccuracies) -> str:
         """Name the group that most probably is."""
         return _most_probable(known, _least(known.draws))
 
-    def why(self, known: Knowledge, arm: int) -> str:
+    def why(self, known: GroupAccuracies, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
         after = (_least(known.after(arm, right=right))[arm] for right in (True, False))
         return _turns("P(worst)", _least(known.draws)[arm], *after)
@@ -68,23 +118,23 @@ class GapSize:
     many groups differ is likely of any that are little known.
     """
 
-    words = "Does the accuracy of any two groups differ by more than epsilon?"
+    sentence = "Does the accuracy of any two groups differ by more than epsilon?"
 
     def reward(self, session: Session) -> Reward:
         """Return the reward of comparing the two."""
         return WidestGap(session.state.options.epsilon)
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupAccuracies) -> str:
         """Name the two, and the probabilities that they differ and that no two do."""
         epsilon, names = known.session.state.options.epsilon, known.session.names
         found = settle(known.draws, epsilon)
         return (
             f"{names[found.low]} is behind {names[found.high]} by more than {epsilon:g} with "
-            f"probability {chance(found.beyond)}, and no two differ by that much with "
-            f"{chance(found.small)}"
+            f"probability {probability(found.beyond)}, and no two differ by that much with "
+            f"{probability(found.small)}"
         )
 
-    def why(self, known: Knowledge, arm: int) -> str:
+    def why(self, known: GroupAccuracies, arm: int) -> str:
         """Tell the probability that the two differ, now and after either answer."""
         epsilon = known.session.state.options.epsilon
         pair = settle(known.draws, epsilon)
@@ -99,20 +149,20 @@ class GapSize:
 class Accuracy:
     """Estimation of every group's accuracy."""
 
-    words = "How often are predictions right in each group?"
+    sentence = "How often are predictions right in each group?"
 
     def reward(self, session: Session) -> Reward:
         """Return the fall in variance, weighted by the group's share of rows."""
         return Estimation(session.sizes / session.sizes.sum())
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupAccuracies) -> str:
         """Name the group that is known least."""
         lower, upper = known.accuracy.interval()
         widest = int((upper - lower).argmax())
         half = (upper - lower)[widest] / 2
         return f"known least of {known.session.names[widest]}, where the interval is ± {half:.3f}"
 
-    def why(self, known: Knowledge, arm: int) -> str:
+    def why(self, known: GroupAccuracies, arm: int) -> str:
         """Tell the width of the interval, now and after either answer."""
         lower, upper = known.accuracy.interval()
         ends = (known.one_more(arm, right=right).interval() for right in (True, False))
@@ -124,7 +174,7 @@ class Accuracy:
 class Calibration:
     """Identification of the group whose scores are furthest off."""
 
-    words = "In which group are scores furthest from how often predictions are right?"
+    sentence = "In which group are scores furthest from how often predictions are right?"
 
     def reward(self, session: Session) -> Reward:
         """Return the distance of mean score and accuracy.
@@ -137,11 +187,11 @@ class Calibration:
             raise UserError("question=calibration needs scores: name their column, score=...")
         return LeastCalibrated(session.confidence)
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupAccuracies) -> str:
         """Name the group that most probably is."""
         return _most_probable(known, self._furthest(known, known.draws))
 
-    def why(self, known: Knowledge, arm: int) -> str:
+    def why(self, known: GroupAccuracies, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
         now, right, wrong = (
             self._furthest(known, draws)[arm]
@@ -149,7 +199,7 @@ class Calibration:
         )
         return _turns("P(furthest)", now, right, wrong)
 
-    def _furthest(self, known: Knowledge, accuracy: Floats) -> Floats:
+    def _furthest(self, known: GroupAccuracies, accuracy: Floats) -> Floats:
         return ranks(np.abs(accuracy - known.session.confidence)).first
 
 
@@ -162,9 +212,9 @@ def _least(accuracy: Floats) -> Floats:
     return ranks(accuracy, largest=False).first
 
 
-def _most_probable(known: Knowledge, probability: Floats) -> str:
+def _most_probable(known: GroupAccuracies, probability: Floats) -> str:
     best = int(probability.argmax())
-    return f"{known.session.names[best]}, with probability {chance(probability[best])}"
+    return f"{known.session.names[best]}, with probability {probability(probability[best])}"
 
 
 def _turns(name: str, now: float, right: float, wrong: float) -> str:

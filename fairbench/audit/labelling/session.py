@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.chosen import Chosen
-from fairbench.audit.labelling.state import State
-from fairbench.audit.labelling.state_file import sha256
+from fairbench.audit.group_sampling import GroupSampling
+from fairbench.audit.labelling.state import State, sha256
 from fairbench.audit.reading import AuditTable, read_audit_table
-from fairbench.audit.words import count
 from fairbench.core.errors import UserError
+from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.beta import centred, uniform
@@ -94,6 +93,11 @@ class Session:
         rows = np.array(list(self.state.labels), np.int64) - 1
         return np.bincount(self.codes[rows], minlength=len(self.names))
 
+    @property
+    def progress(self) -> str:
+        """How many rows have labels, as part of a sentence."""
+        return f"{count(len(self.table.known))} of {count(len(self.table))} rows have labels"
+
     def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
         """Return the rows still to be labelled, in their order.
 
@@ -117,8 +121,8 @@ class Session:
 
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
-        chosen = Chosen(self.state.by, self.arms, tuple(self._notes()))
-        return replace(self.table, chosen=chosen)
+        sampling = GroupSampling(self.state.by, self.arms, tuple(self._notes()))
+        return replace(self.table, sampling=sampling)
 
     def _notes(self) -> Sequence[str]:
         notes = []

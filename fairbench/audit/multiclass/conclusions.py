@@ -13,7 +13,7 @@ from fairbench.audit.multiclass.assessment import (
     MulticlassAssessment,
     Part,
 )
-from fairbench.audit.words import chance, count, interval, number
+from fairbench.core.formats import count, interval, number, probability
 
 CERTAIN = 0.95
 _MOST_NAMED = 5
@@ -94,7 +94,7 @@ def _extreme(
         estimate = of(named[0])
         shown = f"{number(estimate.value)}, {interval(estimate.lower, estimate.upper)}"
         return True, f"The {quality} {kind} is {named[0].name} ({shown})."
-    listed = ", ".join(f"{part.name} ({chance(of(part).extreme)})" for part in named)
+    listed = ", ".join(f"{part.name} ({probability(of(part).extreme)})" for part in named)
     others = f" or one of {count(size - len(named))} more" if size > len(named) else ""
     return False, f"Which {kind} is the {quality}: probably {listed}{others}."
 
@@ -106,7 +106,7 @@ def _gap(gap: AccuracyGap, epsilon: float) -> tuple[bool, str]:
     if gap.small <= 1 - CERTAIN:
         return True, f"{gap.attribute}: groups differ by {epsilon:g} or more in accuracy ({shown})."
     open_question = f"whether groups differ by {epsilon:g} or more in accuracy"
-    return False, f"{gap.attribute}: {open_question} ({shown}; P(less) {chance(gap.small)})."
+    return False, f"{gap.attribute}: {open_question} ({shown}; P(less) {probability(gap.small)})."
 
 
 def _notes(assessment: MulticlassAssessment) -> Iterator[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairbench.audit.reading import AuditTable
+    from fairbench.reporting.document.model import Document
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def audit(options: AuditOptions) -> None:
         frame = read_frame(asked)
     else:
         asked, frame = _of_run(options)
-    write(asked, options.results, *report(asked, frame))
+    write(asked, options.results, document_of(asked, frame))
 
 
 def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
@@ -84,50 +85,58 @@ def _neither(options: AuditOptions) -> str:
     return f"{path} is not a file, and {options.results} has no finished runs{hint}"
 
 
-def report(options: Options, frame: pd.DataFrame) -> tuple[str, str]:
-    """Print the report of a table; return it as a page and as JSON."""
+def document_of(options: Options, frame: pd.DataFrame) -> Document:
+    """Return the report of a table."""
     from fairbench.audit.multiclass.reading import is_multiclass
 
-    if is_multiclass(options, frame):
-        from fairbench.audit.multiclass.report import report_multiclass
+    return (_multiclass if is_multiclass(options, frame) else _binary)(options, frame)
 
-        return report_multiclass(options, frame)
+
+def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
+    from fairbench.audit.multiclass.assessment import assess_multiclass
+    from fairbench.audit.multiclass.reading import read_multiclass_table
+    from fairbench.reporting.audits.multiclass import multiclass_audit_document
+
+    table = read_multiclass_table(options, frame)
+    return multiclass_audit_document(assess_multiclass(table, options))
+
+
+def _binary(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.audit.reading import read_audit_table
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
     table = read_audit_table(options, frame=frame)
     if options.against:
-        from fairbench.audit.pair.report import report_pair
+        from fairbench.audit.pair_assessment import assess_pair
+        from fairbench.reporting.audits.pair import pair_audit_document
 
-        return report_pair(options, table, frame)
-    return report_table(options, table)
+        return pair_audit_document(assess_pair(table, frame, options))
+    return document_of_table(options, table)
 
 
-def report_table(options: Options, table: AuditTable) -> tuple[str, str]:
-    """Print the report of predictions of two classes; return it as a page and as JSON."""
+def document_of_table(options: Options, table: AuditTable) -> Document:
+    """Return the report of predictions of two classes."""
     from fairbench.audit.assessment import assess
-    from fairbench.audit.conclusions import conclude
-    from fairbench.audit.page import render
-    from fairbench.audit.record import record
-    from fairbench.audit.terminal import print_report
+    from fairbench.reporting.audits.binary import audit_document
 
-    assessment = assess(table, options)
-    conclusions = conclude(assessment)
-    print_report(assessment, conclusions)
-    return render(assessment, conclusions), record(assessment, conclusions)
+    return audit_document(assess(table, options))
 
 
-def write(options: Options, results: Path, page: str, content: str) -> None:
-    """Write a report's page and JSON, and say where."""
+def write(options: Options, results: Path, document: Document) -> None:
+    """Print a report, write its page and its JSON, and say where."""
     from fairbench.core.files import write_text
+    from fairbench.reporting.document.html import to_html
+    from fairbench.reporting.document.json import to_json
+    from fairbench.reporting.document.terminal import print_document
 
+    print_document(document)
     place = Path(options.out) if options.out else results / "report" / f"audit-{options.path.stem}"
     name = "pair" if options.against else "audit"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        write_text(place / f"{name}.html", page)
-        write_text(place / f"{name}.json", content)
+        write_text(place / f"{name}.html", to_html(document))
+        write_text(place / f"{name}.json", to_json(document))
     except OSError as error:
         raise UserError(f"{place} cannot be written: {error}") from error
     print(f"\nwritten: {place / name}.html, {name}.json")

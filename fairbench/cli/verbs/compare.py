@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 from fairbench.cli.command import Command
 from fairbench.cli.results_folder import Results, checkout
@@ -27,16 +26,11 @@ from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
 from fairbench.reporting.comparison_figure import comparison_figure
-from fairbench.reporting.comparison_table import (
-    differences_table,
-    events_table,
-    matrix_tables,
-    ranking_table,
-)
+from fairbench.reporting.comparisons import pair_document, ranking_document
+from fairbench.reporting.document.terminal import print_document
 from fairbench.results.runs import RunFolder
 
 ALL = ("all",)
-_console = Console(width=100)
 
 
 @dataclass(frozen=True)
@@ -93,9 +87,10 @@ def _pair(
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
     shown = typical(inside)
-    title = f"A: {first.name} ({first.id})\nB: {second.name} ({second.id})"
-    _console.print(events_table(everywhere, inside, title))
-    _console.print(differences_table(compared.comparisons[shown], settings.level))
+    names = [f"{run.name} ({run.id})" for run in (first, second)]
+    print_document(
+        pair_document(everywhere, inside, compared.comparisons[shown], names, settings.level)
+    )
     stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
     write_text(stem.with_suffix(".csv"), inside.to_csv(index_label="repeat"))
     written = [f"{stem}.csv"]
@@ -146,9 +141,7 @@ def _matrix(
     objectives = ", ".join(settings.objectives)
     names, ids = [run.name for run in runs], [run.id for run in runs]
     title = f"{runs[0].dataset.name} by {by}: ranked by {objectives}"
-    _console.print(ranking_table(ranks, names, ids, title))
-    for table in matrix_tables(outperforms, ranks, "P(row outperforms column), percent"):
-        _console.print(table)
+    print_document(ranking_document(outperforms, ranks, names, ids, title))
 
 
 def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:

@@ -9,6 +9,7 @@ in one file of plain JSON, and neither a kill nor a second person loses a label.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
-    from fairbench.audit.labelling.state_file import StateFile
+    from fairbench.audit.labelling.session import Session
+    from fairbench.audit.labelling.state import StateFile
 
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
@@ -43,7 +45,7 @@ class _State(Results):
         ------
         UserError : none is named.
         """
-        from fairbench.audit.labelling.state_file import StateFile
+        from fairbench.audit.labelling.state import StateFile
 
         if not self.state:
             raise UserError("no state file is named: state=audit.json")
@@ -112,7 +114,8 @@ def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
     from fairbench.audit.labelling.next_rows import next_rows
     from fairbench.audit.labelling.opening import Asking, begin, go_on
-    from fairbench.audit.labelling.show import print_next
+    from fairbench.reporting.audits.labelling import next_rows_document
+    from fairbench.reporting.document.terminal import print_document
 
     part, file = _part(options.part), options.file
     asking = Asking(options.question, options.strategy, options.by)
@@ -120,27 +123,33 @@ def label_next(options: NextOptions) -> None:
         session = go_on(file, options, options.given, asking)
     else:
         session = begin(file, options.audit() if options.path != Path() else options, asking)
-    print_next(session, next_rows(session, options.n, part), file.path)
+    print_document(next_rows_document(session, next_rows(session, options.n, part), file.path))
 
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audit.labelling.answering import checked, store
+    from fairbench.audit.labelling.answering import checked, label_in_turn, store
     from fairbench.audit.labelling.opening import resume
     from fairbench.audit.labelling.session import open_session
-    from fairbench.audit.labelling.show import progress
-    from fairbench.audit.labelling.sitting import sit
 
     part, file = _part(options.part), options.file
     session = resume(file, options.path)
     pairs = _answers(options, session.state.options.target)
     if not pairs and not options.labels:
-        sit(file, session, part)
+        print(label_in_turn(file, session, part, show=_show))
         return
     new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
-    print(f"{len(new)} stored{again}: {progress(session)}.")
+    print(f"{len(new)} stored{again}: {session.progress}.")
+
+
+def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
+    from fairbench.reporting.audits.labelling import row_document
+    from fairbench.reporting.document.terminal import print_document
+
+    print()
+    print_document(row_document(session, position, row))
 
 
 def _answers(options: AskOptions, target: str) -> dict[int, str]:
@@ -158,13 +167,13 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 def report(options: ReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
     from fairbench.audit.labelling.opening import resume
-    from fairbench.cli.verbs.audit import report_table, write
+    from fairbench.cli.verbs.audit import document_of_table, write
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         asked = replace(asked, epsilon=options.epsilon)
-    write(asked, options.results, *report_table(asked, session.audited()))
+    write(asked, options.results, document_of_table(asked, session.audited()))
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -88,7 +88,8 @@ def show(options: ShowOptions) -> None:
     import pandas as pd
     from rich.console import Console
 
-    from fairbench.reporting.terminal import metrics_table
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.runs import run_document
     from fairbench.results.listing import one_run, where_from
     from fairbench.results.runs import reading
 
@@ -101,7 +102,7 @@ def show(options: ShowOptions) -> None:
     print(config)
     console.print(where_from(folder, environment))
     summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
-    console.print(metrics_table(summary, environment["name"], environment["protect"]))
+    print_document(run_document(summary, environment["name"], environment["protect"]))
 
 
 def export_run(options: ExportOptions) -> None:

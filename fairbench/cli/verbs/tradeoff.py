@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from fairbench.cli.command import Command
 from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.stored_runs import load_run
@@ -19,8 +17,9 @@ from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.error_and_gaps import METRICS
 from fairbench.inference.frontier import frontier
+from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.tradeoff_figure import tradeoff_figure
-from fairbench.reporting.tradeoff_table import tradeoff_table
+from fairbench.reporting.tradeoffs import tradeoff_document
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
@@ -48,11 +47,10 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     curve = frontier([each.folder.metrics() for each in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
     table = tradeoff(runs, [each.names for each in found], curve, runs[0].protect)
-    for metric in METRICS:
-        Console(width=100).print(tradeoff_table(table[table["metric"] == metric], metric, base))
+    title = f"{options.dataset} by {protect}, {len(runs)} runs"
+    print_document(tradeoff_document(table, METRICS, title=title, base=base))
     stem = results / "report" / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
     write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
-    title = f"{options.dataset} by {protect}, {len(runs)} runs"
     figure = tradeoff_figure(table, curve, title, base)
     with atomic(stem.with_suffix(".png")) as temporary:
         figure.savefig(temporary, format="png")

@@ -78,7 +78,7 @@ def test_rows_that_cannot_be_told_are_not_asked_for_again():
     row = int(next_rows(begun, 1).rows[0])
     asked = Session(begun.state.answered((Answer(row + 1, "", ""),)), table)
     assert row not in next_rows(asked, 100).rows
-    (note,) = asked.audited().chosen.notes
+    (note,) = asked.audited().sampling.notes
     assert "could not be labelled: 1" in note
 
 
@@ -89,10 +89,10 @@ def test_rows_passed_over_are_noticed_and_come_first():
     first, second, third = begun.order[begun.codes[begun.order] == arm][:3]
     skipping = answer(begun, [third], label)
     assert set(skipping.passed_over()) == {first, second}
-    assert f"{first + 1}, {second + 1}" in skipping.audited().chosen.notes[0]
+    assert f"{first + 1}, {second + 1}" in skipping.audited().sampling.notes[0]
     mended = answer(skipping, [first, second], label)
     assert not len(mended.passed_over())
-    assert mended.audited().chosen.notes == ()
+    assert mended.audited().sampling.notes == ()
 
 
 def test_the_least_accurate_group_gets_the_labels():

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench.audit.labelling.knowledge import DRAWS, Knowledge
-from fairbench.audit.labelling.questions import QUESTIONS
-from fairbench.audit.labelling.widest_gap import WidestGap
+from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, GroupAccuracies
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.widest_gap import WidestGap
 from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
 
@@ -16,7 +15,7 @@ def known(arms=(3, 7, 2, 5), **options):
     """Return knowledge of the four groups, made up."""
     begun = session(pool(500)[0], **options)
     won = np.array(arms, float)
-    return Knowledge(begun, Beta(won, 10 - won))
+    return GroupAccuracies(begun, Beta(won, 10 - won))
 
 
 def test_the_gap_of_two_arms_is_their_comparison():
@@ -45,7 +44,7 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 def test_probability_of_being_worst_is_a_double_integral():
     begun = session(pool(500)[0], by="sex")
-    knowledge = Knowledge(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
+    knowledge = GroupAccuracies(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
     told = QUESTIONS["worst"].why(knowledge, 0)
     exact = [
         float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
@@ -69,7 +68,7 @@ def test_one_label_more_changes_one_group_slightly():
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_sentences_fit_the_terminal(question):
     knowledge = known(question=question)
-    words = QUESTIONS[question]
+    sentence = QUESTIONS[question]
     assert len(words.why(knowledge, 1)) <= 50
     assert "probability" in words.now(knowledge) or "±" in words.now(knowledge)
 
@@ -77,7 +76,7 @@ def test_sentences_fit_the_terminal(question):
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     table, label = pool(1000)
     begun = label_actively(session(table), label, 50)
-    accuracy = Knowledge.of(begun).accuracy
+    accuracy = GroupAccuracies.of(begun).accuracy
     right, wrong = begun.correct
     assert (right + wrong).sum() == 50
     np.testing.assert_allclose(accuracy.strength, right + wrong + 2)

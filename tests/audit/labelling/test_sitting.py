@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audit.labelling.answering import checked, store
+from fairbench.audit.labelling.answering import checked, label_in_turn, store
 from fairbench.audit.labelling.opening import resume
-from fairbench.audit.labelling.sitting import sit
-from fairbench.audit.labelling.state_file import StateFile
+from fairbench.audit.labelling.state import StateFile
 from fairbench.cli.main import main
+from fairbench.reporting.audits.labelling import row_document
+from fairbench.reporting.document.terminal import print_document
 from tests.audit.tables import predictions, written
 
 
@@ -20,6 +21,10 @@ def file(tmp_path, capsys):
     assert main(["label", "next", str(path), f"state={state}", "score=score", "group=sex"]) == 0
     capsys.readouterr()
     return StateFile(state)
+
+
+def shown(session, position, row):
+    print_document(row_document(session, position, row))
 
 
 def sitting(file, *answers, between=lambda prompt: None):
@@ -33,7 +38,7 @@ def sitting(file, *answers, between=lambda prompt: None):
             raise EOFError
         return left.pop(0)
 
-    sit(file, resume(file, Path()), (1, 1), ask=ask)
+    print(label_in_turn(file, resume(file, Path()), (1, 1), show=shown, ask=ask))
     return prompts
 
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audit.labelling.state import Answer, State
-from fairbench.audit.labelling.state_file import StateFile
+from fairbench.audit.labelling.state import Answer, State, StateFile
 from fairbench.core.errors import UserError
 from tests.audit.tables import parse
 from tests.harness import ROOT
@@ -23,7 +22,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from fairbench.audit.labelling.state import Answer
-from fairbench.audit.labelling.state_file import StateFile
+from fairbench.audit.labelling.state import StateFile
 file, first, step, number = Path(sys.argv[1]), *map(int, sys.argv[2:])
 for row in range(first, first + step * number, step):
     answer = Answer(row, str(row % 2), "")

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.gaps import CERTAIN, OPEN
+from fairbench.audit.gaps import CERTAIN, OPEN, RATE_NAMES
 from fairbench.audit.options import Options
-from fairbench.audit.pair.comparison import ALIKE, LARGER, MINIMUM, SMALLER, Compared, large_enough
+from fairbench.audit.pair_assessment import (
+    ALIKE,
+    LARGER,
+    MINIMUM,
+    SMALLER,
+    GapComparison,
+    PairAssessment,
+    large_enough,
+)
 from fairbench.audit.reading import AuditTable
-from fairbench.audit.words import RATES, chance, count, interval, signed
+from fairbench.core.formats import count, interval, probability, signed
 
 
-def conclude_pair(options: Options, table: AuditTable, rows: Sequence[Compared]) -> Conclusions:
+def conclude_pair(assessment: PairAssessment) -> Conclusions:
     """Return the conclusions of a comparison."""
+    options, table, rows = assessment.options, assessment.table, assessment.rows
     settled = [row for row in rows if row.verdict != OPEN and not row.assumed]
     return Conclusions(
         _warning(table),
@@ -24,7 +33,7 @@ def conclude_pair(options: Options, table: AuditTable, rows: Sequence[Compared])
     )
 
 
-def verdict_words(row: Compared) -> str:
+def verdict_text(row: GapComparison) -> str:
     """Return the verdict of a row on the second classifier in a word; accuracies are no gaps."""
     if row.assumed:
         return "assumed"
@@ -33,9 +42,9 @@ def verdict_words(row: Compared) -> str:
     return {SMALLER: "lower", LARGER: "higher"}.get(row.verdict, row.verdict)
 
 
-def measured(row: Compared) -> str:
+def measured(row: GapComparison) -> str:
     """Return what a row is about: everyone's accuracy, or the rate whose gap it is."""
-    return RATES.get(row.metric, "accuracy itself")
+    return RATE_NAMES.get(row.metric, "accuracy itself")
 
 
 def _warning(table: AuditTable) -> str:
@@ -63,14 +72,14 @@ def _basis(options: Options, table: AuditTable) -> Iterator[str]:
         )
 
 
-def _settled(options: Options, row: Compared) -> str:
+def _settled(options: Options, row: GapComparison) -> str:
     one, other, about = options.score, options.against, measured(row)
     numbers = f"difference {signed(row.difference)}, 95 % interval {interval(row.lower, row.upper)}"
     if row.verdict == ALIKE:
         both = f"{row.attribute}: the gaps in {about}" if row.attribute else "The accuracies"
         return (
             f"{both} of {one} and {other} differ by less than {options.epsilon:g} (probability "
-            f"{chance(row.small)}; {numbers})."
+            f"{probability(row.small)}; {numbers})."
         )
     if row.attribute:
         than = f"{row.verdict} gap in {about} than {one}"
@@ -79,23 +88,23 @@ def _settled(options: Options, row: Compared) -> str:
     return f"{other} is {more} accurate than {one} ({numbers})."
 
 
-def _not_settled(options: Options, rows: Sequence[Compared]) -> Iterator[str]:
+def _not_settled(options: Options, rows: Sequence[GapComparison]) -> Iterator[str]:
     other = options.against
     for attribute in dict.fromkeys(row.attribute for row in rows):
         mine = [row for row in rows if row.attribute == attribute]
         assumed = ", ".join(measured(row) for row in mine if row.assumed)
         still = [row for row in mine if not row.assumed]
-        listed = ", ".join(f"{chance(row.lesser)} in {measured(row)}" for row in still)
+        listed = ", ".join(f"{probability(row.lesser)} in {measured(row)}" for row in still)
         if assumed:
             yield f"{attribute or 'Everyone'}: without labels nothing is known of {assumed}."
         if listed and attribute:
             yield f"{attribute}: open whose gap is smaller; {other}'s is with probability {listed}."
         elif listed:
-            less = chance(still[0].lesser)
+            less = probability(still[0].lesser)
             yield f"Open which is more accurate; {other} is less so with probability {less}."
 
 
-def _notes(table: AuditTable, rows: Sequence[Compared]) -> Iterator[str]:
+def _notes(table: AuditTable, rows: Sequence[GapComparison]) -> Iterator[str]:
     for attribute, groups in table.groups.items():
         enough = large_enough(groups)
         few = ", ".join(map(str, groups.cat.categories[~enough]))

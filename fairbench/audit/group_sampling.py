@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class GroupSampling:
     """How many rows of a group were labelled was decided by looking; which ones, at random.
 
     What holds within such a group needs no care. What crosses groups has to give each its share

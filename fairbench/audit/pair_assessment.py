@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fairbench.audit.completion import MOST_BY_GROUP, MOST_CALIBRATED, complete
 from fairbench.audit.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF
-from fairbench.audit.reading import AuditTable
+from fairbench.audit.options import Options
+from fairbench.audit.reading import AuditTable, read_audit_table
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.paired import (
     PATTERNS,
@@ -33,7 +34,7 @@ _POSSIBLE = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0]], dtype=bool)
 
 
 @dataclass(frozen=True)
-class Compared:
+class GapComparison:
     """A metric of two classifiers, and the second's less the first's.
 
     Attributes
@@ -67,9 +68,36 @@ class Compared:
         return LARGER if self.lower > 0 else OPEN
 
 
+@dataclass(frozen=True, eq=False)
+class PairAssessment:
+    """What is known of two classifiers' gaps on the same rows.
+
+    Attributes
+    ----------
+    table : of the first classifier; rows and labels are the same for both.
+    rows : everyone's accuracy, then every attribute's gaps.
+    """
+
+    options: Options
+    table: AuditTable
+    rows: Sequence[GapComparison]
+
+
+def assess_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> PairAssessment:
+    """Compare the classifier that a table is of with that of the column ``against=`` names.
+
+    Parameters
+    ----------
+    frame : the table as it was read.
+    """
+    other = read_audit_table(replace(options, score=options.against), frame=frame)
+    rows = list(compare_tables(table, other, options.seed, options.epsilon))
+    return PairAssessment(options, table, rows)
+
+
 def compare_tables(
     first: AuditTable, second: AuditTable, seed: int, epsilon: float
-) -> Iterator[Compared]:
+) -> Iterator[GapComparison]:
     """Yield the accuracies, and the gaps of every attribute with two groups of enough rows.
 
     Parameters
@@ -131,7 +159,7 @@ def _compared(
     *,
     epsilon: float,
     unlabelled: bool,
-) -> Compared:
+) -> GapComparison:
     """Summarise draws of both; the two values are those of the mean counts, less widened by noise.
 
     The difference is the mean of its posterior, as its interval is the posterior's: noise need not
@@ -143,4 +171,6 @@ def _compared(
     lesser, small = (float(x.mean()) for x in (difference < 0, np.abs(difference) < epsilon))
     assumed = unlabelled and metric != NEEDS_NO_LABELS
     mean = float(difference.mean())
-    return Compared(attribute, metric, first, second, mean, lower, upper, lesser, small, assumed)
+    return GapComparison(
+        attribute, metric, first, second, mean, lower, upper, lesser, small, assumed
+    )

@@ -1,1 +1,0 @@
-"""Two classifiers' gaps compared on the same rows: numbers, conclusions, terminal, page, JSON."""

@@ -1,0 +1,56 @@
+"""How numbers are written for people, in sentences, tables and pages alike."""
+
+from __future__ import annotations
+
+from math import isnan
+
+_LARGE = 100  # from which a number has one decimal
+_NONE = "-"
+
+
+def number(value: float, decimals: int = 3) -> str:
+    """Return a number, a dash for one that is undefined."""
+    if isnan(value):
+        return _NONE
+    return f"{value:.{decimals if abs(value) < _LARGE else 1}f}"
+
+
+def signed(value: float, decimals: int = 3) -> str:
+    """Return a number with its sign."""
+    return _NONE if isnan(value) else f"{value:+.{decimals}f}"
+
+
+def interval(lower: float, upper: float, decimals: int = 3) -> str:
+    """Return the ends of an interval, nothing of one that is undefined."""
+    return "" if isnan(lower) else f"{number(lower, decimals)} to {number(upper, decimals)}"
+
+
+def half_width(value: float, lower: float, upper: float) -> str:
+    """Return a share and half the width of its interval in nine characters."""
+    if isnan(value):
+        return _NONE
+    half = "" if isnan(lower) else f" ±{(upper - lower) / 2:.2f}".replace("0.", ".")
+    return f"{value:.2f}{half}"
+
+
+def probability(value: float) -> str:
+    """Return a probability, never as 0 or 1: it was simulated."""
+    if isnan(value):
+        return _NONE
+    if value < 0.01:
+        return "<0.01"
+    return ">0.99" if value > 0.99 else f"{value:.2f}"
+
+
+def percent(value: float) -> str:
+    """Return a probability in percent; what is only near is not written as 0 or 100."""
+    if isnan(value):
+        return _NONE
+    if 0 < value < 0.01:
+        return "<1"
+    return ">99" if 0.99 < value < 1 else f"{100 * value:.0f}"
+
+
+def count(value: float) -> str:
+    """Return a whole number with separators."""
+    return _NONE if isnan(value) else f"{value:,.0f}"

@@ -1,0 +1,1 @@
+"""Audits as documents: of one classifier, of two, of several classes, and while labelling."""

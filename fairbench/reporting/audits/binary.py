@@ -1,0 +1,262 @@
+"""The audit of a classifier of two classes as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fairbench.audit.assessment import Assessment
+from fairbench.audit.calibration import GroupCalibration
+from fairbench.audit.conclusions import Conclusions, conclude, verdict_text
+from fairbench.audit.gaps import RATE_NAMES, Gap
+from fairbench.audit.labels_needed import WORLDS, Needed
+from fairbench.core.formats import count, interval, number, signed
+from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
+from fairbench.reporting.document.model import (
+    Cell,
+    Column,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Paragraph,
+    Section,
+    Table,
+)
+
+_MOST_GROUPS = 16  # on a terminal
+_MAIN_RATES = (
+    ("selected", "selection_rate"),
+    ("TPR", "true_positive_rate"),
+    ("FPR", "false_positive_rate"),
+    ("precision", "positive_predictive_value"),
+    ("accuracy", "accuracy"),
+)
+
+
+def audit_document(assessment: Assessment) -> Document:
+    """Return an audit: its conclusions, gaps, rates, calibration and every metric."""
+    conclusions = conclude(assessment)
+    return Document(
+        f"Audit of {assessment.options.path.name}",
+        list(_sections(assessment)),
+        verdict_of(conclusions),
+        notes=conclusions.notes,
+        origin=origin(assessment.options, assessment.table.labels),
+        data=_data(assessment, conclusions),
+    )
+
+
+def _sections(assessment: Assessment) -> Iterator[Section]:
+    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment)])
+    yield Section("Rates by group", [_rates(assessment)])
+    diagrams = list(_diagrams(assessment))
+    if diagrams:
+        note = (
+            f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
+            "95 % intervals; on the dashed line scores are probabilities."
+        )
+        yield Section("Calibration by group", [Gallery(diagrams, note)])
+    if assessment.checks:
+        yield Section("By another method", [_checks(assessment)])
+    yield Section("", [_all_metrics(assessment)])
+
+
+def _gaps(assessment: Assessment) -> Table:
+    epsilon, gaps = assessment.options.epsilon, assessment.gaps
+    columns = [
+        Column("groups"),
+        Column("gap in"),
+        Column("size", right=True),
+        Column("95 % interval", "interval"),
+        Column("", "bar"),
+        Column("raw", left_out=2, right=True),
+        Column(f"P(<{epsilon:g})", "probability", left_out=1),
+        Column("verdict"),
+        Column("more labels", right=True),
+    ]
+    placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
+    needed = {id(each.gap): _needed(each) for each in assessment.needed}
+    rows = [
+        [
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            _size(gap, gap.value),
+            (gap.lower, gap.upper),
+            bar,
+            _size(gap, gap.raw),
+            gap.small,
+            Cell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
+            needed.get(id(gap), ""),
+        ]
+        for gap, bar in zip(gaps, placed, strict=True)
+    ]
+    return Table(
+        columns,
+        rows,
+        caption="Sizes are posterior means; of two groups, the second's rate less the first's.",
+        reading=(
+            "Largest difference between two groups. Raw: of the counts, missing labels filled in "
+            "on average; noise makes the size of a gap among many groups larger, beyond the raw "
+            f"one even. Shaded: less than {epsilon:g} either way. Large: one group is surely ahead "
+            "of another by more; among many groups a gap can be surely not small, and yet open as "
+            "to between whom. More labels: the fewest that settled the question in 80 % of "
+            f"{WORLDS} simulations."
+        ),
+        rules=starts([gap.attribute for gap in gaps]),
+    )
+
+
+def _size(gap: Gap, value: float) -> str:
+    return signed(value) if gap.signed else number(value)
+
+
+def _needed(needed: Needed) -> str:
+    """Return how many more labels are likely to be enough, in a few characters."""
+    if needed.enough is not None:
+        return f"~{count(needed.enough)}"
+    return f">{count(needed.labels[-1])}" if needed.labels else ""
+
+
+def _more_labels(assessment: Assessment) -> Iterator[Details]:
+    if assessment.needed:
+        numbers = assessment.needed[0].labels
+        columns = [Column("groups"), Column("gap in")]
+        columns += [Column(count(labels), "probability") for labels in numbers]
+        rows = [
+            [each.gap.attribute, RATE_NAMES[each.gap.metric], *each.settled]
+            for each in assessment.needed
+        ]
+        yield Details(
+            "How probably more labels settle what is open",
+            [Table(columns, [_filled(row, len(columns)) for row in rows])],
+        )
+
+
+def _filled(row: list[Any], length: int) -> list[Any]:
+    return row + [None] * (length - len(row))
+
+
+def _rates(assessment: Assessment) -> Table:
+    wanted = [name for _, name in _MAIN_RATES]
+    shown = assessment.metrics[assessment.metrics["metric"].isin(wanted)]
+    values: dict[tuple[str, str], dict[str, tuple[float, float, float]]] = {}
+    for row in shown.itertuples():
+        key = (str(row.attribute), str(row.group))
+        values.setdefault(key, {})[str(row.metric)] = (row.value, row.lower, row.upper)
+    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count")]
+    columns += [Column("labels", "count")]
+    columns += [Column(title, "estimate") for title, _ in _MAIN_RATES]
+    rows = [
+        [each.attribute, each.group, each.rows, each.labels, *map(values[each.key].get, wanted)]
+        for each in assessment.sizes
+    ]
+    attributes = [each.attribute for each in assessment.sizes]
+    return Table(columns, rows, rules=starts(attributes), most=_MOST_GROUPS)
+
+
+def _diagrams(assessment: Assessment) -> Iterator[Figure]:
+    """Yield the reliability of each group of a single attribute that has labels and scores."""
+    for each in assessment.calibrations:
+        if each.attribute in assessment.options.group and each.bins:
+            yield Figure(f"reliability of {each.group}", svg=_svg(each), caption=_told(each))
+
+
+def _told(each: GroupCalibration) -> str:
+    return (
+        f"{each.attribute}: {each.group}, {count(each.labels)} labels; mean score "
+        f"{number(each.score)}, share {number(each.share)}, excess {signed(each.excess)} "
+        f"({interval(each.lower, each.upper)})"
+    )
+
+
+def _svg(each: GroupCalibration) -> str:
+    points = "".join(
+        f'<line class="range" x1="{100 * b.score}" x2="{100 * b.score}" '
+        f'y1="{100 - 100 * b.lower}" y2="{100 - 100 * b.upper}"/>'
+        f'<circle cx="{100 * b.score}" cy="{100 - 100 * b.share}" r="2.2"/>'
+        for b in each.bins
+    )
+    return (
+        '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'
+        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}</svg>'
+    )
+
+
+def _checks(assessment: Assessment) -> Table:
+    columns = [Column("groups"), Column("gap in"), Column("method"), Column("size", "signed")]
+    columns += [Column("95 % interval", "interval"), Column("agrees")]
+    rows = [
+        [
+            each.gap.attribute,
+            RATE_NAMES[each.gap.metric],
+            each.method,
+            each.value,
+            (each.lower, each.upper),
+            "yes" if each.agrees else "no",
+        ]
+        for each in assessment.checks
+    ]
+    return Table(columns, rows)
+
+
+def _all_metrics(assessment: Assessment) -> Details:
+    everyone = assessment.metrics["attribute"] == ""
+    ordered = [*_records(assessment.metrics[everyone]), *_records(assessment.metrics[~everyone])]
+    columns = [Column("metric"), Column("of"), Column("group"), Column("setting")]
+    columns += [Column("value", "number"), Column("95 % interval", "interval")]
+    columns += [Column("n", "count"), Column("status")]
+    rows = [
+        [
+            row["metric"].replace("_", " "),
+            row["attribute"],
+            row["group"],
+            row["setting"],
+            row["value"],
+            (row["lower"], row["upper"]),
+            row["n"],
+            "" if row["status"] == "ok" else row["status"],
+        ]
+        for row in ordered
+    ]
+    note = (
+        "Values are of the counts, intervals of their posterior, which for gaps among many groups "
+        "may lie above the raw value."
+    )
+    table = Table(columns, rows)
+    return Details(f"All metrics ({len(rows)})", [Paragraph(note, "note"), table])
+
+
+def _records(metrics: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = metrics.to_dict("records")
+    return found
+
+
+def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]:
+    negative, positive = assessment.table.labels
+    return header(
+        assessment.options,
+        rows=len(assessment.table),
+        labels=assessment.labels,
+        label_names={"0": negative, "1": positive},
+        completion=type(assessment.completion).__name__.lower(),
+        conclusions=asdict(conclusions),
+        gaps=[asdict(gap) for gap in assessment.gaps],
+        labels_needed=[
+            _of_gap(each.gap, each, ("labels", "settled", "enough", "remaining"))
+            for each in assessment.needed
+        ],
+        checks=[
+            _of_gap(each.gap, each, ("method", "value", "lower", "upper", "agrees"))
+            for each in assessment.checks
+        ],
+        sizes=[asdict(each) for each in assessment.sizes],
+        calibration=[asdict(each) for each in assessment.calibrations],
+        metrics=_records(assessment.metrics),
+    )
+
+
+def _of_gap(gap: Gap, about: object, names: Sequence[str]) -> dict[str, Any]:
+    more = {name: getattr(about, name) for name in names}
+    return {"attribute": gap.attribute, "metric": gap.metric, **more}

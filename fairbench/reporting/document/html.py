@@ -1,0 +1,179 @@
+"""A document as one HTML page that needs nothing else; every text is escaped."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from fairbench.core.formats import interval, number
+from fairbench.reporting.document.formats import exact, written
+from fairbench.reporting.document.model import (
+    Bar,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Inline,
+    Link,
+    Mark,
+    Table,
+    Text,
+    as_cell,
+)
+
+_UNSORTED = ("text", "interval", "bar")
+
+
+def to_html(document: Document) -> str:
+    """Return a document as a page without requests to anywhere."""
+    pages = _environment()
+    return pages.get_template("document.html.jinja").render(
+        document=document, css=_source("document.css"), js=_source("document.js")
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    pages = Environment(
+        loader=PackageLoader("fairbench.reporting.document"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
+    pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
+    return pages
+
+
+def _source(name: str) -> Markup:
+    pages = _environment()
+    return Markup(pages.loader.get_source(pages, name)[0])  # type: ignore[union-attr]
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def inline(text: Text) -> Markup:
+    """Return a text with its decoration."""
+    if isinstance(text, str):
+        return escape(text)
+    return Markup("").join(map(_piece, text))
+
+
+def _piece(piece: Inline) -> Markup:
+    match piece:
+        case Code():
+            return Markup("<code>{}</code>").format(piece.text)
+        case Mark():
+            return Markup('<span class="mark {}">{}</span>').format(piece.style, piece.text)
+        case Link():
+            text = _piece(Code(piece.text)) if piece.code else piece.text
+            return Markup('<a href="{}">{}</a>').format(piece.target, text)
+    return escape(piece)
+
+
+def table(block: Table) -> Markup:
+    """Return a table; of thousands of cells, each is a few pieces of text put together."""
+    caption = " ".join(filter(None, [block.caption, block.reading]))
+    parts = ['<div class="wide"><table', f' class="{block.style}"' if block.style else "", ">"]
+    if caption:
+        parts.append(f"<caption>{escape(caption)}</caption>")
+    parts += ["<thead><tr>", *(_head(each, block) for each in block.columns)]
+    parts.append("</tr></thead><tbody>\n")
+    for place, row in enumerate(block.rows):
+        parts.append('<tr class="first">' if place in block.rules else "<tr>")
+        parts += [_cell(each, c, block) for each, c in zip(row, block.columns, strict=True)]
+        parts.append("</tr>\n")
+    return Markup("".join([*parts, "</tbody></table></div>"]))
+
+
+def _head(column: Column, block: Table) -> str:
+    kind = ' class="t"' if column.align == "left" else ""
+    sort = " data-sort" if block.sortable and column.title and column.kind != "bar" else ""
+    return f'<th{sort} scope="col"{kind}>{escape(column.title)}</th>'
+
+
+def _cell(value: Any, column: Column, block: Table) -> str:
+    cell = as_cell(value)
+    tag = "th" if column.heads else "td"
+    attributes = "".join(_attributes(cell, column, block))
+    return f"<{tag}{attributes}>{_content(cell, column)}</{tag}>"
+
+
+def _attributes(cell: Cell, column: Column, block: Table) -> Iterator[str]:
+    kinds = "t" if column.align == "left" else "n"
+    if cell.style:
+        kinds = cell.style
+    yield f' class="{escape(kinds)}{" best" if cell.strong else ""}"'
+    if column.heads:
+        yield ' scope="row"'
+    if cell.name:
+        yield f' id="{escape(cell.name)}"'
+    if block.sortable and column.kind not in _UNSORTED:
+        yield f' data-value="{exact(cell.value)}"'
+    if cell.shade is not None:
+        yield f' style="--p:{cell.shade:.2g}"'
+    if cell.hint:
+        yield f' title="{escape(cell.hint)}"'
+
+
+def _content(cell: Cell, column: Column) -> str:
+    if cell.value is None:
+        return ""
+    if column.kind == "bar":
+        return _bar(cell.value, narrow=column.narrow)
+    text = str(escape(f"{cell.before}{_written(cell, column)}"))
+    if isinstance(cell.value, tuple) and column.kind == "text":
+        text = str(inline(cell.value))
+    elif column.kind == "estimate":
+        text = _with_interval(cell.value, column)
+    if cell.mark:
+        text = f'<span class="mark {escape(cell.mark)}">{text}</span>'
+    if cell.link:
+        text = f'<a href="{escape(cell.link)}">{text}</a>'
+    note = f"<br><small>{inline(cell.note)}</small>" if cell.note else ""
+    return f"{text}{inline(cell.after)}{note}"
+
+
+def _written(cell: Cell, column: Column) -> str:
+    return "" if column.kind == "estimate" else written(cell.value, column)
+
+
+def _with_interval(parts: tuple[float, float, float], column: Column) -> str:
+    ends = interval(parts[1], parts[2], column.decimals)
+    return f'{number(parts[0], column.decimals)}<br><span class="i">{ends}</span>'
+
+
+def _bar(bar: Bar, *, narrow: bool) -> str:
+    """Return an interval as a small drawing, with what makes no difference shaded."""
+    parts = []
+    if bar.band is not None:
+        low, high = bar.band
+        parts.append(f'<rect x="{low:g}" y="0" width="{high - low:g}" height="10"/>')
+    if bar.zero is not None:
+        parts.append(_line("zero", bar.zero, bar.zero, 0, 10))
+    parts.append(_line("range", bar.lower, bar.upper, 5, 5))
+    if bar.kind == "dot":
+        parts.append(f'<circle cx="{bar.value:g}" cy="5" r="3"/>')
+    else:
+        parts.append(_line("range", bar.value, bar.value, 2, 8))
+    drawing = "".join(parts)
+    kind = "bar" if bar.kind == "dot" else "gap narrow" if narrow else "gap"
+    return (
+        f'<svg class="{kind}" viewBox="0 0 100 10" '
+        f'preserveAspectRatio="none" role="img" aria-label="interval">{drawing}</svg>'
+    )
+
+
+def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
+    return (
+        f'<line class="{kind}" vector-effect="non-scaling-stroke" x1="{x1:g}" x2="{x2:g}" '
+        f'y1="{y1}" y2="{y2}"/>'
+    )

@@ -1,0 +1,90 @@
+"""A document as JSON: the data it was made of, or its own sentences, tables and titles."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fairbench.reporting.document.model import (
+    Block,
+    Commands,
+    Definitions,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    as_cell,
+    plain,
+)
+
+
+def to_json(document: Document) -> str:
+    """Return a document as JSON; numbers that do not exist are null."""
+    content = document.data or _structure(document)
+    return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
+
+
+def finite(value: Any) -> Any:
+    """Return a value with null for every number that is none."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _structure(document: Document) -> dict[str, Any]:
+    return {
+        "title": document.title,
+        "verdict": asdict(document.verdict) if document.verdict else None,
+        "sections": _blocks([*document.lead, *document.sections]),
+        "notes": list(document.notes),
+        "origin": document.origin,
+    }
+
+
+def _blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    return [{"kind": type(each).__name__.lower(), **_block(each)} for each in blocks]
+
+
+def _block(block: Block) -> dict[str, Any]:
+    match block:
+        case Section():
+            return {"title": block.title, "name": block.name, "blocks": _blocks(block.blocks)}
+        case Details():
+            return {"title": plain(block.summary), "blocks": _blocks(block.blocks)}
+        case Table():
+            return _table(block)
+        case Paragraph():
+            return {"text": plain(block.text)}
+        case Items():
+            return {"items": [plain(each) for each in block.items]}
+        case Definitions():
+            return {"items": {term: plain(text) for term, text in block.items}}
+        case Commands():
+            return {"lines": list(block.lines)}
+        case Figure():
+            return {"title": block.title, "caption": plain(block.caption)}
+        case Gallery():
+            return {"blocks": _blocks(list(block.figures))}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    kept = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    columns = [{"title": c.title, "kind": c.kind} for c in (table.columns[i] for i in kept)]
+    rows = [[_value(row[i]) for i in kept] for row in table.rows]
+    return {"title": table.title, "caption": table.caption, "columns": columns, "rows": rows}
+
+
+def _value(value: Any) -> Any:
+    value = as_cell(value).value
+    if isinstance(value, tuple) and any(not isinstance(each, float | int) for each in value):
+        return plain(value)
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,295 @@
+"""What a document is made of: a title, a verdict, and sections of sentences, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+# What the values of a column are, which says how every renderer writes them.
+Kind: TypeAlias = Literal[
+    "text",  # a str
+    "number",  # a float, with the column's decimals
+    "signed",  # a float with its sign
+    "general",  # a float with as many digits as it has
+    "count",  # a whole number
+    "probability",  # a share that was simulated: never written as 0 or 1
+    "percent",  # the same in percent
+    "interval",  # (lower, upper)
+    "estimate",  # (value, lower, upper)
+    "spread",  # (mean, sd)
+    "bar",  # a Bar: drawn on a page, left out elsewhere
+]
+Align: TypeAlias = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A piece of text that is typed or printed as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A piece of text that leads to another place of the page, or to a file beside it."""
+
+    text: str
+    target: str
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A word or two set apart as a badge; `style` names its look."""
+
+    text: str
+    style: str = ""
+
+
+Inline: TypeAlias = str | Code | Link | Mark
+Text: TypeAlias = str | tuple[Inline, ...]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval on the scale of its table, in percent of the width.
+
+    `band` are the ends of what makes no practical difference, around `zero`; `kind` says whether
+    the value is drawn as a ``line`` or as a ``dot``.
+    """
+
+    lower: float
+    value: float
+    upper: float
+    band: tuple[float, float] | None = None
+    zero: float | None = None
+    kind: Literal["line", "dot"] = "line"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table, with what a reader is told besides.
+
+    Attributes
+    ----------
+    before, after : what stands directly beside the value. note : a second, small line.
+    mark : the style of a badge around the value. style : that of the whole cell.
+    shade : how strongly the cell is coloured, 0 to 1.
+    link : where the value leads to. name : by which other places lead here.
+    hint : what the pointer shows.
+    """
+
+    value: Any
+    before: str = ""
+    after: Text = ""
+    note: Text = ""
+    mark: str = ""
+    style: str = ""
+    shade: float | None = None
+    link: str = ""
+    name: str = ""
+    hint: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    kind : what its values are.
+    decimals : of numbers, and of the parts of intervals and estimates.
+    left_out : where room is scarce, columns with the largest number go first; 0 always stays.
+    page_only : it is never shown on a terminal, which has other ways to tell the same.
+    narrow : a terminal saves the room between it and its neighbours. heads : its cells name rows.
+    right : text is aligned to the right, as numbers are.
+    """
+
+    title: str
+    kind: Kind = "text"
+    decimals: int = 3
+    left_out: int = 0
+    page_only: bool = False
+    narrow: bool = False
+    heads: bool = False
+    right: bool = False
+
+    @property
+    def align(self) -> Align:
+        """Text to the left unless it says otherwise, values to the right."""
+        return "left" if self.kind in ("text", "bar") and not self.right else "right"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values under typed columns.
+
+    Attributes
+    ----------
+    rows : a value, or a `Cell` with one, for each column; None leaves it empty.
+    title : what it shows. caption : what a reader has to know. reading : how to read it, at length.
+    rules : positions of rows that begin a new part.
+    name : of the table's place on a page.
+    most : how many rows a terminal shows; 0 for all. sortable : whether a page can sort it.
+    repeated : so many first columns stand again where the others go on below on a terminal; 0 if
+        columns are left out instead.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    title: str = ""
+    caption: str = ""
+    reading: str = ""
+    rules: frozenset[int] = frozenset()
+    name: str = ""
+    most: int = 0
+    sortable: bool = False
+    repeated: int = 0
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Sentences. `style` is empty, ``note`` for what is of less weight, or ``warning``."""
+
+    text: Text
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Items:
+    """Sentences that stand side by side; `nothing` is what an empty list says."""
+
+    items: Sequence[Text]
+    nothing: str = ""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Terms, each with what it means."""
+
+    items: Sequence[tuple[str, Text]]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Command lines, each as it is typed."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A picture, as SVG text or the bytes of a PNG; its title says what there is to see."""
+
+    title: str
+    svg: str = ""
+    png: bytes = b""
+    caption: Text = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Small figures side by side, with what a reader has to know of all of them."""
+
+    figures: Sequence[Figure]
+    caption: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What most readers skip: folded on a page, left out on a terminal."""
+
+    summary: Text
+    blocks: Sequence[Block]
+    remark: str = ""
+    name: str = ""
+    style: str = ""
+    is_open: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Blocks under a heading; a section without a title has no heading."""
+
+    title: str
+    blocks: Sequence[Block]
+    name: str = ""
+
+
+Block: TypeAlias = (
+    Paragraph | Items | Definitions | Commands | Table | Figure | Gallery | Details | Section
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be concluded and what cannot, after a warning where one is due and the basis."""
+
+    can: Sequence[str]
+    cannot: Sequence[str]
+    basis: Sequence[str] = ()
+    warning: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """Something to tell, before it is printed or written.
+
+    Attributes
+    ----------
+    verdict : what follows from all that is shown, where anything is concluded.
+    notes : sentences that qualify it.
+    origin : what it was made with.
+    tabs : a page shows one section at a time.
+    data : the same as plain values, which are the JSON; made of the sections where it is empty.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    verdict: Verdict | None = None
+    notes: Sequence[str] = ()
+    lead: Sequence[Block] = ()
+    origin: str = ""
+    tabs: bool = False
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """Every block, those inside others too."""
+        yield from _inside(self.lead)
+        yield from _inside(self.sections)
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every table, in the order of the sections."""
+        return [each for each in self.blocks if isinstance(each, Table)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Every figure, in the order of the sections."""
+        return [each for each in self.blocks if isinstance(each, Figure)]
+
+
+def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
+    for each in blocks:
+        yield each
+        if isinstance(each, Section | Details):
+            yield from _inside(each.blocks)
+        elif isinstance(each, Gallery):
+            yield from each.figures
+
+
+def plain(text: Text) -> str:
+    """Return a text without its decoration."""
+    if isinstance(text, str):
+        return text
+    return "".join(each if isinstance(each, str) else each.text for each in text)
+
+
+def as_cell(value: Any) -> Cell:
+    """Return a value as a cell."""
+    return value if isinstance(value, Cell) else Cell(value)

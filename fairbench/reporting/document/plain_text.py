@@ -1,0 +1,137 @@
+"""A document, or one of its tables, as Markdown and as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fairbench.reporting.document.formats import written
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Commands,
+    Definitions,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    as_cell,
+    plain,
+)
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
+
+
+def latex(text: str) -> str:
+    """Return a text with what LaTeX would take for commands escaped."""
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def markdown(text: str) -> str:
+    """Return a text that stays within a cell of a Markdown table."""
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def markdown_table(table: Table) -> str:
+    """Return a table in Markdown."""
+    header, *rows = _lines(table, markdown)
+    rule = [":---" if column.align == "left" else "---:" for column in _columns(table)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *rows))
+
+
+def latex_table(table: Table) -> str:
+    """Return a table in LaTeX, for the package booktabs."""
+    header, *rows = _lines(table, latex)
+    places = "".join(column.align[0] for column in _columns(table))
+    body = [r"\toprule", _line(header), r"\midrule"]
+    for number, cells in enumerate(rows):
+        body += [r"\midrule"] * (number > 0 and number in table.rules)
+        body.append(_line(cells))
+    lines = "\n".join([*body, r"\bottomrule"])
+    return f"\\begin{{tabular}}{{{places}}}\n{lines}\n\\end{{tabular}}\n"
+
+
+def to_markdown(document: Document) -> str:
+    """Return a document in Markdown; figures are named only."""
+    parts = [f"# {markdown(document.title)}"]
+    verdict = document.verdict
+    if verdict is not None:
+        parts += [f"**{markdown(verdict.warning)}**"] * bool(verdict.warning)
+        parts += [markdown(" ".join(verdict.basis))] * bool(verdict.basis)
+        for title, items in (
+            ("Can be concluded", verdict.can),
+            ("Cannot be concluded", verdict.cannot),
+        ):
+            parts += [f"## {title}", _bullets(items or ["Nothing."])]
+    for block in (*document.lead, *document.sections):
+        parts += _markdown_block(block, 2)
+    if document.notes:
+        parts += ["## Notes", _bullets(document.notes)]
+    parts += [markdown(document.origin)] * bool(document.origin)
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def to_latex(document: Document) -> str:
+    """Return the tables of a document in LaTeX, each after a comment that says what it shows."""
+    tables = []
+    for table in document.tables:
+        title = " ".join((table.title or document.title).split())
+        tables.append(f"% {title}\n{latex_table(table)}")
+    return "\n".join(tables)
+
+
+def _columns(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.kind != "bar"]
+
+
+def _lines(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+    kept = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    yield [escape(table.columns[i].title) for i in kept]
+    for row in table.rows:
+        yield [escape(written(as_cell(row[i]).value, table.columns[i])) for i in kept]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {markdown(each)}" for each in items)
+
+
+def _markdown_block(block: Block, level: int) -> Iterator[str]:
+    match block:
+        case Section():
+            if block.title:
+                yield f"{'#' * level} {markdown(block.title)}"
+            for each in block.blocks:
+                yield from _markdown_block(each, level + 1)
+        case Details():
+            yield f"{'#' * level} {markdown(plain(block.summary))}"
+            for each in block.blocks:
+                yield from _markdown_block(each, level + 1)
+        case Table():
+            if block.title:
+                yield f"**{markdown(block.title)}**"
+            yield markdown_table(block)
+            if block.caption:
+                yield markdown(block.caption)
+        case Paragraph():
+            yield markdown(plain(block.text))
+        case Items():
+            yield _bullets([plain(each) for each in block.items] or [block.nothing])
+        case Definitions():
+            yield "\n".join(f"- **{markdown(t)}**: {markdown(plain(x))}" for t, x in block.items)
+        case Commands():
+            yield "```\n" + "\n".join(block.lines) + "\n```"
+        case Figure():
+            yield f"(figure: {markdown(block.title)})"
+        case Gallery():
+            yield from (f"(figure: {markdown(each.title)})" for each in block.figures)

@@ -1,0 +1,186 @@
+"""A document on a terminal, of any width from 80 columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import StringIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fairbench.core.formats import half_width
+from fairbench.reporting.document.formats import written
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Commands,
+    Definitions,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    as_cell,
+    plain,
+)
+
+DEFAULT_WIDTH = 100  # where the output is no screen
+_NARROWEST = 80
+_UNPRINTED = (Details, Figure, Gallery)
+_MEASURING = Console(width=10_000, file=StringIO())
+
+
+def terminal(width: int = 0) -> Console:
+    """Return a console as wide as the screen, or of so many columns."""
+    if not width and not sys.stdout.isatty():
+        width = DEFAULT_WIDTH
+    console = Console(width=width or None, highlight=False)
+    return console if console.width >= _NARROWEST else Console(width=_NARROWEST, highlight=False)
+
+
+def print_document(document: Document, console: Console | None = None) -> None:
+    """Print a document; tables that are too wide leave out the columns that matter least."""
+    console = console or terminal()
+    if document.title:
+        console.print(Text(document.title, style="bold"))
+    verdict = document.verdict
+    if verdict is not None:
+        if verdict.warning:
+            console.print(Text(f"WARNING: {verdict.warning}", style="bold red"))
+        _sentences(console, verdict.basis)
+    for block in (*document.lead, *document.sections):
+        _print_block(console, block)
+    if verdict is not None:
+        _print_verdict(console, verdict)
+    _list(console, "Notes", document.notes)
+
+
+def _print_verdict(console: Console, verdict: Verdict) -> None:
+    """Print the conclusions: after the tables, so that they are what is seen first."""
+    _list(console, "Can be concluded", verdict.can)
+    _list(console, "Cannot be concluded", verdict.cannot)
+
+
+def _list(console: Console, title: str, sentences: Sequence[str]) -> None:
+    if sentences:
+        console.print(Text(title, style="bold"))
+        _sentences(console, [f"- {each}" for each in sentences])
+
+
+def _sentences(console: Console, sentences: Sequence[str]) -> None:
+    for each in sentences:
+        console.print(Text(each))
+
+
+def _print_block(console: Console, block: Block) -> None:
+    if isinstance(block, _UNPRINTED):
+        return
+    if isinstance(block, Section):
+        if all(isinstance(each, _UNPRINTED) for each in block.blocks):
+            return
+        alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
+        if block.title and not alone:
+            console.print(Text(block.title, style="bold"))
+        for each in block.blocks:
+            titled = alone and isinstance(each, Table) and not each.title
+            _print_block(console, replace(each, title=block.title) if titled else each)
+    elif isinstance(block, Table):
+        for drawn in as_rich(block, console.width):
+            console.print(drawn)
+    elif isinstance(block, Paragraph):
+        style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
+        console.print(Text(plain(block.text), style=style))
+    elif isinstance(block, Items):
+        shown = [plain(each) for each in block.items] or [block.nothing] * bool(block.nothing)
+        _sentences(console, [f"- {each}" for each in shown])
+    elif isinstance(block, Definitions):
+        _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
+    elif isinstance(block, Commands):
+        for line in block.lines:
+            console.print(Text(line, style="dim"), soft_wrap=True)
+
+
+def as_rich(table: Table, width: int) -> Iterator[RichTable]:
+    """Yield a table with the columns that there is room for, or in parts where none is left out."""
+    places = [i for i, column in enumerate(table.columns) if _shown(column)]
+    if table.repeated:
+        yield from _in_parts(table, places, width)
+        return
+    drawn = _drawn(table, places)
+    while _width(drawn) > width:
+        last = max(places, key=lambda i: (table.columns[i].left_out, i))
+        if not table.columns[last].left_out:
+            break
+        places.remove(last)
+        drawn = _drawn(table, places)
+    yield drawn
+
+
+def _in_parts(table: Table, places: Sequence[int], width: int) -> Iterator[RichTable]:
+    first, rest = places[: table.repeated], places[table.repeated :]
+    size = len(rest)
+    while size > 1 and _width(_drawn(table, [*first, *rest[-size:]])) > width:
+        size -= 1
+    for start in range(0, len(rest), size):
+        yield _drawn(table, [*first, *rest[start : start + size]])
+
+
+def _width(drawn: RichTable) -> int:
+    return _MEASURING.measure(drawn).maximum
+
+
+def _shown(column: Column) -> bool:
+    return not column.page_only and column.kind != "bar"
+
+
+def _drawn(table: Table, places: Sequence[int]) -> RichTable:
+    columns = [table.columns[i] for i in places]
+    drawn = RichTable(
+        title=Text(table.title, style="italic") if table.title else None,
+        title_justify="left",
+        caption=_caption(table, columns),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=any(column.narrow for column in columns),
+    )
+    for column in columns:
+        drawn.add_column(Text(column.title), justify=column.align, overflow="fold")
+    shown = table.rows[: table.most or None]
+    for number, row in enumerate(shown):
+        if number and number in table.rules:
+            drawn.add_section()
+        drawn.add_row(*(_cell(row[i], table.columns[i]) for i in places))
+    return drawn
+
+
+def _cell(value: object, column: Column) -> Text:
+    cell = as_cell(value)
+    if cell.value is not None and column.kind == "estimate":
+        text = half_width(*cell.value)
+    else:
+        text = written(cell.value, column)
+    text = f"{cell.before}{text}{plain(cell.after)}"
+    return Text(f"{text} {plain(cell.note)}" if cell.note else text)
+
+
+def _caption(table: Table, columns: Sequence[Column]) -> Text | None:
+    parts = list(_remarks(table, columns))
+    return Text("; ".join(parts), style="dim") if parts else None
+
+
+def _remarks(table: Table, columns: Sequence[Column]) -> Iterator[str]:
+    if table.caption:
+        yield table.caption
+    if any(column.kind == "estimate" for column in columns):
+        yield "±: half the width of the 95 % interval"
+    if table.most and len(table.rows) > table.most:
+        yield f"{len(table.rows) - table.most} more are on the page"

@@ -1,0 +1,95 @@
+"""The document of one run: its headline metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from fairbench.reporting.document.formats import metric_name
+from fairbench.reporting.document.model import Column, Document, Section, Table
+
+_OVERALL = (
+    "error_rate",
+    "balanced_accuracy",
+    "f1_score",
+    "roc_auc",
+    "nll",
+    "log_loss",
+    "brier_score",
+    "expected_calibration_error",
+    "spread_error",
+    "rmse",
+    "mae",
+    "r2",
+)
+_GAPS = (
+    "statistical_parity",
+    "disparate_impact",
+    "equal_opportunity",
+    "false_positive_rate_gap",
+    "equalized_odds",
+    "predictive_parity",
+    "accuracy_gap",
+    "label_parity",
+)
+_PER_GROUP = (
+    "selection_rate",
+    "error_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "rmse",
+)
+_FITS = ("constraint_active", "fit_seconds", "predict_seconds")
+_COLUMNS = (
+    Column("metric"),
+    Column("of"),
+    Column("mean", "number", decimals=4),
+    Column("sd", "number", decimals=4, left_out=2),
+    Column("95 % interval", "interval", left_out=1),
+    Column("rows", "count", left_out=3),
+    Column("status"),
+)
+_CAPTION = (
+    "sd: over repeats; interval: median 95 % posterior (or normal) interval of one repeat; all "
+    "metrics are in metrics.parquet"
+)
+
+
+def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the rows worth showing first: overall, gaps of `protect`, its groups, the fits."""
+    summary = summary[summary["variant"] == ""]
+    overall = summary["attribute"] == ""
+    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
+    groups = (summary["attribute"] == protect) & (summary["group"] != "")
+    mass = summary["setting"].str.endswith(" mass")
+    parts = [
+        summary[overall & summary["metric"].isin(_OVERALL) & ~mass],
+        summary[gaps & summary["metric"].isin(_GAPS)],
+        summary[groups & summary["metric"].isin(_PER_GROUP)],
+        summary[overall & summary["metric"].isin(_FITS)],
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
+    """Return the headline metrics of a run as a document.
+
+    Parameters
+    ----------
+    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    protect : the attribute whose gaps and groups are shown.
+    """
+    shown = headline(summary, protect)
+    parts = list(zip(shown["attribute"], shown["group"] != "", strict=True))
+    rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
+    table = Table(_COLUMNS, list(_rows(shown)), caption=_CAPTION, rules=rules)
+    return Document(name, [Section("", [table])])
+
+
+def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
+    for row in shown.itertuples():
+        where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
+        status = "" if row.status == "ok" else str(row.status)
+        ends = row.lower, row.upper
+        yield [metric_name(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]

@@ -65,9 +65,9 @@ def _basis(assessment: Assessment) -> Iterator[str]:
     by_group = sampling is not None and labels > 0
     if sampling is not None and by_group and not isinstance(completion, Complete):
         yield (
-            f"How many rows of each group of {sampling.by} were labelled was decided while labelling;"
-            " which ones, at random within the group. Figures that cross groups give each group "
-            "its share of the rows, not of the labels."
+            f"How many rows of each group of {sampling.by} were labelled was decided while "
+            "labelling; which ones, at random within the group. Figures that cross groups give "
+            "each group its share of the rows, not of the labels."
         )
     if isinstance(completion, Complete):
         yield "Intervals say how far off the population may be that these rows are a sample of."

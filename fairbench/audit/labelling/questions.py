@@ -212,9 +212,9 @@ def _least(accuracy: Floats) -> Floats:
     return ranks(accuracy, largest=False).first
 
 
-def _most_probable(known: GroupAccuracies, probability: Floats) -> str:
-    best = int(probability.argmax())
-    return f"{known.session.names[best]}, with probability {probability(probability[best])}"
+def _most_probable(known: GroupAccuracies, chances: Floats) -> str:
+    best = int(chances.argmax())
+    return f"{known.session.names[best]}, with probability {probability(chances[best])}"
 
 
 def _turns(name: str, now: float, right: float, wrong: float) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from io import StringIO
 
 from rich import box
 from rich.console import Console
@@ -35,7 +34,7 @@ from fairbench.reporting.document.model import (
 DEFAULT_WIDTH = 100  # where the output is no screen
 _NARROWEST = 80
 _UNPRINTED = (Details, Figure, Gallery)
-_MEASURING = Console(width=10_000, file=StringIO())
+_FOLDED = 18  # the width that a column of words is broken to, where there is no room
 
 
 def terminal(width: int = 0) -> Console:
@@ -95,6 +94,7 @@ def _print_block(console: Console, block: Block) -> None:
     elif isinstance(block, Table):
         for drawn in as_rich(block, console.width):
             console.print(drawn)
+            console.print()
     elif isinstance(block, Paragraph):
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(Text(plain(block.text), style=style))
@@ -111,30 +111,41 @@ def _print_block(console: Console, block: Block) -> None:
 def as_rich(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that there is room for, or in parts where none is left out."""
     places = [i for i, column in enumerate(table.columns) if _shown(column)]
+    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
+    widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}
     if table.repeated:
-        yield from _in_parts(table, places, width)
+        yield from _in_parts(table, widths, width)
         return
-    drawn = _drawn(table, places)
-    while _width(drawn) > width:
-        last = max(places, key=lambda i: (table.columns[i].left_out, i))
+    while _sum(table, widths) > width:
+        last = max(widths, key=lambda i: (table.columns[i].left_out, i))
         if not table.columns[last].left_out:
             break
-        places.remove(last)
-        drawn = _drawn(table, places)
-    yield drawn
+        del widths[last]
+    yield _drawn(table, list(widths))
 
 
-def _in_parts(table: Table, places: Sequence[int], width: int) -> Iterator[RichTable]:
-    first, rest = places[: table.repeated], places[table.repeated :]
-    size = len(rest)
-    while size > 1 and _width(_drawn(table, [*first, *rest[-size:]])) > width:
-        size -= 1
-    for start in range(0, len(rest), size):
-        yield _drawn(table, [*first, *rest[start : start + size]])
+def _width(column: Column, texts: Sequence[str]) -> int:
+    """Return what a column needs: words can be broken into lines, numbers cannot."""
+    longest = max(map(len, [column.title, *texts]))
+    return min(longest, _FOLDED) if column.kind == "text" else longest
 
 
-def _width(drawn: RichTable) -> int:
-    return _MEASURING.measure(drawn).maximum
+def _sum(table: Table, widths: Mapping[int, int]) -> int:
+    gaps = sum(1 if table.columns[i].narrow else 2 for i in widths)
+    return sum(widths.values()) + gaps
+
+
+def _in_parts(table: Table, widths: Mapping[int, int], width: int) -> Iterator[RichTable]:
+    """Yield parts of as many columns as fit beside the first ones."""
+    first, rest = list(widths)[: table.repeated], list(widths)[table.repeated :]
+    while rest:
+        size = 1
+        while size < len(rest):
+            if _sum(table, {i: widths[i] for i in [*first, *rest[: size + 1]]}) > width:
+                break
+            size += 1
+        yield _drawn(table, [*first, *rest[:size]])
+        rest = rest[size:]
 
 
 def _shown(column: Column) -> bool:
@@ -149,11 +160,16 @@ def _drawn(table: Table, places: Sequence[int]) -> RichTable:
         caption=_caption(table, columns),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=any(column.narrow for column in columns),
+        show_edge=False,
+        padding=(0, 0 if any(column.narrow for column in columns) else 1, 0, 0),
     )
     for column in columns:
-        drawn.add_column(Text(column.title), justify=column.align, overflow="fold")
+        drawn.add_column(
+            Text(column.title),
+            justify=column.align,
+            overflow="fold",
+            no_wrap=column.kind != "text",
+        )
     shown = table.rows[: table.most or None]
     for number, row in enumerate(shown):
         if number and number in table.rules:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairbench.core.formats import percent
 from fairbench.inference.all_pairs import BETTER, EQUIVALENT, OPEN, TRADED, WORSE, Pairs
 from fairbench.inference.ranking import ranking
-from fairbench.reporting.comparison_table import percent
 from fairbench.reporting.page.blocks import Block
 from fairbench.reporting.page.contenders import Contenders, contenders
 from fairbench.reporting.page.goodness import ROPE

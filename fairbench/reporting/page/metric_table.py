@@ -14,7 +14,7 @@ from fairbench.evaluation.summary import summarise
 from fairbench.inference.probability_best import standings
 from fairbench.reporting.page.blocks import Block, named, told_apart
 from fairbench.reporting.page.goodness import direction, goodness, rope
-from fairbench.reporting.terminal import headline
+from fairbench.reporting.runs import headline
 
 CERTAIN = 0.95
 EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.console import Console
 from rich.progress import track
@@ -139,7 +139,12 @@ def render(
 ) -> str:
     """Return the page as HTML; every text of a run or a data set is escaped."""
     environment = Environment(
-        loader=PackageLoader("fairbench.reporting.page"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("fairbench.reporting.page"),
+                PackageLoader("fairbench.reporting.document"),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -159,8 +164,8 @@ def render(
         verdicts=VERDICTS,
         certain=CERTAIN,
         signs=SIGNS,
-        css=Markup(source(environment, "page.css")[0]),
-        js=Markup(source(environment, "page.js")[0]),
+        css=Markup(source(environment, "document.css")[0]),
+        js=Markup(source(environment, "document.js")[0]),
     )
 
 

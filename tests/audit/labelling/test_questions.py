@@ -68,9 +68,9 @@ def test_one_label_more_changes_one_group_slightly():
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_sentences_fit_the_terminal(question):
     knowledge = known(question=question)
-    sentence = QUESTIONS[question]
-    assert len(words.why(knowledge, 1)) <= 50
-    assert "probability" in words.now(knowledge) or "±" in words.now(knowledge)
+    asked = QUESTIONS[question]
+    assert len(asked.why(knowledge, 1)) <= 50
+    assert "probability" in asked.now(knowledge) or "±" in asked.now(knowledge)
 
 
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():

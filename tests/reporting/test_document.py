@@ -1,0 +1,145 @@
+"""A document says the same on a terminal of any width, on a page and in files, and escapes all."""
+
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.model import (
+    Bar,
+    Cell,
+    Code,
+    Column,
+    Commands,
+    Definitions,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Link,
+    Mark,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+)
+from fairbench.reporting.document.plain_text import (
+    latex_table,
+    markdown_table,
+    to_latex,
+    to_markdown,
+)
+from fairbench.reporting.document.terminal import print_document
+
+HOSTILE = "<script>alert('1')</script> & \"quoted\""
+NAN = float("nan")
+TABLE = Table(
+    [
+        Column("who"),
+        Column("rate", "estimate"),
+        Column("difference", "signed", left_out=1),
+        Column("95 % interval", "interval", left_out=2),
+        Column("rows", "count", left_out=3),
+        Column("P", "probability"),
+        Column("", "bar"),
+    ],
+    [
+        [Cell(HOSTILE, mark="large", hint=HOSTILE), (0.5, 0.4, 0.6), 0.1, (0, 1), 1234, 0.0]
+        + [Bar(0, 50, 100, band=(40, 60), zero=50)],
+        ["b", (NAN, NAN, NAN), NAN, (NAN, NAN), 7, 1.0, None],
+    ],
+    title="Rates",
+    caption="What there is to know.",
+    rules=frozenset({1}),
+    sortable=True,
+)
+DOCUMENT = Document(
+    f"Title {HOSTILE}",
+    [
+        Section("First", [Paragraph((HOSTILE, Code("x=1"), Link("there", "#there"), Mark("ok")))]),
+        Section("Second", [TABLE, Details(HOSTILE, [Items([HOSTILE])], name="there")], "second"),
+        Section("Third", [Definitions([(HOSTILE, HOSTILE)]), Commands(["python run.py"])]),
+        Section("Fourth", [Gallery([Figure("dots", svg="<svg></svg>", caption=HOSTILE)])]),
+    ],
+    Verdict(["It can."], [], basis=["Ten rows."], warning=HOSTILE),
+    notes=[HOSTILE],
+    origin="made here",
+)
+
+
+def printed(document=DOCUMENT, width=100):
+    console = Console(width=width, file=io.StringIO())
+    print_document(document, console)
+    return console.file.getvalue()
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "br", "img", "rect", "line", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("rect", "line", "circle"):
+            assert self.open.pop() == tag
+
+
+def test_a_page_is_whole_and_every_text_is_escaped():
+    page = to_html(DOCUMENT)
+    tags = Tags(page)
+    assert not tags.open
+    assert not [tag for tag, _ in tags.seen if tag == "script"]
+    fetched = [attrs[k] for _, attrs in tags.seen for k in ("src", "href") if k in attrs]
+    assert all(each.startswith(("data:", "#")) for each in fetched)
+    assert 'data-value="0.5"' in page
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_terminal_of_any_width_holds_it(width):
+    lines = printed(width=width).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    text = " ".join(" ".join(lines).split())
+    for part in ("Can be concluded", "It can.", "0.50 ±.10", "<0.01", ">0.99", "python run.py"):
+        assert part in text
+    assert "Fourth" not in text  # has a figure alone
+
+
+def test_the_columns_that_matter_least_go_first():
+    wide = Column("w" * 40, "number")
+    columns = [Column("a"), wide, Column("second", "number", left_out=1)]
+    columns += [Column("first", "number", left_out=2)]
+    document = Document("", [Section("", [Table(columns, [["x", 1.0, 2.0, 3.0]])])])
+    assert "first" in printed(document, 80)
+    assert "first" not in printed(document, 60)
+    assert "second" in printed(document, 60)
+    assert "second" not in printed(document, 52)
+
+
+def test_json_is_the_data_or_what_is_shown():
+    content = json.loads(to_json(DOCUMENT))
+    (table,) = [each for each in content["sections"][1]["blocks"] if each["kind"] == "table"]
+    assert [column["title"] for column in table["columns"]][-1] == "P"
+    assert table["rows"][0][:3] == [HOSTILE, [0.5, 0.4, 0.6], 0.1]
+    assert table["rows"][1][2] is None
+    data = Document("", [], data={"a": float("inf")})
+    assert json.loads(to_json(data)) == {"a": None}
+
+
+def test_markdown_and_latex_hold_the_same_cells():
+    for line, text in ((markdown_table(TABLE), "&lt;script"), (latex_table(TABLE), r"\textless{}")):
+        assert text in line
+        assert "+0.100" in line
+        assert "1,234" in line
+    assert r"\& " in latex_table(TABLE)
+    assert to_markdown(DOCUMENT).count("## ") >= 5
+    assert to_latex(DOCUMENT).startswith("% Rates")

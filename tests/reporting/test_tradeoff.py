@@ -89,7 +89,8 @@ def test_the_table_marks_and_orders_and_fits_in_100_columns():
         print_document(tradeoff_document(table, ["equalized_odds"], title="", base=BASE), console)
     lines = captured.get().splitlines()
     printed = [line for line in lines if "baseline  " in line or "bag  " in line or "ble  " in line]
-    assert printed[0].startswith("* none, baseline  0.100 (0.010)  0.200 (0.020)")
+    assert printed[0].split("  ")[0] == "* none, baseline"
+    assert "0.100 (0.010)  0.200 (0.020)" in printed[0]
     assert [line[0] for line in printed] == ["*", " ", "*", " "]
     assert printed[2].rstrip().endswith("-")
     assert max(map(len, lines)) <= 100

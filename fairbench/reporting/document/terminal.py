@@ -92,9 +92,7 @@ def _print_block(console: Console, block: Block) -> None:
             titled = alone and isinstance(each, Table) and not each.title
             _print_block(console, replace(each, title=block.title) if titled else each)
     elif isinstance(block, Table):
-        for drawn in as_rich(block, console.width):
-            console.print(drawn)
-            console.print()
+        _print_table(console, block)
     elif isinstance(block, Paragraph):
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(Text(plain(block.text), style=style))
@@ -108,7 +106,18 @@ def _print_block(console: Console, block: Block) -> None:
             console.print(Text(line, style="dim"), soft_wrap=True)
 
 
-def as_rich(table: Table, width: int) -> Iterator[RichTable]:
+def _print_table(console: Console, table: Table) -> None:
+    if table.title:
+        console.print(Text(table.title, style="italic"))
+    for drawn in _parts(table, console.width):
+        console.print(drawn)
+    remarks = "; ".join(_remarks(table))
+    if remarks:
+        console.print(Text(remarks, style="dim"))
+    console.print()
+
+
+def _parts(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that there is room for, or in parts where none is left out."""
     places = [i for i, column in enumerate(table.columns) if _shown(column)]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
@@ -155,10 +164,6 @@ def _shown(column: Column) -> bool:
 def _drawn(table: Table, places: Sequence[int]) -> RichTable:
     columns = [table.columns[i] for i in places]
     drawn = RichTable(
-        title=Text(table.title, style="italic") if table.title else None,
-        title_justify="left",
-        caption=_caption(table, columns),
-        caption_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 0 if any(column.narrow for column in columns) else 1, 0, 0),
@@ -188,15 +193,10 @@ def _cell(value: object, column: Column) -> Text:
     return Text(f"{text} {plain(cell.note)}" if cell.note else text)
 
 
-def _caption(table: Table, columns: Sequence[Column]) -> Text | None:
-    parts = list(_remarks(table, columns))
-    return Text("; ".join(parts), style="dim") if parts else None
-
-
-def _remarks(table: Table, columns: Sequence[Column]) -> Iterator[str]:
+def _remarks(table: Table) -> Iterator[str]:
     if table.caption:
         yield table.caption
-    if any(column.kind == "estimate" for column in columns):
+    if any(column.kind == "estimate" for column in table.columns):
         yield "±: half the width of the 95 % interval"
     if table.most and len(table.rows) > table.most:
         yield f"{len(table.rows) - table.most} more are on the page"

@@ -11,7 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.group_sampling import strata_sizes, stratified_error, weights
-from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
+from fairbench.evaluation.table import (
+    EVERYONE,
+    NAN,
+    OK,
+    MetricTable,
+    Setting,
+    Status,
+    Where,
+    no_rows,
+    undefined,
+)
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 from fairbench.metrics.ranks import tie_blocks
 
@@ -52,13 +62,13 @@ class WeightedScores:
         each = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
         self._mean("log_loss", log_loss_rows(y, p), stratum, sizes, where)
         self._mean("brier_score", brier_rows(y, p), stratum, sizes, where)
-        n, reason = len(y), f"undefined: only one class in {where.group or 'the part'}"
+        n, reason = len(y), undefined(f"only one class in {where.group or 'the part'}")
         area = weighted_auc(y, p, each)
-        status = "ok" if not np.isnan(area) else reason if n else _nothing(where)
+        status = OK if not np.isnan(area) else reason if n else _nothing(where)
         self.table.add("roc_auc", area, n, where, status=status)
         for binning, index in (("width", self._by_width(p)), ("mass", self._by_mass(p, each))):
-            setting = f"bins={self.bins} {binning}"
-            error, status = (_calibration_error(y, p, each, index), "ok") if n else (
+            setting = Setting(bins=self.bins, binning=binning)
+            error, status = (_calibration_error(y, p, each, index), OK) if n else (
                 NAN, _nothing(where)
             )  # fmt: skip
             name = "expected_calibration_error"
@@ -109,5 +119,5 @@ def _calibration_error(label: Floats, score: Floats, weight: Floats, index: Rows
     return float(np.abs(gaps).sum() / weight.sum())
 
 
-def _nothing(where: Where) -> str:
-    return f"undefined: {no_rows(where.group)}"
+def _nothing(where: Where) -> Status:
+    return undefined(no_rows(where.group))

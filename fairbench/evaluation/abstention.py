@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.evaluation.table import (
+    NAN,
+    NO_SETTING,
+    OK,
+    MetricTable,
+    Setting,
+    Where,
+    no_rows,
+    undefined,
+)
 from fairbench.metrics.abstention import area_under_risk_coverage, keep_weights
 from fairbench.metrics.confusion import total
 from fairbench.metrics.group import GROUP_METRICS
@@ -48,11 +57,11 @@ class AbstentionEvaluation:
         area = area_under_risk_coverage(loss, test.column("uncertainty"))
         self.table.add("area_under_risk_coverage", area, len(test))
         for rate in self.rates:
-            self._at(test, rate, "abstention", f"rate={rate:g}")
+            self._at(test, rate, "abstention", Setting(rate=rate))
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            self._at(test, rate, "abstained", "rate=chosen", ("error_rate", *GROUP_METRICS))
+            self._at(test, rate, "abstained", NO_SETTING, ("error_rate", *GROUP_METRICS))
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
@@ -77,26 +86,27 @@ class AbstentionEvaluation:
         data: Labelled,
         rate: float,
         prefix: str,
-        setting: str,
+        setting: Setting,
         metrics: Sequence[str] = OBJECTIVES,
     ) -> None:
         counts = self._counts(data, rate)
         kept, where = _rows(counts.sum()), Where(self.attribute)
-        missing = "undefined: a group of the rows kept lacks what it is a share of"
+        missing = undefined("a group of the rows kept lacks what it is a share of")
         for name, value in zip(metrics, _values(counts, metrics), strict=True):
-            status = missing if np.isnan(value) else "ok"
+            status = missing if np.isnan(value) else OK
             self.table.add(f"{prefix}_{name}", value, kept, where, setting=setting, status=status)
         labels = data.groups[self.attribute].cat
         everyone = np.bincount(labels.codes, minlength=len(labels.categories))
         for label, group, size in zip(labels.categories, counts, everyone, strict=True):
             of_group, left = Where(self.attribute, str(label)), group.sum()
             error = float(error_rate(group))
-            status = f"undefined: no rows kept in group '{label}'" if np.isnan(error) else "ok"
+            nothing = undefined(f"no rows kept in group '{label}'")
+            status = nothing if np.isnan(error) else OK
             self.table.add(
                 f"{prefix}_error_rate", error, _rows(left), of_group, setting=setting, status=status
             )
             share = float(1 - left / size) if size else NAN
-            status = "ok" if size else f"undefined: no rows in group '{label}'"
+            status = OK if size else undefined(no_rows(str(label)))
             self.table.add(
                 f"{prefix}_rate", share, int(size), of_group, setting=setting, status=status
             )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
+from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows
 
 REPLICATE = "replicate="  # how the labels of variants begin that differ in their draws alone
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -35,16 +35,16 @@ def evaluate_consistency(
 
 
 def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
-    n, setting = values.shape[1], f"variants={len(values)}"
+    n, setting = values.shape[1], Setting(variants=len(values))
     bad = np.asarray(~np.isfinite(values).all(axis=0))
     status = invalid_rows(bad, "uncertainty")
-    if status != "ok":
+    if status != OK:
         values = np.full_like(values, NAN)
     sd = values.std(axis=0)
     for name, value, row in (
         ("max_sd", sd.max(), setting),
         ("mean_sd", sd.mean(), setting),
         ("mean_range", np.ptp(values, axis=0).mean(), setting),
-        *(("sd", np.quantile(sd, q), f"{setting} quantile={q:g}") for q in _QUANTILES),
+        *(("sd", np.quantile(sd, q), setting._replace(quantile=q)) for q in _QUANTILES),
     ):
         table.add(f"{prefix}_{name}", float(value), n, setting=row, status=status)

@@ -25,7 +25,7 @@ from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
-from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
+from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
 from fairbench.evaluation.truth import evaluate_against_truth
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation
 from fairbench.metrics.spread import spread_diagram
@@ -118,7 +118,18 @@ class Evaluator:
         validation: Labelled | None = None,
         protect: str = "",
     ) -> pd.DataFrame:
-        """Return the metrics of one table of predictions.
+        """Return the metrics of one table of predictions, as :func:`evaluate` returns them."""
+        return self.rows(data, generator, validation=validation, protect=protect).frame()
+
+    def rows(
+        self,
+        data: Labelled,
+        generator: np.random.Generator,
+        *,
+        validation: Labelled | None = None,
+        protect: str = "",
+    ) -> MetricTable:
+        """Return the same, not yet a data frame: those of many folds are made one at once.
 
         Parameters
         ----------
@@ -150,7 +161,7 @@ class Evaluator:
             table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
         ).run(data)
         evaluate_individual(table, data, self.neighbours, attribute)
-        return table.frame()
+        return table
 
     def _classification(
         self, table: MetricTable, data: Labelled, generator: np.random.Generator
@@ -175,19 +186,20 @@ class Evaluator:
         residual, uncertainty = target - centre, predictions["uncertainty"].to_numpy()
         bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
         invalid = invalid_rows(bad, "uncertainty")
+        n = len(target)
         for groups in self.spread_groups:
-            if invalid != "ok":
+            setting = Setting(bins=groups)
+            if invalid != OK:
                 for name in ("spread_error", "spread_rank_correlation"):
-                    table.add(name, NAN, len(target), setting=f"groups={groups}", status=invalid)
+                    table.add(name, NAN, n, setting=setting, status=invalid)
                 continue
             spread = spread_diagram(residual, uncertainty, groups)
-            setting, n = f"groups={groups}", len(target)
             table.add("spread_error", spread.error(), n, setting=setting)
             correlation = spread.rank_correlation()
-            status = "undefined: one side is constant" if np.isnan(correlation) else "ok"
+            status = undefined("one side is constant") if np.isnan(correlation) else OK
             table.add("spread_rank_correlation", correlation, n, setting=setting, status=status)
             for i, size in enumerate(spread.size):
-                point = f"{setting} group={i}"
+                point = setting._replace(bin=i)
                 table.add("spread_predicted", spread.predicted[i], size, setting=point)
                 table.add("spread_empirical", spread.empirical[i], size, setting=point)
 
@@ -224,7 +236,9 @@ def evaluate(
 
     Returns
     -------
-    One row a metric: metric, attribute, group, setting, value, lower, upper, n, status.
+    One row a metric, with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric,
+    whom it is about (attribute, group), value, lower, upper, n, status (ok, insufficient,
+    undefined or invalid) with its reason, and what it was taken at (rate, bins, level ...).
 
     Raises
     ------

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
+from fairbench.evaluation.table import (
+    NAN,
+    OK,
+    MetricTable,
+    Setting,
+    Status,
+    invalid_rows,
+    undefined,
+)
 from fairbench.metrics.abstention import keep_weights
 from fairbench.metrics.feature_shift import feature_shift
 
@@ -23,18 +31,18 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
     invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
     kept = np.stack([keep_weights(uncertainty, rate) for rate in rates])
     shifts = feature_shift(data.features, kept)
-    if invalid != "ok":
+    if invalid != OK:
         shifts = np.full_like(shifts, NAN)
-    missing = invalid if invalid != "ok" else "undefined: no value among the rows kept"
+    missing = invalid if invalid != OK else undefined("no value among the rows kept")
     for rate, weights, shift in zip(rates, kept, shifts, strict=True):
-        n, setting = round(weights.sum()), f"rate={rate:g}"
+        n, setting = round(weights.sum()), Setting(rate=rate)
         known = shift[~np.isnan(shift)]
         mean = float(known.mean()) if len(known) else NAN
         table.add("mean_feature_shift", mean, n, setting=setting, status=_status(mean, missing))
         for name, value in zip(data.features.columns, shift, strict=True):
-            row, status = f"{setting} feature={name}", _status(value, missing)
+            row, status = setting._replace(feature=str(name)), _status(value, missing)
             table.add("feature_shift", value, n, setting=row, status=status)
 
 
-def _status(value: float, missing: str) -> str:
-    return missing if np.isnan(value) else "ok"
+def _status(value: float, missing: Status) -> Status:
+    return missing if np.isnan(value) else OK

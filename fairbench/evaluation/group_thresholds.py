@@ -8,7 +8,7 @@ import numpy as np
 
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Status, Where
 from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import GROUP_METRICS, GroupMetric
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
@@ -42,13 +42,13 @@ def evaluate_group_thresholds(
     for name in CONSTRAINTS:
         metric = GROUP_METRICS[name]
         status = _status(data, metric, attribute)
-        if status == "ok":
+        if status == OK:
             status = _status(validation, metric, attribute, of=" of the validation rows")
         rows = [(NAN,) * len(_MEASURES)] * len(relaxations)
-        if status == "ok":
+        if status == OK:
             rows = _measured(data, validation, metric, relaxations, attribute)
         for relaxation, values in zip(relaxations, rows, strict=True):
-            setting = f"constraint={name} relaxation={relaxation:g}"
+            setting = Setting(constraint=name, relaxation=relaxation)
             for measure, value in zip(_MEASURES, values, strict=True):
                 table.add(
                     f"postprocessed_{measure}",
@@ -60,7 +60,7 @@ def evaluate_group_thresholds(
                 )
 
 
-def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -> str:
+def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -> Status:
     """Say whether every group has the labels that the metric's rates rest on."""
     labels = data.groups[attribute].cat
     groups = [str(label) for label in labels.categories]
@@ -68,7 +68,7 @@ def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -
     counts = binary_confusion(data.target, zeros, codes, n_groups=len(groups))
     counted = Counted(attribute, groups, counts, np.empty(0))
     status = counted.status(metric.rates, 1, range(len(groups)))
-    return status if status == "ok" else status + of
+    return status if status == OK else status._replace(reason=status.reason + of)
 
 
 def _measured(

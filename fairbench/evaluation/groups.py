@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.table import NAN, MetricTable, Where
+from fairbench.evaluation.table import (
+    NAN,
+    OK,
+    MetricTable,
+    Setting,
+    Status,
+    Where,
+    insufficient,
+    undefined,
+)
 from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
 from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.group import GROUP_METRICS, PAIRWISE, debiased, difference, ratio
@@ -49,13 +58,13 @@ class Counted:
         sizes = [(self.sizes[rate.name][g], g, rate) for rate in rates for g in among]
         return min(sizes, key=lambda each: each[0])
 
-    def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> str:
+    def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> Status:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
         size, g, rate = self.weakest(rates, among)
         if size >= max(minimum, 1):
-            return "ok"
+            return OK
         where = f" in group '{self.groups[g]}'" if self.groups[g] else ""
-        return f"insufficient: n={size}{where}" if size else f"undefined: {rate.empty}{where}"
+        return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
 
 
 @dataclass(frozen=True)
@@ -145,14 +154,14 @@ class GroupEvaluation:
                             NAN if np.isnan(values[g - 1]) else outside[g - 1],
                             n,
                             where,
-                            setting=f"band={self.ratio_band:g}",
+                            setting=Setting(band=self.ratio_band),
                             status=status,
                         )
 
-    def _pair_status(self, counted: Counted, rate: Rate, g: int, value: float) -> str:
+    def _pair_status(self, counted: Counted, rate: Rate, g: int, value: float) -> Status:
         status = counted.status((rate,), self.minimum, [0, g])
-        if np.isnan(value) and not status.startswith("undefined"):
-            return f"undefined: {rate.name} of group '{counted.groups[0]}' is 0"
+        if np.isnan(value) and status.kind != "undefined":
+            return undefined(f"{rate.name} of group '{counted.groups[0]}' is 0")
         return status
 
     def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
@@ -164,18 +173,18 @@ class GroupEvaluation:
             value, everyone = float(metric(counted.counts)), range(len(counted.groups))
             n = counted.weakest(metric.rates, everyone)[0]
             status = counted.status(metric.rates, self.minimum, everyone)
-            if np.isnan(value) and not status.startswith("undefined"):
+            if np.isnan(value) and status.kind != "undefined":
                 zero = "every group" if many else f"group '{counted.groups[0]}'"
-                status = f"undefined: {selection_rate.name} of {zero} is 0"
+                status = undefined(f"{selection_rate.name} of {zero} is 0")
             interval = (lower[i], upper[i])
             self.table.add(name, value, n, where, interval=interval, status=status)
             if not metric.is_gap:
                 continue
             below = NAN if np.isnan(value) else float((samples[:, i] < self.epsilon).mean())
-            setting = f"epsilon={self.epsilon:g}"
+            setting = Setting(epsilon=self.epsilon)
             self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
             if resampled is not None:
                 corrected = debiased(metric, counted.counts, resampled)
-                if np.isnan(corrected) and not status.startswith("undefined"):
-                    status = "undefined: no resample has the rates of every group"
+                if np.isnan(corrected) and status.kind != "undefined":
+                    status = undefined("no resample has the rates of every group")
                 self.table.add(f"{name}_debiased", corrected, n, where, status=status)

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
+from fairbench.evaluation.table import (
+    EVERYONE,
+    NAN,
+    MetricTable,
+    Setting,
+    Where,
+    no_rows,
+    undefined,
+)
 from fairbench.evaluation.uncertainties import variances
 from fairbench.metrics.individual import Neighbours, individual_fairness
 
@@ -51,12 +59,12 @@ def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Where, str, Mask]]:
 
 
 def _add(table: MetricTable, metric: str, fairness: Array, where: Where, outcome: str) -> None:
-    n, prefix = len(fairness), f"outcome={outcome} " if outcome else ""
+    n = len(fairness)
     for rank, losses in enumerate(fairness.T, start=1):
-        setting = f"{prefix}k={rank}"
+        setting = Setting(outcome=outcome or None, k=rank)
         if n and not np.isnan(losses[0]):
             table.add_mean(metric, losses, where, setting=setting)
             continue
         none = f"no {outcome} in group '{where.group}'" if outcome else no_rows(where.group)
-        status = f"undefined: {none}" if not n else f"undefined: nobody has {rank} neighbours"
+        status = undefined(f"nobody has {rank} neighbours" if n else none)
         table.add(metric, NAN, n, where, setting=setting, status=status)

@@ -11,10 +11,14 @@ from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,
+    OK,
     MetricTable,
+    Setting,
+    Status,
     Where,
     invalid_rows,
     no_rows,
+    undefined,
 )
 from fairbench.metrics.mixture_parity import is_normal, uncertainty_aware_parity
 from fairbench.metrics.regression import (
@@ -47,30 +51,30 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
 def _parity(table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str) -> None:
     empty = [label for label, rows in parts.items() if not rows.any()]
-    status = f"undefined: {no_rows(empty[0])}" if empty else "ok"
+    status = undefined(no_rows(empty[0])) if empty else OK
     if len(parts) == 1:
-        status = "undefined: only one group"
+        status = undefined("only one group")
     for name, values in (
         ("statistical_parity", data.column("prediction")),
         ("label_parity", data.target),
     ):
-        reason = status if status != "ok" else invalid_rows(~np.isfinite(values), "prediction")
+        reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
         parity = NAN
-        if reason == "ok":
+        if reason == OK:
             parity = distribution_parity([values[rows] for rows in parts.values()])
         table.add(name, parity, len(data), Where(attribute), status=reason)
     _uncertainty_aware_parity(table, data, parts, attribute, status)
 
 
 def _uncertainty_aware_parity(
-    table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str, status: str
+    table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str, status: Status
 ) -> None:
     """Add the parity of predictions as normals; those without an uncertainty are points."""
     mean, name = data.column("prediction"), _sd_column(data)
     sd = data.column(name) if name else np.zeros(len(data))
-    reason = status if status != "ok" else invalid_rows(~is_normal(mean, sd), "sd")
+    reason = status if status != OK else invalid_rows(~is_normal(mean, sd), "sd")
     parity = NAN
-    if reason == "ok":
+    if reason == OK:
         groups = list(parts.values())
         parity = uncertainty_aware_parity([mean[g] for g in groups], [sd[g] for g in groups])
     metric = "uncertainty_aware_statistical_parity"
@@ -89,12 +93,12 @@ def _part(
     status = invalid_rows(~np.isfinite(mean), "prediction")
     table.add_mean("mae", np.abs(y - mean), where, status=status)
     table.add_mean("mean_prediction", mean, where, status=status)
-    exists = n > 0 and status == "ok"
+    exists = n > 0 and status == OK
     rmse = float(np.sqrt(((y - mean) ** 2).mean())) if exists else NAN
-    table.add("rmse", rmse, n, where, status=status if n else f"undefined: {no_rows(where.group)}")
+    table.add("rmse", rmse, n, where, status=status if n else undefined(no_rows(where.group)))
     r2 = r2_score(y, mean) if exists else NAN
     reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
-    constant = f"undefined: {reason}" if np.isnan(r2) and status == "ok" else status
+    constant = undefined(reason) if np.isnan(r2) and status == OK else status
     table.add("r2", r2, n, where, status=constant)
     name = _sd_column(data)
     if name:
@@ -112,7 +116,7 @@ def _intervals(
     """Add coverage and width of the method's own intervals, or of the normal ones of its sd."""
     y = data.target[rows]
     for level in levels:
-        setting = f"level={level:g}"
+        setting = Setting(level=level)
         percent = f"{100 * level:g}"
         if f"lower_{percent}" in data.predictions:
             lower, upper = (data.column(f"{end}_{percent}")[rows] for end in ("lower", "upper"))

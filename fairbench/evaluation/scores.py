@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.table import EVERYONE, NAN, MetricTable, Where, no_rows
+from fairbench.evaluation.table import (
+    EVERYONE,
+    NAN,
+    OK,
+    MetricTable,
+    Setting,
+    Where,
+    no_rows,
+    undefined,
+)
 from fairbench.metrics import probability
 from fairbench.metrics.ranks import roc_auc
 
@@ -68,10 +77,10 @@ class ScoreEvaluation:
         self.table.add_mean("brier_score", probability.brier_rows(y, score), where)
         area = roc_auc(y, score)
         reason = f"only one class in {everyone}" if n else no_rows(where.group)
-        status = f"undefined: {reason}" if np.isnan(area) else "ok"
+        status = undefined(reason) if np.isnan(area) else OK
         self.table.add("roc_auc", area, n, where, status=status)
         for binning in ("width", "mass"):
-            setting, status = f"bins={self.bins} {binning}", "ok"
+            setting, status = Setting(bins=self.bins, binning=binning), OK
             error = NAN
             if n:
                 diagram = probability.reliability(
@@ -79,7 +88,7 @@ class ScoreEvaluation:
                 )
                 error = diagram.expected_calibration_error()
             else:
-                status = f"undefined: {no_rows(where.group)}"
+                status = undefined(no_rows(where.group))
             self.table.add(
                 "expected_calibration_error", error, n, where, setting=setting, status=status
             )
@@ -88,6 +97,6 @@ class ScoreEvaluation:
         score = self.predictions["score"].to_numpy()
         diagram = probability.reliability(self.target, score, bins=self.bins)
         for i, size in enumerate(diagram.size):
-            setting = f"bins={self.bins} bin={i}"
+            setting = Setting(bins=self.bins, bin=i)
             self.table.add("reliability_mean_score", diagram.mean_score[i], size, setting=setting)
             self.table.add("reliability_base_rate", diagram.base_rate[i], size, setting=setting)

@@ -1,18 +1,18 @@
-"""The long table every evaluation returns, built row by row."""
+"""The long, typed table that every evaluation returns, built row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-COLUMNS = ("metric", "attribute", "group", "setting", "value", "lower", "upper", "n", "status")
-KEYS = ("repeat", "fold", "variant")
+from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES
+
 NAN = float("nan")
 
 
@@ -23,14 +23,51 @@ class Where(NamedTuple):
     group: str = ""
 
 
-EVERYONE = Where()
+class Setting(NamedTuple):
+    """At what a metric was taken; None of everything that it does not depend on."""
+
+    rate: float | None = None
+    feature: str | None = None
+    bins: int | None = None
+    bin: int | None = None
+    binning: str | None = None
+    variants: int | None = None
+    quantile: float | None = None
+    level: float | None = None
+    epsilon: float | None = None
+    band: float | None = None
+    constraint: str | None = None
+    relaxation: float | None = None
+    outcome: str | None = None
+    k: int | None = None
+
+
+class Status(NamedTuple):
+    """Whether a value can be relied on: one of `STATUSES`, and why it cannot."""
+
+    kind: str = "ok"
+    reason: str = ""
+
+
+EVERYONE, NO_SETTING, OK = Where(), Setting(), Status()
+Row: TypeAlias = tuple[str, str, str, float, float, float, int, str, str, Setting]
+
+
+def undefined(reason: str) -> Status:
+    """Return the status of a value that does not exist for these rows."""
+    return Status("undefined", reason)
+
+
+def insufficient(reason: str) -> Status:
+    """Return the status of a value that rests on too few rows."""
+    return Status("insufficient", reason)
 
 
 @dataclass
 class MetricTable:
     """Rows of one evaluation; `level` is the probability of the intervals of means."""
 
-    rows: list[tuple[object, ...]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     level: float = 0.95
 
     def add(
@@ -40,16 +77,18 @@ class MetricTable:
         n: int,
         where: Where = EVERYONE,
         *,
-        setting: str = "",
+        setting: Setting = NO_SETTING,
         interval: tuple[float, float] = (NAN, NAN),
-        status: str = "ok",
+        status: Status = OK,
     ) -> None:
         """Append one row; a NaN value must come with a status that says why."""
-        if np.isnan(value):
+        value = float(value)
+        if value != value:
             interval = (NAN, NAN)
-            status = status if status != "ok" else "undefined"
+            status = status if status.kind != "ok" else undefined("the value is not a number")
+        lower, upper = interval
         self.rows.append(
-            (metric, *where, setting, float(value), *map(float, interval), int(n), status)
+            (metric, *where, value, float(lower), float(upper), int(n), *status, setting)
         )
 
     def add_mean(
@@ -58,13 +97,13 @@ class MetricTable:
         losses: NDArray[np.float64],
         where: Where = EVERYONE,
         *,
-        setting: str = "",
-        status: str = "ok",
+        setting: Setting = NO_SETTING,
+        status: Status = OK,
     ) -> None:
         """Append the mean of per-row losses with its normal interval, NaN if `status` is not ok."""
         n = len(losses)
-        if n == 0 or status != "ok":
-            reason = status if n else f"undefined: {no_rows(where.group)}"
+        if n == 0 or status.kind != "ok":
+            reason = status if n else undefined(no_rows(where.group))
             self.add(metric, NAN, n, where, setting=setting, status=reason)
             return
         mean = float(losses.mean())
@@ -75,9 +114,66 @@ class MetricTable:
         half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
         self.add(metric, mean, n, where, setting=setting, interval=(mean - half, mean + half))
 
+    def invalidated(self, reason: str) -> MetricTable:
+        """Return the same rows without values, undefined for one reason."""
+        rows: list[Row] = [
+            (*row[:3], NAN, NAN, NAN, row[6], *undefined(reason), row[9]) for row in self.rows
+        ]
+        return MetricTable(rows, self.level)
+
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns of `COLUMNS`."""
-        return pd.DataFrame(self.rows, columns=list(COLUMNS))
+        return pd.DataFrame(_columns(self.rows), columns=list(COLUMNS))
+
+
+# An evaluation, with the repeat, fold and variant that it is of.
+KeyedTable: TypeAlias = tuple[tuple[int, int, str], MetricTable]
+
+
+def concatenate(tables: Iterable[KeyedTable]) -> pd.DataFrame:
+    """Stack evaluations into one data frame, each with its repeat, fold and variant in front."""
+    parts = [(keys, table.rows) for keys, table in tables if table.rows]
+    lengths = [len(rows) for _, rows in parts]
+    keys = {
+        name: np.repeat(np.array([each[i] for each, _ in parts], dtype), lengths)
+        for i, (name, dtype) in enumerate(zip(KEYS, (np.int64, np.int64, object), strict=True))
+    }
+    rows = [row for _, each in parts for row in each]
+    return pd.DataFrame({**keys, **_columns(rows)}, columns=[*KEYS, *COLUMNS])
+
+
+def _columns(rows: list[Row]) -> dict[str, Any]:
+    """Return the columns of rows; the settings, of which there are few, are made once each."""
+    metric, attribute, group, value, lower, upper, n, status, reason, settings = (
+        zip(*rows, strict=True) if rows else ((),) * 10
+    )
+    codes: dict[Setting, int] = {}
+    place = np.array([codes.setdefault(each, len(codes)) for each in settings], np.intp)
+    return {
+        "metric": np.array(metric, object),
+        "attribute": np.array(attribute, object),
+        "group": np.array(group, object),
+        "value": np.array(value, float),
+        "lower": np.array(lower, float),
+        "upper": np.array(upper, float),
+        "n": np.array(n, np.int64),
+        "status": pd.Categorical(status, list(STATUSES)),
+        "reason": np.array(reason, object),
+        **{
+            name: _setting_column([each[i] for each in codes], dtype, place)
+            for i, (name, dtype) in enumerate(SETTINGS.items())
+        },
+    }
+
+
+def _setting_column(values: list[Any], dtype: str, place: NDArray[np.intp]) -> Any:
+    """Return the column of a setting: `values` of the different settings, at their places."""
+    if all(value is None for value in values):
+        none = np.ones(len(place), np.int64)
+        if dtype == "category":
+            return pd.Categorical.from_codes(-none, pd.Index([], dtype="str"))
+        return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
+    return pd.array(values, dtype).take(place)
 
 
 def no_rows(group: str) -> str:
@@ -85,19 +181,8 @@ def no_rows(group: str) -> str:
     return f"no rows in group '{group}'" if group else "no rows"
 
 
-def invalid_rows(bad: NDArray[np.bool_], what: str) -> str:
-    """Say of how many rows a metric does not exist, "ok" where it does of all."""
-    return (
-        f"undefined: {what} invalid in {int(bad.sum())} of {len(bad)} rows" if bad.any() else "ok"
-    )
-
-
-def invalidate(table: pd.DataFrame, reason: str) -> pd.DataFrame:
-    """Return the same rows with NaN values and the status ``undefined: reason``."""
-    return table.assign(value=NAN, lower=NAN, upper=NAN, status=f"undefined: {reason}")
-
-
-def concatenate(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Stack evaluations into one table with the keys first."""
-    stacked = pd.concat(list(tables), ignore_index=True)
-    return stacked[[*KEYS, *COLUMNS]]
+def invalid_rows(bad: NDArray[np.bool_], what: str) -> Status:
+    """Say of how many rows a metric cannot be computed; ok where there is none."""
+    if not bad.any():
+        return OK
+    return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import NAN, MetricTable, invalid_rows
+from fairbench.evaluation.table import NAN, OK, MetricTable, Status, invalid_rows, undefined
 from fairbench.metrics.ranks import spearman
 
 Array = NDArray[np.float64]
@@ -40,13 +40,13 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
     if "uncertainty" in data.predictions:
         values = data.column("uncertainty")
         status = invalid_rows(~(np.isfinite(values) & (values >= 0)), "uncertainty")
-        correlation = spearman(values, sd) if status == "ok" else NAN
-        if np.isnan(correlation) and status == "ok":
+        correlation = spearman(values, sd) if status == OK else NAN
+        if np.isnan(correlation) and status == OK:
             constant = "true sd" if np.ptp(values) else "uncertainty"
-            status = f"undefined: the {constant} is constant"
+            status = undefined(f"the {constant} is constant")
         table.add("truth_rank_correlation", correlation, n, status=status)
 
 
-def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: str) -> None:
-    value = float(np.sqrt(((estimate - truth) ** 2).mean())) if status == "ok" else NAN
+def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: Status) -> None:
+    value = float(np.sqrt(((estimate - truth) ** 2).mean())) if status == OK else NAN
     table.add(name, value, len(truth), status=status)

@@ -10,7 +10,19 @@ from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.table import NAN, MetricTable, Where, invalid_rows, no_rows
+from fairbench.evaluation.table import (
+    NAN,
+    NO_SETTING,
+    OK,
+    MetricTable,
+    Setting,
+    Status,
+    Where,
+    insufficient,
+    invalid_rows,
+    no_rows,
+    undefined,
+)
 from fairbench.metrics.group_means import GroupMeans
 
 Array = NDArray[np.float64]
@@ -73,7 +85,7 @@ class UncertaintyEvaluation:
         small = (np.fmin(lower[0], reference) < floor) | (reference == 0)
         at = at.without_small_denominators(reference, small)
         self._add("_ratio", at, *means.ratio(self.level))
-        outside, band = means.ratio_outside(self.ratio_band), f"band={self.ratio_band:g}"
+        outside, band = means.ratio_outside(self.ratio_band), Setting(band=self.ratio_band)
         self._add("_ratio_outside_band", at, outside, setting=band)
 
     def _add(
@@ -83,15 +95,15 @@ class UncertaintyEvaluation:
         values: Array,
         lower: Array | None = None,
         upper: Array | None = None,
-        setting: str = "",
+        setting: Setting = NO_SETTING,
     ) -> None:
         """Add the values (G, V) of a form of the means; one that is not "" compares groups."""
         for i, measure in enumerate(at.reasons):
             for g in range(bool(form), len(at.names)):
                 n, status = at.status(measure, [0, g] if form else [g], self.minimum)
-                value = NAN if status.startswith("undefined") else values[g, i]
-                if np.isnan(value) and not status.startswith("undefined"):
-                    status = "undefined: the error of a mean of 1 row is unknown"
+                value = NAN if status.kind in ("undefined", "invalid") else values[g, i]
+                if np.isnan(value) and status.kind not in ("undefined", "invalid"):
+                    status = undefined("the error of a mean of 1 row is unknown")
                 interval = (NAN, NAN)
                 if lower is not None and upper is not None and n > 1:
                     interval = (lower[g, i], upper[g, i])
@@ -108,13 +120,13 @@ class UncertaintyEvaluation:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of an attribute; `reasons` say of each measure why it is undefined, or "ok"."""
+    """The groups of an attribute; `reasons` are what is known of each measure's values, by name."""
 
     attribute: str
     names: list[str]
     codes: NDArray[np.intp]
     size: NDArray[np.int64]
-    reasons: dict[str, str]
+    reasons: dict[str, Status]
 
     @classmethod
     def of(cls, attribute: str, labels: pd.Series, values: pd.DataFrame) -> _Groups:
@@ -130,16 +142,16 @@ class _Groups:
         """Return the groups with a reason where the reference's mean is no denominator."""
         reasons = dict(self.reasons)
         for (name, reason), mean, is_small in zip(reasons.items(), means, small, strict=True):
-            if is_small and reason == "ok":
+            if is_small and reason == OK:
                 what = f"{name}_uncertainty of group '{self.names[0]}' is {mean:.2g}"
-                reasons[name] = f"undefined: {what}, too near 0 to divide by"
+                reasons[name] = undefined(f"{what}, too near 0 to divide by")
         return replace(self, reasons=reasons)
 
-    def status(self, measure: str, among: list[int], minimum: int) -> tuple[int, str]:
+    def status(self, measure: str, among: list[int], minimum: int) -> tuple[int, Status]:
         """Return how many rows the smallest of `among` has, and what that makes of the measure."""
         g = min(among, key=lambda each: int(self.size[each]))
         n, name = int(self.size[g]), self.names[g]
-        if self.reasons[measure] != "ok" or n >= max(minimum, 1):
+        if self.reasons[measure] != OK or n >= max(minimum, 1):
             return n, self.reasons[measure]
         where = f" in group '{name}'" if name else ""
-        return n, f"insufficient: n={n}{where}" if n else f"undefined: {no_rows(name)}"
+        return n, insufficient(f"n={n}{where}") if n else undefined(no_rows(name))

@@ -17,7 +17,7 @@ from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.evaluator import Evaluator, group_columns
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.evaluation.table import MetricTable, concatenate, invalidate
+from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
 from fairbench.experiments.compute import TEST, VALIDATION, raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell
@@ -66,27 +66,22 @@ class RunEvaluation:
         name = " x ".join(self.protect)
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
-        tables = []
+        tables: list[KeyedTable] = []
         for _, of_fold in groupby(ordered, key=lambda cell: (cell.fold.repeat, cell.fold.fold)):
             tables += self._fold(list(of_fold), groups)
         return concatenate(tables)
 
-    def _fold(self, cells: list[Cell], groups: dict[str, pd.Series]) -> list[pd.DataFrame]:
+    def _fold(self, cells: list[Cell], groups: dict[str, pd.Series]) -> list[KeyedTable]:
         """Evaluate the run's own cell in full, variants overall, and all of them together."""
-        tables, uncertainty = [], {}
+        tables, uncertainty, fold = [], {}, cells[0].fold
         for cell in cells:
             reading = self.read(cell, {} if cell.variant else groups)
-            tables.append(self._evaluate(cell, reading))
+            tables.append(((fold.repeat, fold.fold, cell.variant), self._evaluate(cell, reading)))
             if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
                 uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
         consistency = MetricTable()
         evaluate_consistency(consistency, uncertainty)
-        if consistency.rows:
-            fold = cells[0].fold
-            tables.append(
-                consistency.frame().assign(repeat=fold.repeat, fold=fold.fold, variant="")
-            )
-        return tables
+        return [*tables, ((fold.repeat, fold.fold, ""), consistency)]
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
@@ -148,20 +143,16 @@ class RunEvaluation:
             None if truth is None else truth.iloc[rows],
         )
 
-    def _evaluate(self, cell: Cell, reading: Reading) -> pd.DataFrame:
+    def _evaluate(self, cell: Cell, reading: Reading) -> MetricTable:
         generator = rng(self.seed, "posterior", *self._keys(cell))
-        table = self.evaluator.evaluate(
+        table = self.evaluator.rows(
             reading.test, generator, validation=reading.validation, protect=" x ".join(self.protect)
         )
         if reading.invalid:
-            table = invalidate(table, reading.invalid)
-        notes = MetricTable()
+            table = table.invalidated(reading.invalid)
         for name, (value, rows) in reading.notes.items():
-            notes.add(name, value, rows)
-        fold = cell.fold
-        return pd.concat([table, notes.frame()]).assign(
-            repeat=fold.repeat, fold=fold.fold, variant=cell.variant
-        )
+            table.add(name, value, rows)
+        return table
 
     def _keys(self, cell: Cell) -> tuple[str, int, int]:
         return self.dataset.name, cell.fold.repeat, cell.fold.fold

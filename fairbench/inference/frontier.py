@@ -32,10 +32,7 @@ def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
         rows = rows[(rows["attribute"] == protect) & (rows["variant"] == "")]
         if rows.empty:
             continue
-        place = rows["setting"].str.extract(
-            r"constraint=(?P<constraint>\S+) relaxation=(?P<at>\S+)"
-        )
-        rows = rows.assign(constraint=place["constraint"], relaxation=place["at"].astype(float))
+        rows = rows.assign(constraint=rows["constraint"].astype(str))
         by = ["constraint", "relaxation", "metric"]
         mean = rows.groupby(by)["value"].mean().unstack().reset_index().assign(base=i)
         mean.columns = [str(name).removeprefix("postprocessed_") for name in mean.columns]

@@ -63,20 +63,17 @@ def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
 def spread(metrics: pd.DataFrame) -> Iterator[Named]:
     """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
     points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
-    place = points["setting"].str.extract(r"groups=(\d+) group=(\d+)").astype(int)
-    points = points.assign(groups=place[0], part=place[1])
-    for groups, of_groups in points.groupby("groups"):
-        figure = _panels(of_groups, _diagram)
-        _x_label(figure, f"mean predicted uncertainty, of {groups} groups of like uncertainty")
+    for bins, of_bins in points.groupby("bins"):
+        figure = _panels(of_bins, _diagram)
+        _x_label(figure, f"mean predicted uncertainty, of {bins} groups of like uncertainty")
         figure.supylabel("sd of target - prediction")
         _legend(figure)
-        yield f"groups{groups}", figure
+        yield f"groups{bins}", figure
 
 
 def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
     """Draw error and fairness of the rows kept, and the shift of their features, against rates."""
-    rates = metrics["setting"].str.extract(r"^rate=([\d.]+)$")[0].astype(float)
-    curves = metrics.assign(rate=rates)[rates.notna()]
+    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna()]
     names = {f"abstention_{name}": name.replace("_", " ") for name in _OBJECTIVES}
     names["mean_feature_shift"] = "mean feature shift"
     for metric, label in names.items():
@@ -153,9 +150,9 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
 
 def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     top = 0.0
-    many = points["groups"].iloc[0] > 30
+    many = points["bins"].iloc[0] > 30
     for method, style in styles.items():
-        mine = points[points["method"] == method].groupby(["part", "metric"])["value"].mean()
+        mine = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
         if mine.empty:
             continue
         x, y = (mine.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))

@@ -72,8 +72,7 @@ def reliability_figure(metrics: pd.DataFrame, title: str) -> Figure:
 def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
     """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
     points = _paired(metrics, "spread_predicted", "spread_empirical")
-    first = points["setting"].str.split(" ").str[0].iloc[0]
-    points = points[points["setting"].str.startswith(f"{first} ")]
+    points = points[points["bins"] == points["bins"].iloc[0]]
     figure, axes = _new()
     top = float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
     _identity(axes, 0, top)
@@ -118,9 +117,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
 
 def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
-    mine = metrics[(metrics["attribute"] == protect) & metrics["setting"].str.startswith("rate=")]
-    mine = mine[mine["setting"] != "rate=chosen"]
-    mine = mine.assign(rate=mine["setting"].str.removeprefix("rate=").astype(float))
+    mine = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
     figure = Figure(figsize=(9, 4), dpi=110)
     FigureCanvasAgg(figure)
     figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
@@ -161,10 +158,9 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of feature shift with their rate and feature as columns."""
+    """Return the rows of feature shift."""
     rows = metrics[metrics["metric"] == "feature_shift"]
-    place = rows["setting"].str.extract(r"rate=(?P<rate>[^ ]+) feature=(?P<feature>.*)")
-    return rows.assign(rate=place["rate"].astype(float), feature=place["feature"])
+    return rows.assign(feature=rows["feature"].astype(str))
 
 
 def short(name: str, length: int = 28) -> str:
@@ -194,8 +190,7 @@ def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
     rows = metrics[metrics["metric"] == f"{name}_sd"]
     if rows["value"].notna().sum() == 0:
         return None
-    quantile = rows["setting"].str.extract(r"quantile=([\d.]+)")[0].astype(float)
-    q = rows["value"].groupby(quantile).mean()
+    q = rows.groupby("quantile")["value"].mean()
     top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
     box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
     return {**box, "fliers": [top]}
@@ -209,7 +204,7 @@ def _band(axes: Axes, curve: Any, label: str, colour: str, marker: str) -> None:
 
 
 def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    keys = ["repeat", "fold", "variant", "setting"]
+    keys = ["repeat", "fold", "variant", "bins", "bin"]
     sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
     return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
 
@@ -223,5 +218,5 @@ def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
     axes.plot(
         points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
     )
-    mean = points.groupby("setting", sort=False)[["x", "y"]].mean().sort_values("x")
+    mean = points.groupby("bin", sort=False)[["x", "y"]].mean().sort_values("x")
     axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from fairbench.reporting.palette import BLUE, GREY, ORANGE
 
 UA_SP = "uncertainty_aware_statistical_parity"
-_LEVEL = "level=0.9"
+_LEVEL = 0.9
 _COLUMNS = {"coverage": "in 90 %\ninterval", "crps": "CRPS"}
 
 
@@ -79,7 +79,7 @@ def _panel(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
 
 def _print_beside(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
     """Print everyone's coverage and score right of each method."""
-    everyone = metrics[(metrics["attribute"] == "") & metrics["setting"].isin(["", _LEVEL])]
+    everyone = metrics[(metrics["attribute"] == "") & metrics["level"].isin([np.nan, _LEVEL])]
     means = everyone.groupby(["method", "metric"])["value"].mean().unstack().reindex(methods)
     for i, (metric, name) in enumerate(_COLUMNS.items()):
         x = 1.13 + 0.14 * i

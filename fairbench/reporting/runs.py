@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from fairbench.evaluation.columns import status_text
 from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import Column, Document, Section, Table
 
@@ -62,7 +63,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
     groups = (summary["attribute"] == protect) & (summary["group"] != "")
-    mass = summary["setting"].str.endswith(" mass")
+    mass = (summary["binning"] == "mass").to_numpy(bool)
     parts = [
         summary[overall & summary["metric"].isin(_OVERALL) & ~mass],
         summary[gaps & summary["metric"].isin(_GAPS)],
@@ -90,6 +91,6 @@ def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
 def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
     for row in shown.itertuples():
         where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
-        status = "" if row.status == "ok" else str(row.status)
+        status = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
         yield [metric_name(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]

@@ -51,10 +51,8 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     A row of panels for what is compared, a column for each outcome; means over repeats, with a
     band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
     """
-    mine = metrics[(metrics["attribute"] == protect) & metrics["setting"].str.contains("outcome=")]
-    place = mine["setting"].str.extract(r"outcome=(?P<outcome>\w+) k=(?P<k>\d+)")
+    mine = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
     mine = mine[mine["n"] >= FEWEST]
-    mine = mine.assign(outcome=place["outcome"], k=place["k"].astype(float))
     names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
     names = [name for name in names if name in set(mine["metric"])]
     colours = dict(zip(dict.fromkeys(mine["group"]), cycle(COLOURS), strict=False))

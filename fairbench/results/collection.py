@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairbench.evaluation.columns import TEXTS
 from fairbench.results.runs import RunFolder, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TEXTS = ["run", "variant", "metric", "attribute", "group", "setting", "status"]
+_TEXTS = ["run", *TEXTS]
 
 
 @dataclass(frozen=True, eq=False)

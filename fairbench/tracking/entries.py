@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
+from fairbench.evaluation.columns import setting_text
 from fairbench.results.runs import RunFolder
 
 RUN = "fairbench.run_id"
-_BY = ["variant", "attribute", "group", "metric", "setting"]
+_BY = ["variant", "attribute", "group", "metric"]
 _DIAGRAMS = "reliability_|spread_predicted|spread_empirical"
 _LONGEST = 250
 _LONGEST_VALUE = 6000
@@ -50,8 +51,10 @@ def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
     Points of diagrams are left to the figures and the metrics file.
     """
     drawn = metrics["metric"].str.match(_DIAGRAMS)
-    means = metrics[~drawn].groupby(_BY, sort=False)["value"].mean().dropna()
-    for parts, mean in means.items():
+    shown = metrics[~drawn]
+    setting = setting_text(shown).astype(str)
+    means = shown.groupby([*(shown[name] for name in _BY), setting], sort=False)["value"]
+    for parts, mean in means.mean().dropna().items():
         yield _metric_name([str(part) for part in parts if part]), float(mean)
 
 

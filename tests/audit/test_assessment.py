@@ -117,8 +117,8 @@ def test_a_group_of_one_row_is_kept_and_left_out_of_gaps(tmp_path):
     frame.loc[0, "race"] = "Lone"
     result = assessed(frame, tmp_path, group="group=[race]")
     assert all(gap.left_out[-1] == "Lone" for gap in result.gaps)
-    status = result.metrics.query("group == 'Lone' and metric == 'accuracy'")["status"].iloc[0]
-    assert status == "insufficient: n=1 in group 'Lone'"
+    alone = result.metrics.query("group == 'Lone' and metric == 'accuracy'").iloc[0]
+    assert (alone["status"], alone["reason"]) == ("insufficient", "n=1 in group 'Lone'")
     assert "left out" in " ".join(conclude(result).notes)
 
 

@@ -12,6 +12,7 @@ from fairbench.audit.conclusions import conclude
 from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.reading import read_audit_table
 from fairbench.audit.weighted_scores import WeightedScores, weighted_auc
+from fairbench.evaluation.columns import setting_text
 from fairbench.evaluation.table import MetricTable
 from tests.audit.tables import parse, predictions, written
 
@@ -44,6 +45,7 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     weighed = assess(table, options).metrics
     plain = assess(replace(table, sampling=None), options).metrics
     keys = ["metric", "attribute", "group", "setting"]
+    weighed, plain = (each.assign(setting=setting_text(each)) for each in (weighed, plain))
     both = weighed.merge(plain, on=keys, suffixes=("", "_plain")).query("metric in @SCORES")
     assert len(both) >= 5 * 12
     np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-12)

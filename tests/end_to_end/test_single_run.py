@@ -133,7 +133,8 @@ def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     metrics = pd.read_parquet(run_folder(tmp_path / "results") / "metrics.parquet")
     errors = metrics.query("metric == 'error_rate' and attribute == ''")
     undefined = errors[errors["value"].isna()]
-    assert set(undefined["status"]) == {"undefined: only class 0 among 48 training rows"}
+    assert set(undefined["status"]) == {"undefined"}
+    assert set(undefined["reason"]) == {"only class 0 among 48 training rows"}
     assert 0 < len(undefined) < 6
 
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from fairbench import evaluate
+from tests.evaluation.labelled import worded
 
 
 def labels_from(counts):
@@ -21,6 +22,7 @@ def labels_from(counts):
 def table_of(counts, evaluator=None, **options):
     target, prediction, group = labels_from(counts)
     table = evaluate(target, prediction, sensitive_features=group, evaluator=evaluator, **options)
+    table = worded(table)
     return table.set_index(["metric", "attribute", "group"]).sort_index()
 
 

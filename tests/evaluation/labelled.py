@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 
+import fairbench
 from fairbench.data.dataset import Task
+from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.labelled import Labelled
 
 
@@ -14,8 +16,19 @@ def labelled(target, groups=None, *, task=Task.BINARY, truth=None, **columns):
     return Labelled(np.asarray(target, float), predictions, {"g": labels}, task, truth)
 
 
+def worded(frame):
+    """Return a metric table with each setting in words, and each status with its reason."""
+    texts = [status_text(*both) for both in zip(frame["status"], frame["reason"], strict=True)]
+    return frame.assign(setting=setting_text(frame).astype(str), status=texts)
+
+
+def evaluate(*arrays, **options):
+    """Evaluate arrays, and return the worded table."""
+    return worded(fairbench.evaluate(*arrays, **options))
+
+
 def by_place(table):
     """Return the rows of a metric table by metric, group and setting."""
-    frame = table if isinstance(table, pd.DataFrame) else table.frame()
+    frame = worded(table if isinstance(table, pd.DataFrame) else table.frame())
     assert not frame.duplicated(["metric", "attribute", "group", "setting"]).any()
     return {(row.metric, row.group, row.setting): row for row in frame.itertuples()}

@@ -58,4 +58,4 @@ def test_an_uncertainty_that_does_not_exist_makes_every_row_undefined(bad):
     found = rows_of({**DEPTHS, "max_depth=7": [0.1, bad, 0.1]})
     for row in found.values():
         assert np.isnan(row.value)
-        assert row.status == "undefined: uncertainty invalid in 1 of 3 rows"
+        assert row.status == "invalid: uncertainty invalid in 1 of 3 rows"

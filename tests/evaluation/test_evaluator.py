@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbench import Evaluator, evaluate
+from fairbench import Evaluator
 from fairbench.core.errors import UserError
-from fairbench.evaluation.table import COLUMNS
+from fairbench.evaluation.columns import COLUMNS
+from tests.evaluation.labelled import evaluate
 
 KEYS = ["metric", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100, spread_groups=(3,), bins=5)
@@ -38,7 +39,7 @@ def test_the_table_has_one_row_for_each_metric_place_and_setting():
     table = evaluate(
         target, prediction, sensitive_features=group, score=score, uncertainty=uncertainty
     )
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == (*COLUMNS, "setting")
     assert not table.duplicated(KEYS).any()
 
 
@@ -257,8 +258,9 @@ def test_names_of_groups_in_the_same_order_change_labels_alone(drawn):
     expected = table_of(columns)
     expected["group"] = expected["group"].replace(names)
     for old, new in names.items():
-        expected["status"] = expected["status"].str.replace(f"'{old}'", f"'{new}'")
-        expected["status"] = expected["status"].str.replace(f" in {old}$", f" in {new}", regex=True)
+        for name in ("status", "reason"):
+            expected[name] = expected[name].str.replace(f"'{old}'", f"'{new}'")
+            expected[name] = expected[name].str.replace(f" in {old}$", f" in {new}", regex=True)
     assert_same(table_of(renamed), expected, check_exact=True)
 
 
@@ -285,7 +287,7 @@ def test_names_of_groups_in_another_order_change_no_value(drawn, new):
 def test_exactly_the_undefined_values_are_nan_and_every_row_says_how_many_rows(drawn):
     columns, _ = drawn
     table = table_of(columns)
-    undefined = table["status"].str.startswith("undefined: ")
+    undefined = table["status"].str.startswith(("undefined: ", "invalid: "))
     assert (table["value"].isna() == undefined).all()
     assert table.loc[undefined, ["lower", "upper"]].isna().all(axis=None)
     rest = table.loc[~undefined, "status"]

@@ -50,9 +50,7 @@ def test_a_feature_without_a_value_is_undefined_and_left_out_of_the_mean():
 
 def test_invalid_uncertainties_are_counted():
     found = rows_of(data(uncertainty=(0.1, np.nan, np.inf, 0.2)), [0.5])
-    assert {row.status for row in found.values()} == {
-        "undefined: uncertainty invalid in 2 of 4 rows"
-    }
+    assert {row.status for row in found.values()} == {"invalid: uncertainty invalid in 2 of 4 rows"}
     assert all(np.isnan(row.value) for row in found.values())
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench import Evaluator, evaluate
+from fairbench import Evaluator
 from fairbench.metrics.rates import RATES
 from tests.evaluation.counted import row, table_of
+from tests.evaluation.labelled import evaluate
 
 NO_POSITIVES = {"a": [8, 5, 6, 20], "b": [9, 6, 0, 0]}
 

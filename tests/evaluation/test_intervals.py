@@ -96,7 +96,7 @@ def test_an_impossible_sd_is_counted_where_it_is(bad):
         for group, n in (("", 4), ("a", 2)):
             row = found[metric, group, ""]
             assert np.isnan(row.value)
-            assert (row.status, row.n) == (f"undefined: sd invalid in 1 of {n} rows", n)
+            assert (row.status, row.n) == (f"invalid: sd invalid in 1 of {n} rows", n)
         assert found[metric, "b", ""].status == "ok"
 
 
@@ -106,10 +106,8 @@ def test_an_impossible_interval_is_counted_where_it_is(bad):
     for metric in ("coverage", "interval_width"):
         row = found[metric, "", "level=0.9"]
         assert np.isnan(row.value)
-        assert row.status == "undefined: interval invalid in 2 of 4 rows"
-        assert (
-            found[metric, "b", "level=0.5"].status == "undefined: interval invalid in 1 of 2 rows"
-        )
+        assert row.status == "invalid: interval invalid in 2 of 4 rows"
+        assert found[metric, "b", "level=0.5"].status == "invalid: interval invalid in 1 of 2 rows"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -118,7 +116,7 @@ def test_an_impossible_prediction_is_counted_and_never_a_number(bad):
     for metric in ("mae", "rmse", "r2", "mean_prediction", "statistical_parity"):
         row = found[metric, "", ""]
         assert np.isnan(row.value)
-        assert row.status == "undefined: prediction invalid in 1 of 4 rows"
+        assert row.status == "invalid: prediction invalid in 1 of 4 rows"
     assert found["label_parity", "", ""].status == "ok"
     assert found["rmse", "b", ""].status == "ok"
 
@@ -128,10 +126,10 @@ def test_an_impossible_uncertainty_has_no_spread_diagram():
     data = labelled(Y, "aabb", task=Task.REGRESSION, **columns)
     found = by_place(Evaluator(spread_groups=(2,)).evaluate(data, rng(0, "posterior")))
     spread = {key: row.status for key, row in found.items() if key[0].startswith("spread")}
-    status = "undefined: uncertainty invalid in 2 of 4 rows"
+    status = "invalid: uncertainty invalid in 2 of 4 rows"
     assert spread == {
-        ("spread_error", "", "groups=2"): status,
-        ("spread_rank_correlation", "", "groups=2"): status,
+        ("spread_error", "", "bins=2"): status,
+        ("spread_rank_correlation", "", "bins=2"): status,
     }
 
 

@@ -6,12 +6,12 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from fairbench import evaluate
 from fairbench.data.dataset import Task
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.mixture_parity import uncertainty_aware_parity
+from tests.evaluation.labelled import evaluate
 
 UA_SP = "uncertainty_aware_statistical_parity"
 
@@ -88,7 +88,7 @@ def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions_and_is_counted(
         table, Labelled(mean, predictions, {"group": labels}, Task.REGRESSION), levels=()
     )
     rows = table.frame().query("attribute == 'group' and group == ''").set_index("metric")
-    assert rows.loc[UA_SP, "status"] == "undefined: sd invalid in 2 of 300 rows"
+    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 300 rows"
     assert np.isnan(rows.loc[UA_SP, "value"])
     assert rows.loc["statistical_parity", "status"] == "ok"
 

@@ -6,9 +6,10 @@ from scipy import stats
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from fairbench import Evaluator, evaluate
+from fairbench import Evaluator
 from fairbench.metrics.probability import nll_of_sd, reliability
 from fairbench.metrics.spread import spread_diagram
+from tests.evaluation.labelled import evaluate
 
 
 def scored(seed=0, n=400):
@@ -44,7 +45,7 @@ def test_scores_of_everyone_and_of_each_group_match_scikit_learn(group):
     assert value(table, "nll", group) == pytest.approx(nll)
     for binning in ("width", "mass"):
         expected = reliability(y, p, equal_mass=binning == "mass").expected_calibration_error()
-        found = value(table, "expected_calibration_error", group, f"bins=15 {binning}")
+        found = value(table, "expected_calibration_error", group, f"bins=15 binning={binning}")
         assert found == pytest.approx(expected)
         assert expected > 0
     n = table.query("metric == 'roc_auc' and group == @group")["n"].iloc[0]
@@ -81,12 +82,12 @@ def test_spread_rows_use_the_residual_asked_for(residual):
     centre = score if residual == "probability" else score > 0.5
     for groups in (5, 8):
         expected = spread_diagram(target - centre, uncertainty, groups)
-        setting = f"groups={groups}"
+        setting = f"bins={groups}"
         assert value(table, "spread_error", setting=setting) == pytest.approx(expected.error())
         correlation = value(table, "spread_rank_correlation", setting=setting)
         assert correlation == pytest.approx(expected.rank_correlation())
         for i in range(groups):
-            point = f"{setting} group={i}"
+            point = f"{setting} bin={i}"
             found = value(table, "spread_predicted", setting=point)
             assert found == pytest.approx(expected.predicted[i])
             found = value(table, "spread_empirical", setting=point)
@@ -97,7 +98,7 @@ def test_without_scores_the_spread_is_about_the_label():
     target, score, uncertainty, _ = scored()
     table = table_of(score=None)
     expected = spread_diagram(target - (score > 0.5), uncertainty, 10).error()
-    assert value(table, "spread_error", setting="groups=10") == pytest.approx(expected)
+    assert value(table, "spread_error", setting="bins=10") == pytest.approx(expected)
     assert not set(table["metric"]) & {"log_loss", "brier_score", "roc_auc"}
     assert "nll" not in set(table_of(uncertainty=None)["metric"])
 

@@ -1,18 +1,19 @@
 """The long table of metrics: rows, intervals of means, and what makes a row undefined."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, setting_text
 from fairbench.evaluation.table import (
-    COLUMNS,
     EVERYONE,
-    KEYS,
     NAN,
     MetricTable,
+    Setting,
     Where,
     concatenate,
-    invalidate,
+    undefined,
 )
 
 
@@ -20,23 +21,49 @@ def table_with(*rows, **options):
     table = MetricTable(**options)
     for metric, value, n in rows:
         table.add(metric, value, n)
-    return table.frame()
+    return table
 
 
 def test_a_row_keeps_what_it_was_given():
     table = MetricTable()
-    table.add("gap", 0.25, 7, Where("sex", "F"), setting="epsilon=0.1", interval=(0.1, 0.4))
-    assert table.frame().to_dict("records") == [
-        dict(zip(COLUMNS, ("gap", "sex", "F", "epsilon=0.1", 0.25, 0.1, 0.4, 7, "ok"), strict=True))
-    ]
+    at = Setting(epsilon=0.1, bins=5, feature="age")
+    table.add("gap", 0.25, 7, Where("sex", "F"), setting=at, interval=(0.1, 0.4))
+    (found,) = table.frame().to_dict("records")
+    assert tuple(found) == COLUMNS
+    assert {name: value for name, value in found.items() if not pd.isna(value)} == {
+        "metric": "gap", "attribute": "sex", "group": "F", "value": 0.25, "lower": 0.1,
+        "upper": 0.4, "n": 7, "status": "ok", "reason": "", "epsilon": 0.1, "bins": 5,
+        "feature": "age",
+    }  # fmt: skip
+
+
+def test_columns_have_their_types_whatever_is_in_them():
+    assert tuple(Setting._fields) == tuple(SETTINGS)
+    with_settings = MetricTable()
+    with_settings.add("coverage", 0.5, 7, setting=Setting(level=0.9))
+    for table in (MetricTable(), table_with(("accuracy", 0.5, 9)), with_settings):
+        types = {name: str(dtype) for name, dtype in table.frame().dtypes.items()}
+        assert {name: types[name] for name in SETTINGS} == dict(SETTINGS)
+        assert (types["value"], types["n"], types["status"]) == ("float64", "int64", "category")
+        assert tuple(table.frame()["status"].cat.categories) == STATUSES
+
+
+def test_a_setting_is_read_in_words():
+    table = MetricTable()
+    for setting in (Setting(), Setting(rate=0.1, feature="age"), Setting(bins=15, binning="mass")):
+        table.add("shift", 0.25, 7, setting=setting)
+    texts = ["", "rate=0.1 feature=age", "bins=15 binning=mass"]
+    assert list(setting_text(table.frame())) == texts
+    assert list(setting_text(table.frame().iloc[::-1])) == texts[::-1]
 
 
 def test_a_nan_is_undefined_and_has_no_interval():
     table = MetricTable()
     table.add("gap", NAN, 7, interval=(0.1, 0.4))
-    table.add("gap", NAN, 7, status="undefined: no positives")
+    table.add("gap", NAN, 7, status=undefined("no positives"))
     frame = table.frame()
-    assert list(frame["status"]) == ["undefined", "undefined: no positives"]
+    assert list(frame["status"]) == ["undefined"] * 2
+    assert list(frame["reason"]) == ["the value is not a number", "no positives"]
     assert frame[["value", "lower", "upper"]].isna().all(axis=None)
 
 
@@ -52,33 +79,36 @@ def test_a_mean_has_the_normal_interval_of_its_level(level):
 
 
 @pytest.mark.parametrize(
-    ("where", "status"),
-    [(EVERYONE, "undefined: no rows"), (Where("sex", "F"), "undefined: no rows in group 'F'")],
+    ("where", "reason"),
+    [(EVERYONE, "no rows"), (Where("sex", "F"), "no rows in group 'F'")],
 )
-def test_a_mean_of_nothing_says_so(where, status):
+def test_a_mean_of_nothing_says_so(where, reason):
     table = MetricTable()
     table.add_mean("log_loss", np.empty(0), where)
     (found,) = table.frame().to_dict("records")
-    assert (found["n"], found["status"]) == (0, status)
+    assert (found["n"], found["status"], found["reason"]) == (0, "undefined", reason)
     assert np.isnan(found["value"])
 
 
-def test_invalidate_keeps_the_rows_and_gives_the_reason():
-    frame = table_with(("error_rate", 0.1, 9), ("accuracy", 0.9, 9))
-    invalid = invalidate(frame, "only class 0 among 40 training rows")
+def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
+    table = table_with(("error_rate", 0.1, 9), ("accuracy", 0.9, 9))
+    invalid = table.invalidated("only class 0 among 40 training rows").frame()
     assert list(invalid["metric"]) == ["error_rate", "accuracy"]
     assert list(invalid["n"]) == [9, 9]
-    assert set(invalid["status"]) == {"undefined: only class 0 among 40 training rows"}
+    assert set(invalid["status"]) == {"undefined"}
+    assert set(invalid["reason"]) == {"only class 0 among 40 training rows"}
     assert invalid[["value", "lower", "upper"]].isna().all(axis=None)
-    assert list(frame["value"]) == [0.1, 0.9]
+    assert list(table.frame()["value"]) == [0.1, 0.9]
 
 
 def test_concatenate_puts_the_keys_first_and_keeps_the_order():
     tables = [
-        table_with(("accuracy", value, 5)).assign(repeat=repeat, fold=0, variant="")
-        for repeat, value in ((1, 0.4), (0, 0.6))
+        ((repeat, 0, variant), table_with(*(("accuracy", value, 5) for value in values)))
+        for repeat, variant, values in ((1, "", (0.4, 0.5)), (0, "deep", (0.6,)), (2, "", ()))
     ]
     stacked = concatenate(tables)
     assert tuple(stacked.columns) == (*KEYS, *COLUMNS)
-    assert list(stacked["repeat"]) == [1, 0]
-    assert list(stacked.index) == [0, 1]
+    assert list(stacked["repeat"]) == [1, 1, 0]
+    assert list(stacked["variant"]) == ["", "", "deep"]
+    assert list(stacked["value"]) == [0.4, 0.5, 0.6]
+    assert list(stacked.index) == [0, 1, 2]

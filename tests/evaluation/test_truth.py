@@ -68,7 +68,7 @@ def test_without_a_truth_or_a_score_there_is_nothing_to_compare():
     [
         ([0.3] * 4, P, "undefined: the uncertainty is constant"),
         ([0.1, 0.2, 0.3, 0.4], np.full(4, 0.3), "undefined: the true sd is constant"),
-        ([0.1, np.nan, -1, 0.4], P, "undefined: uncertainty invalid in 2 of 4 rows"),
+        ([0.1, np.nan, -1, 0.4], P, "invalid: uncertainty invalid in 2 of 4 rows"),
     ],
 )
 def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probability, status):
@@ -81,6 +81,6 @@ def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probabi
 def test_an_sd_that_cannot_be_is_counted(bad):
     columns = {"prediction": [1, 2, np.nan], "sd": [1, bad, bad], "uncertainty": [1, 2, 3]}
     found = rows_of(regression(**columns))
-    assert found["truth_rmse_sd"].status == "undefined: sd invalid in 2 of 3 rows"
-    assert found["truth_rmse_mean"].status == "undefined: prediction invalid in 1 of 3 rows"
+    assert found["truth_rmse_sd"].status == "invalid: sd invalid in 2 of 3 rows"
+    assert found["truth_rmse_mean"].status == "invalid: prediction invalid in 1 of 3 rows"
     assert np.isnan([found["truth_rmse_sd"].value, found["truth_rmse_mean"].value]).all()

@@ -101,9 +101,7 @@ def test_few_and_missing_rows_are_said():
 def test_invalid_standard_deviations_are_counted():
     data = labelled([0, 1, 2], "aab", task=Task.REGRESSION, prediction=[0, 1, 2], sd=[1, -1, 1])
     found = rows_of(data)
-    assert {row.status for row in found.values()} == {
-        "undefined: predictive invalid in 1 of 3 rows"
-    }
+    assert {row.status for row in found.values()} == {"invalid: predictive invalid in 1 of 3 rows"}
     assert all(np.isnan(row.value) for row in found.values())
 
 

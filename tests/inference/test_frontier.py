@@ -15,7 +15,7 @@ def metrics(validation_error, repeats=2):
     rows = [
         {
             "repeat": repeat, "variant": "", "metric": f"postprocessed_{name}", "attribute": "sex",
-            "setting": f"constraint=equalized_odds relaxation={relaxation:g}",
+            "constraint": "equalized_odds", "relaxation": relaxation,
             "value": value + 0.1 * repeat,
         }
         for repeat in range(repeats)

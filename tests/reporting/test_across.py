@@ -103,7 +103,7 @@ def test_a_method_looks_alike_in_every_panel_and_like_no_other(drawn):
 def test_curves_are_means_over_repeats(metrics, drawn):
     axes = drawn["abstention:equalized_odds"].axes[1]
     for rate, value in zip(*line(axes, "third").get_data(), strict=True):
-        where = {"dataset": "second", "method": "third", "setting": f"rate={rate:g}"}
+        where = {"dataset": "second", "method": "third", "rate": rate}
         expected = mean(metrics, metric="abstention_equalized_odds", **where)
         assert value == pytest.approx(expected)
 
@@ -111,7 +111,7 @@ def test_curves_are_means_over_repeats(metrics, drawn):
 def test_diagrams_are_means_over_repeats_of_each_group_of_rows(metrics, drawn):
     found = np.array(line(drawn["spread:groups4"].axes[0], "another").get_data())
     for i in range(4):
-        where = {"dataset": "first", "method": "another", "setting": f"groups=4 group={i}"}
+        where = {"dataset": "first", "method": "another", "bins": 4, "bin": i}
         expected = [
             mean(metrics, metric=f"spread_{side}", **where) for side in ("predicted", "empirical")
         ]
@@ -124,8 +124,8 @@ def test_the_features_that_move_most_are_drawn_in_order(metrics, drawn):
     assert x.shape == (3, 10)
     assert (np.diff(x.max(axis=0)) <= 0).all()
     shifts = metrics[(metrics["metric"] == "feature_shift") & (metrics["dataset"] == "second")]
-    shifts = shifts[shifts["setting"].str.startswith("rate=0.5 ")]
-    assert x.max() == pytest.approx(shifts.groupby(["method", "setting"])["value"].mean().max())
+    shifts = shifts[shifts["rate"] == 0.5]
+    assert x.max() == pytest.approx(shifts.groupby(["method", "feature"])["value"].mean().max())
     assert all(len(label.get_text()) <= 22 for label in axes.get_yticklabels())
 
 

@@ -82,19 +82,19 @@ def test_axes_are_labelled_and_figures_titled(drawn):
 
 
 @pytest.mark.parametrize(
-    ("figure", "x", "y", "prefix"),
+    ("figure", "x", "y", "bins"),
     [
-        ("reliability", "reliability_mean_score", "reliability_base_rate", "bins=4 "),
-        ("spread", "spread_predicted", "spread_empirical", "groups=3 "),
+        ("reliability", "reliability_mean_score", "reliability_base_rate", 4),
+        ("spread", "spread_predicted", "spread_empirical", 3),
     ],
 )
-def test_points_are_the_metrics_and_their_means_over_repeats(metrics, drawn, figure, x, y, prefix):
+def test_points_are_the_metrics_and_their_means_over_repeats(metrics, drawn, figure, x, y, bins):
     (axes,) = drawn[figure].axes
     sides = [values(metrics, name) for name in (x, y)]
-    sides = [rows[rows["setting"].str.startswith(prefix)] for rows in sides]
+    sides = [rows[rows["bins"] == bins] for rows in sides]
     points = set(zip(*(rows["value"] for rows in sides), strict=True))
     assert set(zip(*line(axes, "one repeat"), strict=True)) == points
-    means = [rows.groupby("setting")["value"].mean().to_numpy() for rows in sides]
+    means = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
     order = np.argsort(means[0])
     for found, expected in zip(line(axes, "mean of repeats"), means, strict=True):
         np.testing.assert_allclose(found, expected[order])
@@ -131,7 +131,7 @@ def test_abstention_curves_are_means_over_repeats(metrics, drawn):
         x, y = line(axes, label)
         np.testing.assert_allclose(x, rates)
         rows = values(metrics, metric, group=group)
-        expected = [rows[rows["setting"] == f"rate={rate:g}"]["value"].mean() for rate in rates]
+        expected = [rows[rows["rate"] == rate]["value"].mean() for rate in rates]
         np.testing.assert_allclose(y, expected)
 
 
@@ -143,7 +143,7 @@ def test_boxes_of_consistency_and_noise_are_the_quantiles(metrics, drawn):
     crosses = [each for each in axes.lines if each.get_marker() == "x"]
     for name, median, cross in zip(("consistency", "noise"), medians, crosses, strict=True):
         sds = values(metrics, f"{name}_sd")
-        half = sds[sds["setting"].str.endswith("quantile=0.5")]["value"].mean()
+        half = sds[sds["quantile"] == 0.5]["value"].mean()
         np.testing.assert_allclose(median.get_ydata(), half)
         top = values(metrics, f"{name}_max_sd")["value"].mean()
         np.testing.assert_allclose(cross.get_ydata(), [top])
@@ -152,8 +152,8 @@ def test_boxes_of_consistency_and_noise_are_the_quantiles(metrics, drawn):
 def test_bars_are_the_ten_features_that_move_most_at_the_highest_rate(metrics, drawn):
     (axes,) = drawn["feature_shift"].axes
     rows = values(metrics, "feature_shift")
-    rows = rows[rows["setting"].str.startswith("rate=0.5 ")]
-    means = rows.groupby(rows["setting"].str.partition("feature=")[2])["value"].mean()
+    rows = rows[rows["rate"] == 0.5]
+    means = rows.groupby("feature", observed=True)["value"].mean()
     expected = means.sort_values(ascending=False)[:10]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == list(expected.index)
     np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)

@@ -45,8 +45,9 @@ def worse(metrics):
 
 def without_an_error_rate(metrics):
     lost = (metrics["metric"] == "error_rate") & (metrics["repeat"] == 1)
-    status = metrics["status"].where(~lost, f"undefined: {HOSTILE}")
-    return metrics.assign(value=metrics["value"].where(~lost), status=status)
+    status = metrics["status"].where(~lost, "undefined")
+    reason = metrics["reason"].where(~lost, HOSTILE)
+    return metrics.assign(value=metrics["value"].where(~lost), status=status, reason=reason)
 
 
 def with_a_hostile_group(metrics):

@@ -79,7 +79,7 @@ def test_coverage_and_score_stand_beside_each_method(metrics, panels):
     assert texts[1.13, 0] == texts[1.27, 0] == "-"
     for row, method in ((1, "calibrated"), (2, "vague")):
         mine = {"dataset": "first", "method": method, "attribute": ""}
-        coverage = values(metrics, **mine, metric="coverage", setting="level=0.9").mean()
+        coverage = values(metrics, **mine, metric="coverage", level=0.9).mean()
         assert texts[1.13, row] == f"{coverage:.3f}"
         assert texts[1.27, row] == f"{values(metrics, **mine, metric='crps').mean():.3f}"
 

@@ -65,7 +65,7 @@ def test_individual_fairness_has_a_panel_for_every_measure_and_outcome(metrics):
         (metrics["metric"] == "individual_fairness_epistemic") & (metrics["group"] == "b")
     ]
     expected = [
-        rows.loc[rows["setting"] == f"outcome=FN k={k}", "value"].mean() for k in (1, 2, 3, 4)
+        rows.loc[(rows["outcome"] == "FN") & (rows["k"] == k), "value"].mean() for k in (1, 2, 3, 4)
     ]
     (line,) = [line for line in grid[2, 3].lines if line.get_label() == "b"]
     np.testing.assert_allclose(line.get_ydata(), expected)

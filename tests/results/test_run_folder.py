@@ -9,8 +9,8 @@ from fairbench.results.runs import RunFolder
 
 CONFIG = "learner:\n  rate: 1.0e-05\nseed: 0\nprotect: null\n"
 METRICS = pd.DataFrame(
-    {"variant": [""], "metric": ["error_rate"], "attribute": [""], "group": [""], "setting": [""],
-     "status": [""], "value": [0.5], "repeat": [0], "fold": [0]}
+    {"variant": [""], "metric": ["error_rate"], "attribute": [""], "group": [""], 
+     "status": ["ok"], "value": [0.5], "repeat": [0], "fold": [0]}
 )  # fmt: skip
 READ = {
     "config.yaml": RunFolder.config,

@@ -101,7 +101,7 @@ def show(options: ShowOptions) -> None:
     console = Console(width=_WIDTH)
     print(config)
     console.print(where_from(folder, environment))
-    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
+    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
     print_document(run_document(summary, environment["name"], environment["protect"]))
 
 

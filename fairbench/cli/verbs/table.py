@@ -35,7 +35,7 @@ def table(options: TableOptions) -> None:
     environment = folder.environment()
     with reading(folder.path):
         summary = pd.read_csv(folder.path / "summary.csv")
-    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "setting"), ""))
+    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
     shown = metrics_table(summary, environment["name"], environment["protect"])
     Console(width=100).print(shown)
     print(f"files: {folder.path}")

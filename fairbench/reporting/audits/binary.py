@@ -12,6 +12,7 @@ from fairbench.audit.conclusions import Conclusions, conclude, verdict_text
 from fairbench.audit.gaps import RATE_NAMES, Gap
 from fairbench.audit.labels_needed import WORLDS, Needed
 from fairbench.core.formats import count, interval, number, signed
+from fairbench.evaluation.columns import records, setting_text, status_text
 from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
 from fairbench.reporting.document.model import (
     Cell,
@@ -202,8 +203,9 @@ def _checks(assessment: Assessment) -> Table:
 
 
 def _all_metrics(assessment: Assessment) -> Details:
-    everyone = assessment.metrics["attribute"] == ""
-    ordered = [*_records(assessment.metrics[everyone]), *_records(assessment.metrics[~everyone])]
+    metrics = assessment.metrics.assign(setting=setting_text(assessment.metrics))
+    everyone = metrics["attribute"] == ""
+    ordered = [*records(metrics[everyone]), *records(metrics[~everyone])]
     columns = [Column("metric"), Column("of"), Column("group"), Column("setting")]
     columns += [Column("value", "number"), Column("95 % interval", "interval")]
     columns += [Column("n", "count"), Column("status")]
@@ -216,7 +218,7 @@ def _all_metrics(assessment: Assessment) -> Details:
             row["value"],
             (row["lower"], row["upper"]),
             row["n"],
-            "" if row["status"] == "ok" else row["status"],
+            "" if row["status"] == "ok" else status_text(row["status"], row["reason"]),
         ]
         for row in ordered
     ]
@@ -226,11 +228,6 @@ def _all_metrics(assessment: Assessment) -> Details:
     )
     table = Table(columns, rows)
     return Details(f"All metrics ({len(rows)})", [Paragraph(note, "note"), table])
-
-
-def _records(metrics: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = metrics.to_dict("records")
-    return found
 
 
 def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]:
@@ -253,7 +250,7 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
         ],
         sizes=[asdict(each) for each in assessment.sizes],
         calibration=[asdict(each) for each in assessment.calibrations],
-        metrics=_records(assessment.metrics),
+        metrics=records(assessment.metrics),
     )
 
 

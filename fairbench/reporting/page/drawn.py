@@ -79,7 +79,7 @@ def _with_labels(block: Block) -> pd.DataFrame:
     labels = dict(zip(block.runs, named(list(block.runs.values())), strict=True))
     metrics = block.metrics.assign(
         run=block.metrics["run"].astype(str), dataset=block.dataset
-    ).astype(dict.fromkeys(("metric", "attribute", "group", "setting"), str))
+    ).astype(dict.fromkeys(("metric", "attribute", "group"), str))
     return metrics.assign(method=metrics["run"].map(labels))
 
 

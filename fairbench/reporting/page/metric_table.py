@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.seeds import rng
+from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.probability_best import standings
 from fairbench.reporting.page.blocks import Block, named, told_apart
@@ -67,7 +68,9 @@ def metric_tables(block: Block) -> Iterator[MetricTable]:
     share, names = test_share(block.metrics), named(list(block.runs.values()))
     arms = dict(zip(block.runs, names, strict=True))
     metrics = block.metrics[block.metrics["attribute"].isin(["", block.protect])]
+    metrics = metrics.assign(setting=setting_text(metrics))
     shown = headline(summarise(metrics, per=["run"]), block.protect)
+    shown = shown.assign(setting=setting_text(shown), status=_full_statuses(shown))
     keys = ["metric", "attribute", "group", "setting"]
     values = dict(iter(metrics.groupby(keys, observed=True, sort=False)))
     for key, rows in shown.groupby(keys, observed=True, sort=False):
@@ -79,6 +82,10 @@ def metric_tables(block: Block) -> Iterator[MetricTable]:
         if direction(metric) and not group:
             table, width = _ranked(table, pivot, metric, share)
         yield MetricTable(metric, attribute, group, setting, table, width)
+
+
+def _full_statuses(rows: pd.DataFrame) -> list[str]:
+    return [status_text(*both) for both in zip(rows["status"], rows["reason"], strict=True)]
 
 
 def test_share(metrics: pd.DataFrame) -> float:

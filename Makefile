@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup system-packages run data test test-all lint format bench report ui sync clean paper-fairlyuncertain \
-	paper-uncertainty-matters
+	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -57,20 +57,23 @@ format: $(STAMP) ## rewrite the code in the house style
 bench: $(STAMP) ## speed, side by side with the bare libraries
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-paper-fairlyuncertain: $(STAMP) ## all of that paper on the data at hand; quick=1 for a look
-	@sweeps=$$($(BIN)/python -m fairbench paper fairlyuncertain experiments=true $(if $(quick),quick=true)) \
-		|| exit 2; echo "$$sweeps" | while read -r sweep; do \
-		$(BIN)/python run.py -m $$sweep hydra/launcher=joblib $(ARGS) || exit 1; done
-	@$(if $(quick),,$(BIN)/python -m fairbench paper fairlyuncertain)
-	@$(if $(quick),,$(BIN)/python -m fairbench paper fairlyuncertain figures=true)
-	@$(BIN)/python -m fairbench report $(filter results=%,$(ARGS))
+# A paper: run what is missing, print the verdicts. quick=true for a small look; table=1 for one table.
+paper = @$(BIN)/python -m fairbench paper $(1) run=true $(if $(quick),quick=true) $(addprefix table=,$(table)) $(ARGS)
 
-paper-uncertainty-matters: $(STAMP) ## its tables and figures on German; ARGS=CVs, 200 by default
-	@for sweep in lr svm linear_svm ferm linear_ferm; do \
-		$(BIN)/python run.py -m experiment=uncertainty_matters/german_$$sweep || exit 1; done
-	@$(BIN)/python -m papers.uncertainty_matters.ground_truth --cvs $(or $(ARGS),200)
-	@$(BIN)/python -m papers.uncertainty_matters.tables $(ARGS)
-	@$(BIN)/python -m papers.uncertainty_matters.figures $(ARGS)
+paper-fairlyuncertain: $(STAMP) ## FairlyUncertain's tables (an hour; quick=true: a minute or two)
+	$(call paper,fairlyuncertain)
+
+paper-uncertainty-matters: $(STAMP) ## Uncertainty Matters' tables on German (an hour)
+	$(call paper,uncertainty_matters)
+
+paper-few-labels: $(STAMP) ## Can I Trust My Fairness Metric? (two hours; quick=true: a tenth)
+	$(call paper,few_labels)
+
+paper-active-assessment: $(STAMP) ## Ji's thesis on choosing which rows to label (four minutes)
+	$(call paper,active_assessment)
+
+paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten minutes)
+	$(call paper,uncertainty_fairness)
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
 	@$(BIN)/python -m fairbench report $(ARGS)

@@ -1,7 +1,13 @@
-"""Learning curves, one line a strategy: estimation, calibration, identification, comparison."""
+"""Learning curves, one line a strategy: estimation, calibration, identification, comparison.
+
+``python -m papers.active_assessment.figures [--replications 1000]``; what was computed before is
+kept in results/report/active/.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from fairbench.core.errors import UserError
 from fairbench.reporting.palette import COLOURS
+from papers import ROOT
 from papers.active_assessment.curves import Curves, Question, curves
 from papers.active_assessment.methods import OTHERS, PUBLISHED, Method
 from papers.active_assessment.pairs import labels_to_compare
@@ -116,3 +124,19 @@ def _panel(title: str) -> tuple[Figure, Axes]:
     axes.set_title(title)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def main() -> int:
+    """Draw the figures; return 2 where the released predictions are not there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replications", type=int, default=1000)
+    try:
+        draw(ROOT / "results" / "report" / "active", parser.parse_args().replications)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,7 +13,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.reporting.papers import summaries
+from fairbench.evaluation.summary import summarise
+from fairbench.reporting.papers.matching import finished_runs
 from papers import CONF
 
 EXPERIMENTS = {
@@ -42,8 +43,12 @@ def main() -> None:
 
 def changes(experiment: str, metric: str) -> pd.Series:
     """Return, by method, the mean over data sets of the metric's relative change."""
-    found = summaries(experiment, CONF, Path("results"))
-    found = found[(found["variant"] == "") & (found["group"] == "")]
+    found = pd.concat(
+        summarise(metrics[metrics["group"] == ""]).assign(
+            dataset=choice["dataset"], method=choice["method"]
+        )
+        for choice, _, metrics in finished_runs(experiment, CONF, Path("results"))
+    )
     chosen = found[found["metric"] == f"abstained_{metric}"].set_index(["dataset", "method"])
     plain = found[found["metric"] == metric].set_index(["dataset", "method"])
     if metric != "error_rate":

@@ -17,7 +17,7 @@ from rich.table import Table
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, raw_outputs
 from fairbench.metrics.regression import normal_nll_rows
-from fairbench.reporting.published import Paper
+from fairbench.reporting.papers.mapping import Paper
 from papers import CONF, PAPERS
 
 METHODS = {

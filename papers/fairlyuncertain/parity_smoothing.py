@@ -23,7 +23,7 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, raw_outputs
 from fairbench.metrics.mixture_parity import uncertainty_aware_parity
 from fairbench.metrics.regression import crps_normal_rows, distribution_parity, normal_quantile
-from fairbench.reporting.published import Paper
+from fairbench.reporting.papers.mapping import Paper
 from papers import CONF, PAPERS
 
 LEVEL = 0.9

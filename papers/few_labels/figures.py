@@ -1,13 +1,19 @@
-"""The paper's Figures 2 to 4: estimates, errors, coverage, densities, calibration curves."""
+"""The paper's Figures 2 to 4: estimates, errors, coverage, densities, calibration curves.
+
+``python -m papers.few_labels.figures [--run ID] [--group COLUMN] [--runs 100]``: of the released
+scores, or of a finished run of ours.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -23,10 +29,17 @@ from fairbench.inference.few_labels.calibration import BETA
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import Rate
+from fairbench.metrics.rates import Rate, accuracy
 from fairbench.reporting.palette import BLUE, COLOURS, GREY, ORANGE
-from papers.few_labels.curves import METHODS, Curves
-from papers.few_labels.pools import everyone_else, label_orders, true_difference
+from papers import ROOT
+from papers.few_labels.curves import METHODS, Curves, curves
+from papers.few_labels.pools import (
+    everyone_else,
+    label_orders,
+    released_pools,
+    run_pools,
+    true_difference,
+)
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -150,3 +163,34 @@ def _shares(axes: Axes, table: PartlyLabelled, group: int, colour: str) -> None:
     score, share = total / size, positives / size
     error = np.maximum([share - ends[0], ends[1] - share], 0)
     axes.errorbar(score, share, error, fmt=".", color=colour, linewidth=1)
+
+
+def main() -> None:
+    """Draw the figures, and print errors and coverages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--run", help="the beginning of a run's id, in place of released scores")
+    parser.add_argument("--group", help="the run's sensitive column; what it protects by default")
+    options = parser.parse_args()
+    _draw(options.run, options.group, options.runs)
+
+
+def _draw(run: str | None, group: str | None, runs: int) -> None:
+    pools = released_pools() if run is None else run_pools(run, group)
+    folder = ROOT / "results" / "report" / "few_labels"
+    folder = folder / run if run else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    posterior_figures(pools, accuracy, folder)
+    results = [curves(name, table, accuracy, runs) for name, table in pools.items()]
+    curve_figures(results, folder)
+    frame = pd.concat([result.frame() for result in results])
+    frame.to_csv(folder / "curves.csv", index=False)
+    for name in ("error", "coverage"):
+        print(f"\n{name}")
+        table = frame.pivot_table(name, ["pool", "method"], "labels", sort=False)
+        print(table.round(1).to_string())
+    print(f"\nwritten to {folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -31,7 +31,7 @@ BySize = Mapping[int, pd.DataFrame]
 def by_size(results: Path) -> dict[int, pd.DataFrame]:
     """Return the groups' metrics of every size that was run; no hidden layer is size 0."""
     found = {
-        units: values("figure6", results, [f"learner.hidden=[{units or ''}]"]) for units in UNITS
+        units: values("figure6", results, learner__hidden=f"[{units or ''}]") for units in UNITS
     }
     return {units: ours for units, ours in found.items() if len(ours)}
 

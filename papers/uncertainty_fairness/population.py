@@ -31,7 +31,8 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from papers.uncertainty_fairness.tables import DIRECTIONS, directions, ratios
+from papers.uncertainty_fairness.directions import DIRECTIONS, directions
+from papers.uncertainty_fairness.tables import ratios
 
 LINEAR = BayesianNN(hidden=(), learning_rate=0.02)
 LEARNERS = {

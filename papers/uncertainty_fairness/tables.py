@@ -1,35 +1,23 @@
-"""Kuzucu et al.'s Tables 1, 3 and 5 beside ours, and Proposition 4.1 as probabilities.
+"""Our numbers for Kuzucu et al.'s Tables 1, 3 and 5, from finished runs.
 
-``python -m papers.uncertainty_fairness.tables [results]`` reads the finished runs of the
-experiments ``uncertainty_fairness/*``. The paper prints single runs; ours are shown with the range
-of 19 in 20 of their runs: 20 populations for SD1-3, splits that overlap for the others. A ratio
-over a variance too small to divide by is not printed, theirs neither.
+The paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits
+that overlap for the others. A ratio over a variance too small to divide by is not compared.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
-from scipy.stats import beta
 
-from fairbench.reporting.papers import finished_runs
-from papers import CONF, PAPERS
+from fairbench.reporting.papers.matching import finished_runs
+from papers import CONF
 
-PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
-EXPERIMENTS = {
-    "sd1_3": "SD1-3, five epochs as in the paper",
-    "sd1_3_trained": "SD1-3, trained until held-out rows no longer improve",
-    "compas": "COMPAS, 100 units",
-    "adult": "Adult, 25 units",
-}
+# Experiment -> what tells its numbers from those that reproduce the paper's.
+EXPERIMENTS = {"sd1_3": "", "sd1_3_trained": "trained networks", "compas": "", "adult": ""}
 METRICS = {
     "accuracy": "accuracy",
     "ppv": "positive_predictive_value",
@@ -62,33 +50,21 @@ VARIANCES = ("epistemic_uncertainty", "aleatoric_uncertainty", "predictive_uncer
 NEGLIGIBLE = 2e-6  # the evaluator's: probabilities with a standard deviation of 0.001
 RARE = 0.005  # of a rate
 BAND = 0.2
-POINT = ("selection_rate", "true_positive_rate", "accuracy")
 
 
-class Direction(NamedTuple):
-    """What one of the synthetic sets is made to show: ratios that are fair, and one that is not."""
+def values(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
+    """Return the groups' metrics of every finished run and repeat of an experiment.
 
-    text: str
-    fair: tuple[str, ...]
-    unfair: tuple[str, ...]
-
-
-DIRECTIONS = {
-    "sd1": Direction("labels fair, aleatoric uncertainty not", POINT, ("aleatoric_uncertainty",)),
-    "sd2": Direction("labels fair, epistemic uncertainty not", POINT, ("epistemic_uncertainty",)),
-    "sd3": Direction("uncertainties fair, labels not", VARIANCES, POINT),
-}
-
-
-def values(experiment: str, results: Path, overrides: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the groups' metrics of every finished run and repeat of an experiment."""
-    found = []
-    name, conf = f"uncertainty_fairness/{experiment}", CONF
-    for choice, folder in finished_runs(name, conf, results, overrides):
-        metrics = folder.metrics()
-        of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
-        run = choice.get("dataset.seed", "0")
-        found.append(metrics[of_groups].assign(dataset=choice["dataset"], run=run))
+    Parameters
+    ----------
+    chosen : option of the sweep, with ``__`` for its dots -> the value that the runs have of it.
+    """
+    found, wanted = [], {name.replace("__", "."): value for name, value in chosen.items()}
+    for choice, _, metrics in finished_runs(f"uncertainty_fairness/{experiment}", CONF, results):
+        if wanted.items() <= choice.items():
+            of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
+            run = choice.get("dataset.seed", "0")
+            found.append(metrics[of_groups].assign(dataset=choice["dataset"], run=run))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
@@ -109,24 +85,32 @@ def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.
     return top / bottom.where(bottom > floor)
 
 
-def beside(published: pd.DataFrame, ours: pd.DataFrame, title: str) -> Table:
-    """Return a row for every printed number of the data sets that were run."""
-    table = Table(title=title, title_justify="left")
-    for head in ("data set", "attribute", "metric", "of", "published", "ours", "95 % of runs", ""):
-        table.add_column(head, justify="right" if head in ("published", "ours") else "left")
-    for row in published[published["dataset"].isin(ours["dataset"])].itertuples():
-        key = (row.dataset, row.sensitive_attribute)
-        name = METRICS.get(row.metric)
-        is_ratio = row.metric.startswith("ratio")
-        if name is None:
-            runs = pd.Series(dtype=float)
-        elif is_ratio:
-            runs = ratios(ours, *key, name)
-        else:
-            runs = single_runs(ours, *key, name, row.setting.removeprefix("group="))
-        tiny = is_ratio and name in VARIANCES and _denominator(published, *key, name) < NEGLIGIBLE
-        table.add_row(*key, row.metric, row.setting, *_cells(row.value, runs, tiny=tiny))
-    return table
+def numbers(rows: pd.DataFrame, results: Path, *, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield our number for every printed one, then that of trained networks for SD1-3.
+
+    Parameters
+    ----------
+    rows : published numbers; the index is the place of each.
+    quick : has no meaning here: what was run is read.
+    """
+    for experiment, label in EXPERIMENTS.items():
+        ours = values(experiment, results)
+        mine = rows[rows["dataset"].isin(ours["dataset"])] if len(ours) else rows[:0]
+        for row in mine.itertuples():
+            yield {"row": row.Index, "label": label, **_number(rows, ours, row)}
+
+
+def _number(published: pd.DataFrame, ours: pd.DataFrame, row: Any) -> dict[str, Any]:
+    """Return mean and sd over runs of one printed number, or why they cannot be compared."""
+    key, name = (row.dataset, row.sensitive_attribute), METRICS[row.metric]
+    if not row.metric.startswith("ratio"):
+        runs = single_runs(ours, *key, name, row.setting.removeprefix("group="))
+    else:
+        runs = ratios(ours, *key, name)
+        if name in VARIANCES and _denominator(published, *key, name) < NEGLIGIBLE:
+            return {"mean": np.nan, "reason": "the printed ratio is over next to nothing"}
+    defined = runs.dropna()
+    return {"mean": defined.mean(), "sd": defined.std(ddof=1), "repeats": len(defined)}
 
 
 def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: str) -> float:
@@ -135,55 +119,3 @@ def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: 
     return float(
         published[same & group & published["metric"].map(METRICS).eq(metric)]["value"].iloc[0]
     )
-
-
-def _cells(printed: str, runs: pd.Series, *, tiny: bool) -> tuple[str, str, str, str]:
-    """Return the published number, our mean, our range, and whether theirs is inside."""
-    theirs = "tiny denominator" if tiny else printed
-    defined = runs.dropna()
-    if defined.empty:
-        return theirs, "-", "", "not defined" if runs.empty else "nothing to divide by"
-    lower, upper = np.quantile(defined, [0.025, 0.975])
-    # Half a unit of the printed digits, of which the file has lost trailing zeros.
-    value, half = float(printed), 0.5 * 10.0 ** min(int(Decimal(printed).as_tuple().exponent), -2)
-    inside = "" if tiny else "inside" if lower - half <= value <= upper + half else "outside"
-    missing = f", {len(runs) - len(defined)} undefined" if len(defined) < len(runs) else ""
-    return theirs, f"{defined.mean():.3g}", f"{lower:.3g} to {upper:.3g}{missing}", inside
-
-
-def directions(ours: pd.DataFrame, title: str) -> Table:
-    """Return how often single runs show each direction of Proposition 4.1."""
-    table = Table(title=title, title_justify="left")
-    for name in ("data set", "direction", "fair part", "unfair part", "both", "P(both)"):
-        table.add_column(name)
-    for dataset, (text, fair, unfair) in DIRECTIONS.items():
-        inside = {
-            name: (ratios(ours, dataset, "group", name) - 1).abs() <= BAND
-            for name in (*POINT, *VARIANCES)
-        }
-        is_fair = np.all([inside[name] for name in fair], axis=0)
-        is_unfair = ~np.all([inside[name] for name in unfair], axis=0)
-        both, n = int((is_fair & is_unfair).sum()), len(is_fair)
-        lower, upper = beta(both + 1, n - both + 1).ppf([0.025, 0.975])
-        counts = (f"{int(part.sum())} of {n}" for part in (is_fair, is_unfair))
-        interval = f"{lower:.2f} to {upper:.2f}"
-        table.add_row(dataset, text, *counts, f"{both} of {n}", interval)
-    return table
-
-
-def main(results: str = "results") -> None:
-    """Print the tables of what was run."""
-    published = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
-    console = Console(width=130)
-    for experiment, title in EXPERIMENTS.items():
-        ours = values(experiment, Path(results))
-        if ours.empty:
-            console.print(f"nothing was run yet of experiment=uncertainty_fairness/{experiment}")
-            continue
-        console.print(beside(published, ours, title))
-        if set(DIRECTIONS) <= set(ours["dataset"]):
-            console.print(directions(ours, f"Proposition 4.1: {title}"))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,12 +1,15 @@
 """Every two of the algorithms compared: probabilities of all events, and the ranking they give.
 
 Posteriors are drawn for each algorithm on its own, as for Tables 2 and 3, and the difference in
-equal opportunity is signed as there. No table of the paper at hand has these numbers.
+equal opportunity is signed as there. No table of the paper has these numbers.
+``python -m papers.uncertainty_matters.every_pair [CVS]``
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,8 @@ from fairbench.inference.practical_difference import (
     event_names,
 )
 from fairbench.inference.ranking import ranking
-from papers.uncertainty_matters.measured import RHOS, Measured
-from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, Cloud
-from papers.uncertainty_matters.printing import short
+from papers.uncertainty_matters.measured import RHOS, Measured, measure
+from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, Cloud, short
 
 A_ACCURATE, B_ACCURATE = event_names(OBJECTIVES)[3:]
 # Event -> the same with A and B exchanged.
@@ -104,3 +106,12 @@ def _table(rho: str, rows: pd.DataFrame) -> Table:
 
 def _percent(share: float) -> str:
     return "" if np.isnan(share) else f"{100 * share:.0f}"
+
+
+def main(cvs: str = "200", results: str = "results") -> None:
+    """Print all pairs of what was computed."""
+    print_pairs(every_pair(measure((), Path(results), int(cvs))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -27,8 +27,7 @@ from fairbench.inference.region import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
 from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
 from papers.uncertainty_matters.measured import RHOS, Measured, measure
-from papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable, values
-from papers.uncertainty_matters.printing import short
+from papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable, short, values
 from papers.uncertainty_matters.tables import AREA, REPORT, pairs, read_published, table_12_1
 
 Array = NDArray[np.float64]
@@ -171,7 +170,7 @@ def main() -> None:
     options = parser.parse_args()
     published = read_published()
     chosen = pairs(published)
-    measured = measure(options.cvs, chosen, options.results)
+    measured = measure(chosen, options.results, options.cvs)
     for i, names in enumerate(chosen, start=1):
         if set(names) <= measured.counts.keys():
             print(save(pair_figure(measured, names), f"pair{i}"))

@@ -74,8 +74,13 @@ class Measured:
         return Cloud.paired(self.joint[names], worth, generator, draws=self.draws)
 
 
-def measure(cvs: int, pairs: Sequence[tuple[str, str]], results: Path) -> Measured:
-    """Read up to `cvs` cross-validations of each algorithm, and what finished runs add to them."""
+def measure(pairs: Sequence[tuple[str, str]], results: Path, cvs: int | None = None) -> Measured:
+    """Read the cross-validations of each algorithm, and what finished runs add to them.
+
+    Parameters
+    ----------
+    cvs : at most so many; all that were computed if None.
+    """
     from papers.uncertainty_matters import ground_truth
     from papers.uncertainty_matters.stored import (
         joint_counts,

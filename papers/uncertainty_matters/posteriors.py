@@ -30,6 +30,11 @@ def favourable(counts: NDArray[Any]) -> NDArray[Any]:
     return counts[..., ::-1]
 
 
+def short(name: str) -> str:
+    """Return an algorithm's name as it fits a table."""
+    return name.replace("Disparate impact remover", "DI remover")
+
+
 def values(counts: NDArray[Any]) -> Array:
     """Return both objectives of every table, (..., G, 4) -> (..., 2)."""
     turned = favourable(counts)

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.inference.effective_counts import mean_shrinkage, relative_rho
-from papers.uncertainty_matters.posteriors import FOLDS
-from papers.uncertainty_matters.printing import short
+from papers.uncertainty_matters.posteriors import FOLDS, short
 from papers.uncertainty_matters.tables import AREA, read_published
 
 

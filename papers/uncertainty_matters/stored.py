@@ -12,7 +12,8 @@ from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.runs import Labels
 from fairbench.comparison.stored_runs import StoredRun, load_run
-from fairbench.reporting.papers import finished_runs
+from fairbench.reporting.papers.matching import finished_runs
+from fairbench.results.runs import RunFolder
 from papers.uncertainty_matters.algorithms import ALGORITHMS
 
 EXPERIMENTS = tuple(
@@ -28,14 +29,12 @@ def stored_runs(conf: Path, results: Path) -> dict[str, StoredRun]:
     names = {_parts(words): name for name, words in ALGORITHMS.items()}
     found = {}
     for experiment in EXPERIMENTS:
-        # All of them first: reading a run composes configurations of its own.
-        for choice, folder in list(finished_runs(experiment, conf, results)):
-            chosen = folder.environment()["choices"]
+        for choice, run, _ in finished_runs(experiment, conf, results):
             if choice["split"] != HALF_SPLITS:
                 name = names[
-                    f"learner={chosen['learner']}", f"intervention={chosen['intervention']}"
+                    f"learner={choice['learner']}", f"intervention={choice['intervention']}"
                 ]
-                found[name] = load_run(folder, conf)
+                found[name] = load_run(RunFolder(results / "runs" / run.id), conf)
     return found
 
 

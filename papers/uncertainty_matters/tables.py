@@ -1,16 +1,12 @@
-"""Uncertainty Matters' Tables 12.1, 2 and 3 on German: ours beside the published numbers.
+"""Our numbers for Tables 12.1, 2 and 3 of Uncertainty Matters and its section 14.2.1, on German.
 
-``python -m papers.uncertainty_matters.tables [CVS] [--posteriors 20] [--tables 12.1 2 ...]``; two
-further tables are ``width``, sds, and ``pairs``, the events of every two algorithms. The ground
-truth is up to as many ten-fold cross-validations as asked for (200), of every algorithm those that
-were computed; a posterior is that of one of them, so each number of ours is a mean (sd) over
-several. Relative rhos and paired comparisons come from the finished runs of
-``experiment=uncertainty_matters/german_*``.
+The ground truth is as many ten-fold cross-validations of an algorithm as were computed. A posterior
+is that of one of them, so each number of ours is a mean (sd) over several. Relative rhos and paired
+comparisons come from the finished runs of ``experiment=uncertainty_matters/german_*``.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.files import write_text
-from fairbench.reporting.published import AGREES, DIFFERS, MISSING, scoreboard
 from papers import PAPERS
-from papers.uncertainty_matters.every_pair import every_pair, print_pairs
+from papers.uncertainty_matters import ground_truth
+from papers.uncertainty_matters.algorithms import ALGORITHMS
 from papers.uncertainty_matters.measured import RHOS, Measured, measure
 from papers.uncertainty_matters.posteriors import Cloud, events, values
-from papers.uncertainty_matters.printing import print_table
 
 PUBLISHED = PAPERS / "uncertainty_matters" / "published.csv"
 REPORT = Path("results") / "report" / "uncertainty_matters"
@@ -39,10 +33,10 @@ EVENTS = {
     "p_a_accuracy_b_fairness": "A accuracy, B equal_opportunity_difference",
     "p_b_accuracy_a_fairness": "B accuracy, A equal_opportunity_difference",
 }
-# Printed, as far as it is known what they show, by other commands; their numbers are not at hand.
-ABSENT = "1, 12.2, 12.3, 12.4, 12.5, 13.1, 15.1, 15.2"
-# Half a unit of the last digit: the CSV has lost trailing zeros.
-_HALF = {AREA: 0.00005, INSIDE: 0.005, **dict.fromkeys(EVENTS, 0.005)}
+# Kinds of draws besides the posterior, each a further answer to a published number.
+FURTHER = ("predictive", "paired")
+EVENT_TABLES = ("2", "3", "14.2.1")
+CVS = 200  # of every algorithm, as many as there are if more were computed
 
 
 # Kind of draws -> metric -> its value by each cross-validation.
@@ -130,15 +124,15 @@ def _events(first: Cloud | None, second: Cloud | None) -> dict[str, list[float]]
 def _row(row: Mapping[str, str], found: Kinds, cvs: int) -> dict[str, Any]:
     """Return a published number with ours: means and sds over cross-validations.
 
-    The paper's number is of one cross-validation: it agrees where it is within two of our sds over
-    them, plus half a digit. What is a share of the `cvs` cross-validations has the standard error
-    of one besides.
+    The paper's number is of one cross-validation, so that the error of the difference is one of our
+    sds over them. What is a share of the `cvs` cross-validations has the standard error of a share
+    besides.
     """
     metric, published = row["metric"], float(row["value"])
-    columns = {name: row[name] for name in ("table", "method", "setting", "metric")}
+    columns = {name: row[name] for name in ("row", "table", "method", "setting", "metric")}
     measured = {kind: each.get(metric, []) for kind, each in found.items()}
     summary: dict[str, Any] = {**columns, "published": published}
-    for kind in ("posterior", "predictive", "paired"):
+    for kind in ("posterior", *FURTHER):
         each = np.array(measured.get(kind, []))
         summary[kind] = float(each.mean()) if each.size else np.nan
         summary[f"{kind} sd"] = float(each.std(ddof=1)) if each.size > 1 else np.nan
@@ -148,77 +142,53 @@ def _row(row: Mapping[str, str], found: Kinds, cvs: int) -> dict[str, Any]:
         summary["posterior sd"] /= np.sqrt(own)
     spread = np.nan_to_num(summary["posterior sd"]) * np.sqrt(1 if truth else 1 + 1 / own)
     noise = _noise(published, 100) if metric == INSIDE else _noise(published, 1) if truth else 0
-    bound = 2 * np.hypot(spread, noise / np.sqrt(max(cvs, 1))) + _HALF[metric]
-    return {**summary, **_verdict(summary["posterior"] - published, bound)}
+    error = np.hypot(spread, noise / np.sqrt(max(cvs, 1)))
+    return {**summary, "repeats": own, "error": error}
 
 
 def _noise(share: float, whole: float) -> float:
     return float(np.sqrt(share * (whole - share)))
 
 
-def _verdict(difference: float, bound: float) -> dict[str, Any]:
-    close = AGREES if abs(difference) <= bound else DIFFERS
-    verdict = MISSING if np.isnan(difference) else close
-    return {"difference": difference, "verdict": verdict, "reproduces": True}
-
-
-def width_table(measured: Measured) -> Iterator[dict[str, Any]]:
-    """Yield, by algorithm, the sds of both objectives over cross-validations and in posteriors."""
-    for name, counts in measured.counts.items():
-        truth = values(counts)
-        row: dict[str, Any] = {"method": name, "CVs": len(truth)}
-        for i, short in enumerate(("accuracy", "EO")):
-            row[f"{short} mean"] = truth[:, i].mean()
-            row[f"{short} sd"] = truth[:, i].std(ddof=1)
-            for kind in ("posterior", "predictive"):
-                cloud = measured.cloud(name, "rho=1/K", predictive=kind == "predictive")
-                assert cloud is not None
-                row[f"{short} {kind}"] = cloud.draws[..., i].std(axis=1).mean()
-        yield {**row, "r": measured.ratios.get(name, np.nan)}
-
-
 def read_published() -> pd.DataFrame:
-    """Return the published numbers as text."""
-    return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
+    """Return the published numbers as text, and the place of each."""
+    rows = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
+    return rows.assign(row=rows.index)
 
 
 def pairs(published: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the pairs of algorithms that Tables 2 and 3 compare."""
-    return [_names(method) for method in published["method"].unique() if " vs " in method]
+    compared = published[published["table"].isin(["2", "3"])]["method"].unique()
+    return [_names(method) for method in compared]
 
 
-def _rows(table: str, measured: Measured, published: pd.DataFrame) -> pd.DataFrame:
-    if table == "width":
-        return pd.DataFrame(width_table(measured))
-    if table == "12.1":
-        return table_12_1(measured, published)
-    return events_table(measured, published, table)
+def numbers(rows: pd.DataFrame, results: Path, *, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the posterior's number for every published one, the other kinds of draws after it.
+
+    Parameters
+    ----------
+    rows : published numbers; the index is the place of each.
+    quick : of one algorithm's cross-validations and the finished runs' few of the others.
+    """
+    rows = rows.assign(row=rows.index)
+    names = ["LR"] if quick else list(ALGORITHMS)
+    for _ in ground_truth.ensure_all(names, 1 if quick else CVS, jobs=1):
+        pass
+    measured = measure(pairs(rows), results)
+    if quick:
+        measured = replace(measured, posteriors=2, draws=2000)
+    yield from answers(measured, rows)
 
 
-def main() -> None:
-    """Print the tables, write them, and say how many numbers agree."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cvs", nargs="?", type=int, default=200, help="CVs of the ground truth")
-    parser.add_argument("--posteriors", type=int, default=20, help="CVs with a posterior each")
-    parser.add_argument("--draws", type=int, default=10000)
-    parser.add_argument("--tables", nargs="+", default=["12.1", "2", "3", "width", "pairs"])
-    parser.add_argument("--results", default=Path("results"), type=Path)
-    options = parser.parse_args()
-    published = read_published()
-    measured = measure(options.cvs, pairs(published), options.results)
-    measured = replace(measured, posteriors=options.posteriors, draws=options.draws)
-    for table in options.tables:
-        if table == "pairs":
-            rows = every_pair(measured)
-            print_pairs(rows)
-        else:
-            rows = _rows(table, measured, published)
-            print_table(table, rows)
-        write_text(REPORT / f"table{table}.csv", rows.to_csv(index=False))
-        if "verdict" in rows:
-            print(f"table {table}: {scoreboard(rows)}\n")
-    print(f"tables {ABSENT}: no published numbers at hand, see docs/deviations.md")
-
-
-if __name__ == "__main__":
-    main()
+def answers(measured: Measured, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield what the counts that were measured say of published numbers."""
+    tables = rows["table"].unique()
+    found = [table_12_1(measured, rows)] if "12.1" in tables else []
+    found += [events_table(measured, rows, table) for table in EVENT_TABLES if table in tables]
+    for row in pd.concat(found).to_dict("records"):
+        common = {name: row[name] for name in ("row", "repeats")}
+        yield {**common, "mean": row["posterior"], "sd": row["posterior sd"], "error": row["error"]}
+        for kind in FURTHER:
+            if not np.isnan(row[kind]):
+                further = {"mean": row[kind], "sd": row[f"{kind} sd"], "error": row["error"]}
+                yield {**common, **further, "label": f"{kind} draws"}

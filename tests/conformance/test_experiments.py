@@ -3,7 +3,7 @@
 import pytest
 
 from fairbench.experiments import pipeline
-from fairbench.reporting.papers import jobs
+from fairbench.experiments.presets import Presets
 from tests.harness import CONF, configuration
 
 EXPERIMENTS = sorted(
@@ -15,10 +15,10 @@ REGRESSION = {"communities", "ihdp", "insurance", "law_school"}
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
-    chosen = [dict(pair.split("=", 1) for pair in job) for job in jobs(experiment, CONF)]
-    datasets = {choice["dataset"] for choice in chosen}
+    varied_by = Presets(CONF).experiment(experiment).varied
+    datasets = set(varied_by["dataset"])
     simulated = "simulated_regression" if datasets <= REGRESSION else "simulated"
-    for method in {choice["method"] for choice in chosen}:
+    for method in varied_by["method"]:
         cfg = configuration(
             f"experiment={experiment}", f"dataset={simulated}", "dataset.n_samples=200",
             f"method={method}", "split.repeats=1", results=tmp_path,
@@ -26,13 +26,6 @@ def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
         run = pipeline.prepare(cfg)
         varied = len(cfg.consistency["values"]) + cfg.consistency.replicates
         assert len(run.cells) == cfg.split.get("n_folds", 1) * (1 + varied)
-
-
-def test_what_a_sweep_is_given_besides_replaces_what_it_sweeps_over():
-    given = jobs("fairlyuncertain/table1", CONF, ["dataset=german,adult", "split.repeats=3"])
-    assert len(given) == 8
-    assert {job[1] for job in given} == {"dataset=german", "dataset=adult"}
-    assert {job[-1] for job in given} == {"split.repeats=3"}
 
 
 @pytest.mark.parametrize("same", ["table7", "figure2"])

@@ -5,9 +5,10 @@ import pytest
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import accuracy, true_positive_rate
+from papers.few_labels import tables
 from papers.few_labels.methods import Method, intervals
 from papers.few_labels.pools import everyone_else, label_orders, true_difference
-from papers.few_labels.tables import score, scoreboard
+from papers.few_labels.tables import score
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +66,16 @@ def test_errors_and_coverages_by_hand():
     assert score(values, 0.15, "coverage95_delta_accuracy_percent")[0] == pytest.approx(100 / 3)
 
 
-def test_a_scoreboard_counts_what_agrees():
-    ours = pd.DataFrame(
-        {"table": "4.2", "method": "m", "agrees": [True, False], "difference": [1.0, -3.0],
-         "published": [1.0, 5.0], "ours": [2.0, 2.0]}
-    )  # fmt: skip
-    board = scoreboard(ours).loc[("4.2", "m")]
-    assert (board["numbers"], board["agree"], board["mean_absolute_difference"]) == (2, 1, 2)
+def test_numbers_are_of_the_row_they_answer(table, monkeypatch):
+    monkeypatch.setattr(tables, "released", lambda archive, *key: table)
+    row = {"dataset": "any", "sensitive_attribute": "sex", "learner": "mlp", "setting": ""}
+    given = [("beta_binomial", "mae_delta_accuracy"), ("beta_calibration", "mae_delta_tpr")]
+    rows = pd.DataFrame(
+        [{**row, "method": m, "metric": metric, "n_labelled": "100"} for m, metric in given],
+        index=[7, 3],
+    )
+    found = pd.DataFrame(tables.numbers(rows, None, quick=True))
+    assert found["row"].tolist() == [7, 3, 3]
+    assert found["label"].tolist()[2] == "with the published code's faults"
+    assert (found["repeats"] == 10).all()
+    assert found["mean"].between(0, 25).all()

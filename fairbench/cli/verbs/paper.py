@@ -1,4 +1,9 @@
-"""Set a paper's published tables beside what was run here, or draw its figures."""
+"""Set what a paper printed beside what was run here: ours, theirs, the difference, a verdict.
+
+A number agrees if the two means differ by at most two standard errors and half a printed digit; it
+is within sd if they differ by at most the standard deviation that the paper prints. Without table=
+a summary counts the verdicts of every table.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +17,47 @@ from fairbench.core.options import option
 
 @dataclass(frozen=True)
 class PaperOptions(Results):
-    """Which of a paper's tables or figures, and of which runs."""
+    """Which of a paper's tables or figures, and whether to run what is missing."""
 
-    name: str = option("", "The paper, such as fairlyuncertain.", argument="NAME")
-    table: str = option("", "One table; all that the paper has here by default.")
-    figures: bool = option(False, "Draw the figures instead of printing tables.")
-    experiments: bool = option(False, "Only print what fairbench run -m needs for all of these.")
-    quick: bool = option(False, "With experiments=true: what gives a quick look.")
-    overrides: tuple[str, ...] = option(
-        (), "What the sweeps were given besides, such as [split.repeats=3,dataset=german]."
-    )
+    name: str = option("", "The paper: a folder of papers/.", argument="NAME")
+    table: str = option("", "One table by its number, or all of them one by one.")
+    run: bool = option(False, "Run what is missing first: sweeps and extra computations.")
+    quick: bool = option(False, "With run=true: few repeats on small data sets.")
+    figures: bool = option(False, "Draw the figures of what was run instead of printing tables.")
 
 
 def paper(options: PaperOptions) -> None:
-    """Print a paper's tables beside the published ones, or draw its figures, as far as run."""
-    from fairbench.reporting.papers import report_figure, report_table
-    from fairbench.reporting.published import Paper
+    """Run, print or draw what of a paper is asked for.
+
+    Raises
+    ------
+    UserError : no paper, or one or a table that is not there.
+    """
+    from fairbench.reporting.papers.mapping import Paper, papers_in
+    from fairbench.reporting.papers.printing import draw_figure, print_paper, run_paper
 
     root = checkout("paper")
     if not options.name:
-        raise UserError("no paper is named, such as fairlyuncertain")
-    mine = Paper.read(options.name, root / "papers")
-    place = (root / "conf", options.results, options.overrides)
-    if options.experiments:
-        from fairbench.reporting.sweeps import sweeps
-
-        lines = [" ".join(words) for words in sweeps(mine, place[0], quick=options.quick)]
-    elif options.figures:
-        lines = [report_figure(mine, figure, *place) for figure in mine.figures]
+        known = ", ".join(papers_in(root / "papers"))
+        raise UserError(f"no paper is named: fairbench paper NAME, of {known}")
+    mine, table = Paper.read(options.name, root / "papers"), options.table
+    tables = [] if table in ("", "all") else [table]
+    for name in tables:
+        mine.table(name)
+    if options.run:
+        run_paper(mine, root, options.results, tables, quick=options.quick)
+    if options.figures:
+        for figure in mine.figures:
+            print(draw_figure(mine, figure, root / "conf", options.results))
     else:
-        tables = [options.table] if options.table else list(mine.tables)
-        lines = [report_table(mine, table, *place) for table in tables]
-    print("\n".join(lines))
+        print_paper(mine, root / "conf", options.results, table)
 
 
 COMMAND = Command(
     PaperOptions,
     paper,
-    examples=("fairbench paper fairlyuncertain table=1", "fairbench paper fairlyuncertain"),
+    examples=(
+        "fairbench paper fairlyuncertain",
+        "fairbench paper fairlyuncertain table=1 run=true quick=true",
+    ),
 )

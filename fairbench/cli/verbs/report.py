@@ -29,7 +29,7 @@ def report(options: ReportOptions) -> None:
     from fairbench.reporting.page.answer import answer
     from fairbench.reporting.page.better import Compared, Question
     from fairbench.reporting.page.write import Places, write_report
-    from fairbench.reporting.published import scoreboard
+    from fairbench.reporting.papers.verdicts import scoreboard
 
     root = checkout("report")
     places = Places(options.results, root / "conf", root / "papers")

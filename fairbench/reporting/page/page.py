@@ -12,11 +12,11 @@ import pandas as pd
 
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.provenance import Provenance, provenance
-from fairbench.reporting.page.beside import PaperTable
 from fairbench.reporting.page.better import Better
 from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.page.drawn import Drawn
 from fairbench.reporting.page.metric_table import MetricTable
+from fairbench.reporting.papers.matching import PaperTable
 from fairbench.results.collection import FinishedRun
 
 _GLANCE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,14 +18,15 @@ from fairbench.core.version import VERSION
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.provenance import Provenance, provenance
 from fairbench.reporting.page import text
-from fairbench.reporting.page.beside import PaperTable, paper_tables
 from fairbench.reporting.page.better import SIGNS, Compare, better
 from fairbench.reporting.page.blocks import Block, blocks
 from fairbench.reporting.page.drawn import drawn_of
 from fairbench.reporting.page.files import write_table
 from fairbench.reporting.page.metric_table import CERTAIN, metric_tables
 from fairbench.reporting.page.page import Page, make_page
-from fairbench.reporting.published import VERDICTS
+from fairbench.reporting.papers.mapping import Paper, papers_in
+from fairbench.reporting.papers.matching import PaperTable, paper_tables
+from fairbench.reporting.papers.verdicts import VERDICTS
 from fairbench.results.collection import Collection, read_collection
 
 _FILTERS = {
@@ -92,7 +93,7 @@ def write_report(
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
     folder = places.results / "report" / experiment.replace("/", "-")
-    papers = list(paper_tables(collection, places.published, presets, paper))
+    papers = list(_of_papers(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []
     for block in _tracked(blocks(collection)):
@@ -117,6 +118,16 @@ def _tracked(found: Sequence[Block]) -> Iterable[Block]:
         found, "data sets and splits", console=console, transient=True,
         disable=not console.is_terminal,
     )  # fmt: skip
+
+
+def _of_papers(
+    collection: Collection, places: Places, presets: Presets, paper: str
+) -> Iterator[PaperTable]:
+    """Yield the tables that runs answer, of every paper or of one."""
+    for name in [paper] if paper else papers_in(places.published):
+        read = Paper.read(name, places.published)
+        tables = [table for table in read.tables if read.experiments(table)]
+        yield from paper_tables(read, tables, collection, presets, places.results)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,1 @@
+"""Numbers that papers printed, beside ours: the mapping, the matching, verdicts and tables."""

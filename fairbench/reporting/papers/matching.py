@@ -1,0 +1,217 @@
+"""Finds, for every published number, what of a results folder answers it.
+
+Terminal and page share this: a run answers where it chose what the mapping asks for, also if it was
+made before an option was added, or with fewer repeats than the experiment asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.evaluation.summary import summarise
+from fairbench.experiments.presets import Presets
+from fairbench.reporting.papers.mapping import Paper, answers, metrics_of, rule_of
+from fairbench.reporting.papers.running import computed_numbers
+from fairbench.reporting.papers.verdicts import ABSENT, counts, judge, quick_note
+from fairbench.results.collection import Collection, FinishedRun, read_collection
+
+_FRONT = ("experiment", "dataset", "method", "intervention", "option")
+_OPTIONS = ("intervention.", "method.")
+_COLUMNS = [*_FRONT, "metric", "variant", "attribute", "group", "mean", "sd", "repeats"]
+
+
+@dataclass(frozen=True, eq=False)
+class PaperTable:
+    """A published table: its rows with ours, a verdict each, and what answers it.
+
+    Attributes
+    ----------
+    rows : of :func:`compare`, with ``own data set``: its name here.
+    """
+
+    paper: str
+    table: str
+    experiments: tuple[str, ...]
+    rows: pd.DataFrame
+    runs: tuple[FinishedRun, ...]
+    note: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many reproductions have each verdict."""
+        return counts(self.rows)
+
+
+def paper_tables(
+    paper: Paper, tables: Sequence[str], collection: Collection, presets: Presets, results: Path
+) -> Iterator[PaperTable]:
+    """Yield tables of a paper with what answers them.
+
+    Raises
+    ------
+    UserError : a table that the mapping does not have.
+    """
+    known = set(presets.experiments())
+    found: dict[str, _Answers] = {}
+    for table in tables:
+        experiments = [each for each in paper.experiments(table) if each in known]
+        for each in experiments:
+            if each not in found:
+                found[each] = _answers(each, paper, collection, presets)
+        computed = {
+            name: computed_numbers(paper, name, table, results) for name in paper.computed(table)
+        }
+        yield _table(paper, table, {each: found[each] for each in experiments}, computed)
+
+
+def finished_runs(
+    experiment: str, conf: Path, results: Path
+) -> list[tuple[dict[str, str], FinishedRun, pd.DataFrame]]:
+    """Return what an experiment's finished jobs chose, their runs, and the runs' metrics."""
+    collection = read_collection(results)
+    runs = Presets(conf).runs_of(experiment, collection.runs)
+    metrics = collection.metrics[collection.metrics["run"].isin(runs)]
+    metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("category"), object))
+    return [
+        ({"experiment": experiment, **run.choices, **chosen}, run, metrics[metrics["run"] == id_])
+        for id_, (chosen, run) in runs.items()
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The runs that answer an experiment, and their summaries with what each chose in front."""
+
+    runs: dict[str, FinishedRun]
+    summaries: pd.DataFrame
+
+
+def _answers(name: str, paper: Paper, collection: Collection, presets: Presets) -> _Answers:
+    runs = presets.runs_of(name, collection.runs)
+    metrics = collection.metrics
+    chosen = metrics["run"].isin(runs) & metrics["metric"].isin(metrics_of(paper))
+    found = [
+        _with_choice(
+            {"experiment": name, **runs[str(id_)][1].choices, **runs[str(id_)][0]}, summary
+        )
+        for id_, summary in summarise(
+            metrics[chosen & (metrics["group"] == "")], per=["run"]
+        ).groupby("run", observed=True)
+    ]
+    summaries = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=_COLUMNS)
+    return _Answers({id_: run for id_, (_, run) in runs.items()}, summaries)
+
+
+def _with_choice(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary with what its run chose; ``option`` holds settings of single components."""
+    option = " ".join(text for name, text in choice.items() if name.startswith(_OPTIONS))
+    columns = {**choice, "option": option}
+    front = pd.DataFrame({name: columns[name] for name in _FRONT}, summary.index)
+    return pd.concat([front, summary], axis=1)
+
+
+def _table(
+    paper: Paper, table: str, found: Mapping[str, _Answers], computed: Mapping[str, pd.DataFrame]
+) -> PaperTable:
+    summaries = [each.summaries for each in found.values()]
+    ours = pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(columns=_COLUMNS)
+    rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
+    own = paper.table(table).get("datasets", {})
+    rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
+    runs = {id_: run for each in found.values() for id_, run in each.runs.items()}
+    note = quick_note(rows, paper.table(table).get("quick_below", paper.runs))
+    return PaperTable(paper.name, table, tuple(found), rows, tuple(runs.values()), note)
+
+
+def compare(
+    paper: Paper,
+    table: str,
+    ours: pd.DataFrame,
+    computed: Mapping[str, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """Return a row per published number and method of ours that answers it.
+
+    Parameters
+    ----------
+    ours : summaries of finished runs with the columns ``experiment``, ``dataset``, ``method``,
+        ``intervention`` and ``option`` in front.
+    computed : computation -> its numbers, by the place of the published row.
+    """
+    mapping, found = paper.table(table), []
+    for place, row in zip(*_placed(paper.published(table)), strict=True):
+        rule = rule_of(mapping["rules"], row)
+        front = {
+            **row,
+            "published method": " ".join(filter(None, [row["method"], row["setting"]])),
+        }
+        if "computation" in rule:
+            numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
+            each = _from_computation(numbers, place, row)
+        else:
+            each = _from_runs(rule, row, mapping.get("datasets", {}), ours)
+        for i, (label, numbers_of) in enumerate(each):
+            verdict = judge(paper, row, numbers_of, mapping.get("runs"))
+            reason = rule.get("absent") or (numbers_of or {}).get("reason", "")
+            if reason:
+                verdict["verdict"] = ABSENT
+            answer = {"our method": label, "reproduces": i == 0, **verdict, "reason": reason}
+            found.append({**front, **answer})
+    return pd.DataFrame(found)
+
+
+def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
+    return list(rows.index), rows.to_dict("records")
+
+
+def _from_computation(
+    numbers: pd.DataFrame, place: int, row: Mapping[str, str]
+) -> list[tuple[str, dict[str, Any] | None]]:
+    mine = numbers[numbers["row"] == place] if len(numbers) else numbers
+    return [(each["label"] or row["method"], each) for each in mine.to_dict("records")] or [
+        (row["method"], None)
+    ]
+
+
+def _from_runs(
+    rule: Mapping[str, Any], row: Mapping[str, str], own: Mapping[str, str], ours: pd.DataFrame
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    if "metrics" not in rule or "absent" in rule:
+        yield row["method"], None
+        return
+    dataset = own.get(row["dataset"], row["dataset"])
+    for choice, wanted in answers(rule, row):
+        label = choice.pop("label", "") or _label(choice)
+        yield label, _found(ours, {"dataset": dataset, **choice}, wanted)
+
+
+def _label(choice: Mapping[str, str]) -> str:
+    """Name our answer: its method unless an intervention says it all, and a run that differs."""
+    intervention = "" if choice["intervention"] == "none" else choice["intervention"]
+    method = "" if intervention and choice["method"] == "baseline" else choice["method"]
+    held_out = "validation" if choice.get("experiment", "").endswith("_validation") else ""
+    return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
+
+
+def _found(
+    ours: pd.DataFrame, choice: Mapping[str, str], wanted: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
+    keys = {
+        **choice,
+        "metric": wanted["metric"],
+        "variant": "",
+        "attribute": wanted.get("attribute", ""),
+        "group": "",
+    }
+    rows = ours[np.logical_and.reduce([ours[name] == value for name, value in keys.items()])]
+    if rows.empty:
+        return None
+    first, scale = rows.iloc[0], wanted.get("scale", 1.0)
+    mean = wanted.get("shift", 0.0) + scale * first["mean"]
+    return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}

@@ -1,0 +1,204 @@
+"""The one printer of the papers' tables: ours, theirs, the difference and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.core.files import atomic, write_text
+from fairbench.experiments.presets import Presets
+from fairbench.reporting.papers.mapping import KEYS, Paper, metrics_of
+from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
+from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
+from fairbench.reporting.papers.verdicts import ABSENT, VERDICTS, scoreboard
+from fairbench.results.collection import read_collection
+
+_WIDTH = 100
+_NUMBERS = ("published", "ours", "difference")
+_HEADINGS = {
+    "dataset": "data set",
+    "sensitive_attribute": "groups",
+    "n_labelled": "labels",
+    "our method": "ours is",
+}
+
+
+def run_paper(
+    paper: Paper, root: Path, results: Path, tables: Sequence[str] = (), *, quick: bool = False
+) -> None:
+    """Run what a paper's tables need and is not there: sweeps first, then extra computations.
+
+    Parameters
+    ----------
+    root : the checkout.
+    tables : all of the paper's if empty.
+    """
+    for words in sweeps(paper, root / "conf", tables, quick=quick):
+        run_sweep(words, root, results)
+    named = [(name, table) for table in tables or paper.tables for name in paper.computed(table)]
+    for name, table in named:
+        declared = paper.computations[name]
+        if declared.get("again") or not is_computed(paper, name, table, results, quick=quick):
+            print(f"{paper.name}, table {table}: {declared['sentence']}", flush=True)
+            run_computation(paper, name, table, results, quick=quick)
+
+
+def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> None:
+    """Print one table, or a summary of all of them, from what is in the results folder.
+
+    Every table that is printed is written to ``report/PAPER`` of the results folder besides.
+
+    Parameters
+    ----------
+    table : its name, ``all`` for all of them one by one, nothing for the summary.
+
+    Raises
+    ------
+    UserError : a table that the paper does not have.
+    """
+    names = list(paper.tables) if table in ("", "all") else [table]
+    collection = read_collection(results)
+    wanted = metrics_of(paper, *names) if set(names) <= set(paper.tables) else set()
+    kept = collection.metrics["metric"].isin(wanted)
+    collection = type(collection)(collection.runs, collection.metrics[kept])
+    found = list(paper_tables(paper, names, collection, Presets(conf), results))
+    console = Console(width=_WIDTH)
+    for each in found:
+        _write(each, results / "report" / paper.name / f"table{each.table}", made_by(paper, each))
+        if table:
+            print_table(each, console)
+            console.print(f"{_line(each)}; made by {', '.join(made_by(paper, each))}", style=None)
+    if not table:
+        console.print(_summary(paper, found))
+        print(f"One table: fairbench paper {paper.name} table={found[0].table}")
+
+
+def made_by(paper: Paper, table: PaperTable) -> list[str]:
+    """Return the commands that make what stands beside a published table."""
+    commands = [command(name) for name in table.experiments]
+    if paper.computed(table.table):
+        commands.append(f"fairbench paper {paper.name} table={table.table} run=true")
+    return commands
+
+
+def command(experiment: str) -> str:
+    """Return the command line of an experiment."""
+    return f"python run.py -m experiment={experiment}"
+
+
+def _line(table: PaperTable) -> str:
+    note = f" ({table.note})" if table.note else ""
+    return f"table {table.table}: {scoreboard(table.rows)}{note}"
+
+
+def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
+    """Return how many numbers of each table have which verdict."""
+    shown = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    shown.add_column("table")
+    for heading in ("numbers", *VERDICTS):
+        shown.add_column(heading, justify="right")
+    shown.add_column("")
+    for each in tables:
+        numbers = str(int(each.rows["reproduces"].sum()))
+        shown.add_row(each.table, numbers, *map(str, each.counts.values()), each.note)
+    return shown
+
+
+def print_table(table: PaperTable, console: Console) -> None:
+    """Print a table, metric by metric; what all rows share stands in the title."""
+    answered = table.rows[table.rows["verdict"] != ABSENT]
+    for metric, rows in answered.groupby("metric", sort=False):
+        console.print(_of_metric(rows, f"{table.paper}, table {table.table}: {metric}"))
+    for reason, rows in table.rows[table.rows["verdict"] == ABSENT].groupby("reason", sort=False):
+        numbers = int(rows["reproduces"].sum())
+        console.print(f"{numbers} number{'s have' if numbers > 1 else ' has'} no answer: {reason}")
+
+
+def _of_metric(rows: pd.DataFrame, title: str) -> Table:
+    several = rows.groupby(list(KEYS), sort=False)["our method"].transform("size").max() > 1
+    keys = _telling(rows)
+    shared = [rows[name].iloc[0] for name in KEYS if name not in keys]
+    title = ", ".join([title, *filter(None, shared)]) + ", mean (sd)"
+    if several or (rows["our method"] != rows["method"]).any():
+        keys.append("our method")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for name in (*keys, *_NUMBERS, "verdict"):
+        right = name in (*_NUMBERS, "n_labelled")
+        heading = _HEADINGS.get(name, name)
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    digits = _decimals(rows)
+    ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
+    for previous, row in zip([None, *ordered], ordered, strict=False):
+        if previous and previous[keys[0]] != row[keys[0]]:
+            table.add_section()
+        front = [str(row[name]) for name in keys]
+        if previous and previous[keys[0]] == row[keys[0]]:
+            front[0] = ""
+        table.add_row(*front, *_cells(row, digits))
+    return table
+
+
+def _telling(rows: pd.DataFrame) -> list[str]:
+    """Return the columns that tell published rows apart, without those that others determine."""
+    keys = [name for name in KEYS if rows[name].nunique() > 1]
+    for name in ("sensitive_attribute", "n_labelled", "learner"):
+        others = [key for key in keys if key != name]
+        if name in keys and others and rows.groupby(others)[name].nunique().max() == 1:
+            keys = others
+    return keys or ["method"]
+
+
+def _cells(row: dict[str, Any], digits: Callable[[Any], str]) -> list[str]:
+    theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
+    ours = "-" if np.isnan(row["ours"]) else f"{digits(row['ours'])} ({digits(row['our sd'])})"
+    verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
+    return [theirs, ours, digits(row["difference"]), verdict]
+
+
+def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
+    """Return how numbers of a metric are written: finer where the published ones are small."""
+    least = rows["published"].abs().replace(0, np.nan).min()
+    decimals = 5 if least < 0.001 else 4 if least < 0.03 else 3
+
+    def written(value: Any) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        return "-" if np.isnan(value) else f"{value:.{decimals if abs(value) < 100 else 1}f}"
+
+    return written
+
+
+def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
+    rows = table.rows
+    write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
+    written = _decimals(rows)
+    lines = [" | ".join(rows.columns), " | ".join("---" for _ in rows.columns)]
+    lines += [" | ".join(written(value) for value in row) for row in rows.itertuples(index=False)]
+    body = "\n".join(f"| {line} |" for line in lines)
+    write_text(stem.with_suffix(".md"), f"Made by `{'`, `'.join(commands)}`.\n\n{body}\n")
+
+
+def draw_figure(paper: Paper, figure: str, conf: Path, results: Path) -> str:
+    """Draw one figure from finished runs, write its PNGs, and say which were made of what."""
+    from fairbench.reporting.across import DRAWN
+
+    experiment, draw = paper.figure(figure)
+    parts = [
+        metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
+        for choice, _, metrics in finished_runs(experiment, conf, results)
+    ]
+    if not parts:
+        return f"figure {figure}: nothing was run yet; {command(experiment)}"
+    names = []
+    for name, drawn in DRAWN[draw](pd.concat(parts, ignore_index=True)):
+        names.append("_".join([f"figure{figure}", *filter(None, [name])]))
+        with atomic(results / "report" / paper.name / "figures" / f"{names[-1]}.png") as temporary:
+            drawn.savefig(temporary, format="png")
+    return f"figure {figure}: {', '.join(names)}; made by {command(experiment)}"

@@ -1,0 +1,128 @@
+"""What a paper's tables need that is not there yet: sweeps of runs, and extra computations.
+
+A computation is a function of the paper's folder, ``numbers(rows, results, quick=False)``. It is
+given the published rows that it answers, and returns a row for each number of ours: `row`, the
+place of the published one, `mean`, `sd`, `repeats`, and where they are needed `label` (which of our
+answers), `error` (the standard error of the difference) and `reason` (why it cannot be compared).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import atomic, write_text
+from fairbench.experiments.presets import REPEATS, Presets
+from fairbench.reporting.papers.mapping import Paper, rule_of
+
+_TEXTS = ("label", "reason")
+
+
+def sweeps(
+    paper: Paper,
+    conf: Path,
+    tables: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    figures: bool = True,
+) -> Iterator[list[str]]:
+    """Yield the words of each sweep that some tables need, every experiment once.
+
+    A quick look has few repeats, no figures, and of each sweep the data sets that the paper's
+    mapping calls quick, where it has any of them.
+
+    Parameters
+    ----------
+    tables : all of the paper's if empty.
+    """
+    names = [name for table in tables or paper.tables for name in _experiments(paper, table)]
+    if figures and not quick and not tables:
+        names += [paper.figure(figure)[0] for figure in paper.figures]
+    presets = Presets(conf)
+    for name in dict.fromkeys(names):
+        words = [f"experiment={name}"]
+        if quick and "repeats" in paper.quick:
+            words.append(f"{REPEATS}={paper.quick['repeats']}")
+        if quick:
+            datasets = presets.experiment(name).varied.get("dataset", ())
+            small = [each for each in datasets if each in paper.quick.get("datasets", ())]
+            words += [f"dataset={','.join(small)}"] * bool(small)
+        yield words
+
+
+def _experiments(paper: Paper, table: str) -> list[str]:
+    """Return the experiments behind a table, those that its computations read among them."""
+    read = [paper.computations[name].get("experiments", []) for name in paper.computed(table)]
+    return [*paper.experiments(table), *(each for names in read for each in names)]
+
+
+def run_sweep(words: Sequence[str], root: Path, results: Path) -> None:
+    """Run one sweep as its own process; what is finished or stored is not computed again.
+
+    Raises
+    ------
+    UserError : it failed; its own output says why.
+    """
+    words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}"]
+    command = [sys.executable, str(root / "run.py"), "-m", *words]
+    if subprocess.run(command, cwd=root, check=False).returncode:
+        raise UserError(f"a sweep failed, see above: python run.py -m {' '.join(words)}")
+
+
+def run_computation(
+    paper: Paper, name: str, table: str, results: Path, *, quick: bool = False
+) -> None:
+    """Compute what a computation answers of a table, and store it in the results folder.
+
+    A quick look is kept beside the whole and shown where there is no whole.
+    """
+    module, _, function = str(paper.computations[name]["function"]).partition(":")
+    rows = _rows_of(paper, name, table)
+    numbers = getattr(import_module(module), function)(rows, results, quick=quick)
+    frame = pd.DataFrame(numbers, columns=["row", "mean", "sd", "repeats", *_TEXTS, "error"])
+    path = _path(paper, name, table, results, quick=quick)
+    with atomic(path) as temporary:
+        frame.to_csv(temporary, index=False)
+    write_text(path.with_suffix(".json"), json.dumps({"published": _digest(rows)}))
+
+
+def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
+    """Return what is stored of a computation, of a quick look if there is nothing else."""
+    for quick in (False, True):
+        if is_computed(paper, name, table, results, quick=quick):
+            path = _path(paper, name, table, results, quick=quick)
+            numbers = pd.read_csv(path, float_precision="round_trip")
+            return numbers.astype(dict.fromkeys(_TEXTS, object)).fillna(dict.fromkeys(_TEXTS, ""))
+    return pd.DataFrame(columns=["row"])
+
+
+def is_computed(paper: Paper, name: str, table: str, results: Path, *, quick: bool = False) -> bool:
+    """Return whether a computation is stored, for the published numbers as they are."""
+    notes = _path(paper, name, table, results, quick=quick).with_suffix(".json")
+    if not notes.is_file():
+        return False
+    stored = json.loads(notes.read_text(encoding="utf-8"))
+    return bool(stored.get("published") == _digest(_rows_of(paper, name, table)))
+
+
+def _rows_of(paper: Paper, name: str, table: str) -> pd.DataFrame:
+    """Return the published rows of a table that a computation answers."""
+    rows, rules = paper.published(table), paper.table(table)["rules"]
+    named = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
+    return rows[[each == name for each in named]]
+
+
+def _path(paper: Paper, name: str, table: str, results: Path, *, quick: bool) -> Path:
+    return results / "papers" / paper.name / f"table{table}-{name}{'-quick' * quick}.csv"
+
+
+def _digest(rows: pd.DataFrame) -> str:
+    return hashlib.sha256(rows.to_csv().encode()).hexdigest()

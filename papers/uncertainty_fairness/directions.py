@@ -1,0 +1,75 @@
+"""Proposition 4.1 of Kuzucu et al. as probabilities: how often single runs show what it says.
+
+``python -m papers.uncertainty_fairness.directions [results]`` reads the finished runs of
+``experiment=uncertainty_fairness/sd1_3`` and ``sd1_3_trained``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import beta
+
+from papers.uncertainty_fairness.tables import BAND, VARIANCES, ratios, values
+
+EXPERIMENTS = {
+    "sd1_3": "SD1-3, five epochs as in the paper",
+    "sd1_3_trained": "SD1-3, trained until held-out rows no longer improve",
+}
+POINT = ("selection_rate", "true_positive_rate", "accuracy")
+
+
+class Direction(NamedTuple):
+    """What one of the synthetic sets is made to show: ratios that are fair, and one that is not."""
+
+    text: str
+    fair: tuple[str, ...]
+    unfair: tuple[str, ...]
+
+
+DIRECTIONS = {
+    "sd1": Direction("labels fair, aleatoric uncertainty not", POINT, ("aleatoric_uncertainty",)),
+    "sd2": Direction("labels fair, epistemic uncertainty not", POINT, ("epistemic_uncertainty",)),
+    "sd3": Direction("uncertainties fair, labels not", VARIANCES, POINT),
+}
+
+
+def directions(ours: pd.DataFrame, title: str) -> Table:
+    """Return how often single runs show each direction of Proposition 4.1."""
+    table = Table(title=title, title_justify="left")
+    for name in ("data set", "direction", "fair part", "unfair part", "both", "P(both)"):
+        table.add_column(name)
+    for dataset, (text, fair, unfair) in DIRECTIONS.items():
+        inside = {
+            name: (ratios(ours, dataset, "group", name) - 1).abs() <= BAND
+            for name in (*POINT, *VARIANCES)
+        }
+        is_fair = np.all([inside[name] for name in fair], axis=0)
+        is_unfair = ~np.all([inside[name] for name in unfair], axis=0)
+        both, n = int((is_fair & is_unfair).sum()), len(is_fair)
+        lower, upper = beta(both + 1, n - both + 1).ppf([0.025, 0.975])
+        counts = (f"{int(part.sum())} of {n}" for part in (is_fair, is_unfair))
+        interval = f"{lower:.2f} to {upper:.2f}"
+        table.add_row(dataset, text, *counts, f"{both} of {n}", interval)
+    return table
+
+
+def main(results: str = "results") -> None:
+    """Print a table of what was run of each experiment."""
+    console = Console(width=130)
+    for experiment, title in EXPERIMENTS.items():
+        ours = values(experiment, Path(results))
+        if len(ours) and set(DIRECTIONS) <= set(ours["dataset"]):
+            console.print(directions(ours, f"Proposition 4.1: {title}"))
+        else:
+            console.print(f"not all was run yet of experiment=uncertainty_fairness/{experiment}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,237 @@
+"""The papers' mappings, the verdicts on differences from their numbers, and the printer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.reporting.across import DRAWN
+from fairbench.reporting.papers.mapping import KEYS, Paper, papers_in, rule_of
+from fairbench.reporting.papers.matching import compare
+from fairbench.reporting.papers.printing import command, draw_figure, print_paper
+from fairbench.reporting.papers.running import (
+    computed_numbers,
+    is_computed,
+    run_computation,
+    sweeps,
+)
+from fairbench.reporting.papers.verdicts import half_unit, judge, scoreboard
+from tests.harness import CONF, ROOT, configuration, options
+
+PAPERS = ROOT / "papers"
+NAMES = papers_in(PAPERS)
+EMPTY = Paper("any", pd.DataFrame(), {}, runs=10)
+
+
+@pytest.mark.parametrize(
+    ("printed", "half"),
+    [("0.31", 0.005), ("1.1", 0.05), ("1.0", 0.05), ("-0.6", 0.05), ("21.0", 0.5), ("120.0", 5.0)],
+)
+def test_half_a_unit_of_the_last_digit(printed, half):
+    assert half_unit(printed) == pytest.approx(half)
+
+
+@pytest.mark.parametrize(
+    ("mean", "verdict"),
+    [(0.90, "agrees"), (0.91, "agrees"), (0.924, "within sd"), (0.94, "differs")],
+)
+def test_verdicts(mean, verdict):
+    # Two standard errors are 2 sqrt(0.02^2 / 10 + 0.03^2 / 10) = 0.0228, half a unit is 0.0005, and
+    # the paper's own sd is 0.03.
+    ours = {"mean": mean, "sd": 0.02, "repeats": 10}
+    row = judge(EMPTY, {"metric": "nll", "value": "0.895", "sd": "0.03"}, ours)
+    assert row["difference"] == pytest.approx(mean - 0.895)
+    assert row["verdict"] == verdict
+
+
+def test_what_was_not_run_is_said_not_to_be():
+    row = {"metric": "nll", "value": "0.9", "sd": "0.02"}
+    assert judge(EMPTY, row, None)["verdict"] == "not run"
+    ours = {"mean": np.nan, "sd": np.nan, "repeats": 0}
+    assert judge(EMPTY, row, ours)["verdict"] == "not run"
+
+
+def test_a_number_without_an_sd_is_taken_to_scatter_as_ours():
+    # Two standard errors of the difference of one run and a mean of four are 2 sqrt(1.25) 0.02.
+    paper = Paper("any", pd.DataFrame(), {}, runs=1, spread="ours", decimals={"": 2})
+    row = {"metric": "nll", "value": "0.9", "sd": ""}
+    bound = 2 * np.sqrt(1.25) * 0.02 + 0.005
+    for mean, verdict in ((0.9 + 0.99 * bound, "agrees"), (0.9 + 1.01 * bound, "differs")):
+        assert judge(paper, row, {"mean": mean, "sd": 0.02, "repeats": 4})["verdict"] == verdict
+    given = {"mean": 1.0, "sd": 0.02, "repeats": 4, "error": 0.05}
+    assert judge(paper, row, given)["verdict"] == "agrees"
+
+
+def summary(**changes):
+    row = {
+        "experiment": "any", "dataset": "adult", "method": "ensemble", "intervention": "none",
+        "option": "", "variant": "", "metric": "nll", "attribute": "",
+        "group": "", "setting": "", "mean": 0.9, "sd": 0.02, "repeats": 10,
+    }  # fmt: skip
+    return {**row, **changes}
+
+
+def test_only_the_runs_own_overall_row_answers():
+    paper = Paper.read("fairlyuncertain", PAPERS)
+    others = [
+        summary(variant="max_depth=5", mean=7.0),
+        summary(attribute="sex", group="Male", mean=8.0),
+        summary(method="binomial_nll", mean=9.0),
+        summary(dataset="bank", mean=6.0),
+    ]
+    rows = compare(paper, "1", pd.DataFrame([*others, summary()]))
+    mine = rows.query("dataset == 'adult' and metric == 'nll' and `our method` == 'ensemble'")
+    assert mine["ours"].tolist() == [0.9]
+    assert mine["published"].tolist() == [0.9]
+    assert "1 agrees" in scoreboard(mine)
+    assert len(rows) == 40
+
+
+def test_published_methods_can_have_several_answers():
+    paper = Paper.read("fairlyuncertain", PAPERS)
+    rows = compare(paper, "2", pd.DataFrame([summary()]))
+    methods = rows.loc[rows["published method"] == "normal_nll", "our method"]
+    assert set(methods) == {"normal_nll_reference", "normal_nll"}
+
+
+def test_interventions_and_abstention_are_found_by_what_was_chosen():
+    paper = Paper.read("fairlyuncertain", PAPERS)
+    german = {"dataset": "german", "attribute": "age"}
+    thresholds = {"method": "baseline", "intervention": "threshold_optimizer"}
+    first, second = "fairlyuncertain/table8_13", "fairlyuncertain/table8_13_validation"
+    rows = pd.DataFrame(
+        [
+            summary(
+                **german, **thresholds, metric="equalized_odds", option="equalized_odds", mean=1
+            ),
+            summary(**german, **thresholds, metric="equalized_odds", option="demographic_parity"),
+            summary(
+                **german, experiment=first, metric="abstention_chosen_rate", mean=0.146, sd=0.1
+            ),
+            summary(**german, experiment=second, metric="abstention_chosen_rate", mean=0.2),
+        ]
+    )
+    compared = compare(paper, "13", rows).query("verdict != 'not run'")
+    thresholded = compared.query("metric == 'equalized_odds'").set_index("our method")["ours"]
+    assert thresholded["threshold_optimizer equalized_odds"] == 1
+    assert thresholded["threshold_optimizer demographic_parity"] == 0.9
+    included = compared.query("metric == 'included_percent'").set_index("our method")
+    assert included.loc["ensemble", ["ours", "our sd"]].tolist() == pytest.approx([85.4, 10])
+    assert included.loc["ensemble validation", "ours"] == pytest.approx(80)
+    assert included.loc["ensemble", "published"] == 85.4
+
+
+def test_unknown_paper_and_table():
+    with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
+        Paper.read("fairly", PAPERS)
+    with pytest.raises(UserError, match="has no figure '99' here: valid: 2, "):
+        draw_figure(Paper.read("fairlyuncertain", PAPERS), "99", CONF, PAPERS)
+    with pytest.raises(UserError, match="has no table '99' here: valid: 1, "):
+        Paper.read("fairlyuncertain", PAPERS).experiments("99")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_number_has_an_answer_or_a_reason(name):
+    paper = Paper.read(name, PAPERS)
+    rows = paper.rows
+    assert set(rows["table"]) == set(paper.tables)
+    assert not rows.duplicated(["table", "metric", *KEYS]).any()
+    for row in rows.to_dict("records"):
+        rule = rule_of(paper.tables[row["table"]]["rules"], row)
+        assert len({"metrics", "computation", "absent"} & set(rule)) >= 1, row
+        assert rule.get("computation") in (None, *paper.computations)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mappings_name_what_exists(name):
+    paper = Paper.read(name, PAPERS)
+    methods = set(options("method"))
+    for table, mapping in paper.tables.items():
+        published = paper.published(table)
+        for rule in mapping["rules"]:
+            assert set(rule.get("settings", [])) <= set(published["setting"])
+            if "absent" in rule or "computation" in rule:
+                continue
+            assert set(rule["metrics"]) <= set(published["metric"])
+            assert set(rule.get("methods", [])) <= set(published["method"])
+            for choice in rule.get("ours", [{}]):
+                named = choice.get("method", "{method}").format(method="ensemble")
+                assert named in methods or "{method}" in choice["method"]
+                assert choice.get("experiment") in (None, *mapping["experiments"])
+    named = [each for table in paper.tables for each in paper.experiments(table)]
+    named += [each for one in paper.computations.values() for each in one.get("experiments", [])]
+    named += [figure["experiment"] for figure in paper.figures.values()]
+    for experiment in named:
+        assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
+    for one in paper.computations.values():
+        module, _, function = one["function"].partition(":")
+        assert callable(getattr(__import__(module, fromlist=[function]), function))
+    assert {figure["draw"] for figure in paper.figures.values()} <= set(DRAWN)
+
+
+TINY = """
+runs: 1
+spread: ours
+computations: {shares: {function: "tiny_paper:numbers", sentence: shares}}
+tables:
+  "1":
+    rules:
+      - {methods: [gone], absent: its code is not published}
+      - {computation: shares}
+"""
+CSV = """table,dataset,sensitive_attribute,learner,method,metric,n_labelled,setting,value,sd
+1,german,,,mine,share,,,0.50,
+1,german,,,gone,share,,,0.75,
+"""
+
+
+def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "mapping.yaml").write_text(TINY)
+    (tmp_path / "tiny" / "published.csv").write_text(CSV)
+    (tmp_path / "tiny_paper.py").write_text(
+        "def numbers(rows, results, quick):\n"
+        "    (place,) = rows.index\n"
+        "    yield {'row': place, 'mean': 0.51, 'sd': 0.1, 'repeats': 4}\n"
+        "    yield {'row': place, 'label': 'corrected', 'mean': 0.9, 'sd': 0.1, 'repeats': 4}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    paper = Paper.read("tiny", tmp_path)
+    assert not is_computed(paper, "shares", "1", tmp_path)
+    run_computation(paper, "shares", "1", tmp_path, quick=True)
+    assert is_computed(paper, "shares", "1", tmp_path, quick=True)
+    assert list(computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
+    print_paper(paper, CONF, tmp_path, "1")
+    printed = capsys.readouterr().out
+    assert "0.51" in printed and "agrees" in printed and "corrected" in printed
+    assert "1 number has no answer: its code is not published" in printed
+    written = pd.read_csv(tmp_path / "report" / "tiny" / "table1.csv")
+    assert written["verdict"].tolist() == ["agrees", "differs", "no answer"]
+    print_paper(paper, CONF, tmp_path)
+    assert "no answer" in capsys.readouterr().out
+
+
+def test_a_quick_look_is_of_small_data_and_few_repeats():
+    paper = Paper.read("fairlyuncertain", PAPERS)
+    words = list(sweeps(paper, CONF, ["1"], quick=True))
+    assert words == [["experiment=fairlyuncertain/table1", "split.repeats=2", "dataset=german"]]
+    named = [words[0] for words in sweeps(paper, CONF)]
+    assert len(named) == len(set(named)) > 15
+    computed = sweeps(Paper.read("uncertainty_matters", PAPERS), CONF, ["2"])
+    assert ["experiment=uncertainty_matters/german_ferm"] in list(computed)
+
+
+def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path):
+    paper = Paper.read("fairlyuncertain", PAPERS)
+    assert "nothing was run yet" in draw_figure(paper, "5", CONF, tmp_path)
+    given = ["dataset=german", "split.repeats=1", "method=binomial_nll"]
+    job = ["experiment=fairlyuncertain/figure5", *given]
+    pipeline.execute(pipeline.prepare(configuration(*job, results=tmp_path)))
+    line = draw_figure(paper, "5", CONF, tmp_path)
+    written = (tmp_path / "report" / "fairlyuncertain" / "figures").iterdir()
+    names = sorted(path.stem for path in written)
+    assert line.startswith("figure 5: figure5_error_rate, figure5_statistical_parity, ")
+    assert line.endswith("; made by " + command("fairlyuncertain/figure5"))
+    assert all(name in line for name in names)
+    assert len(names) == 7

@@ -49,37 +49,20 @@ def exclusive(address: str) -> Iterator[None]:
         return
     path = Path(address.removeprefix(_SCHEME))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f"{path.name}.lock")), _journal(path):
+    with FileLock(path.with_name(f"{path.name}.lock")):
         if not path.exists() and template().is_file():
             temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
             shutil.copyfile(template(), temporary)
+            if local(path):
+                _write_ahead(temporary)
             temporary.replace(path)
         yield
 
 
-@contextlib.contextmanager
-def _journal(path: Path) -> Iterator[None]:
-    """Have connections write ahead, where the disk is local: a sixth of a commit's cost.
-
-    What a power cut takes of the last commits is logged again by the next synchronisation.
-    """
-    from sqlalchemy import event
-    from sqlalchemy.engine import Engine
-
-    def write_ahead(connection: object, record: object) -> None:
-        if isinstance(connection, sqlite3.Connection):
-            with contextlib.suppress(sqlite3.OperationalError):  # someone is reading: next time
-                connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-
-    if not local(path):
-        yield
-        return
-    event.listen(Engine, "connect", write_ahead)
-    try:
-        yield
-    finally:
-        event.remove(Engine, "connect", write_ahead)
+def _write_ahead(path: Path) -> None:
+    """Have sqlite write ahead, which the file itself notes: a commit then costs far less."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
 
 
 def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
@@ -95,19 +78,19 @@ def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
 
 
 def make_template() -> Path:
-    """Create and migrate the template, unless it is there."""
+    """Create the template by ``mlflow db upgrade``, unless it is there.
+
+    That makes the tables and no experiment: the default one would note the folder it was made in.
+    """
     path = template()
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     quiet()
-    from mlflow.tracking import MlflowClient
+    from mlflow.db import commands
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    MlflowClient(tracking_uri=f"{_SCHEME}{temporary}").search_experiments()
-    with contextlib.closing(sqlite3.connect(temporary)) as database, database:
-        # The default experiment notes the folder it was made in; every copy makes its own.
-        database.execute("DELETE FROM experiments")
+    commands.main(["upgrade", f"{_SCHEME}{temporary}"], standalone_mode=False)
     temporary.replace(path)
     return path
 

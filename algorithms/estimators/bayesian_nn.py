@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
-from algorithms.estimators.members import linked_members
+from algorithms.estimators.linked import LinkedEstimator, link
 from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
 from algorithms.estimators.weight_posterior import (
     ScaleMixture,
@@ -18,36 +16,24 @@ from algorithms.estimators.weight_posterior import (
     forward,
     new_posterior,
 )
+from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
+
+if TYPE_CHECKING:
+    from algorithms.learners.bayesian_nn import BayesianNN
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of them
 
 
-@dataclass(frozen=True)
-class Training:
-    """How a posterior is trained: Adam, stopped where held-out rows no longer improve."""
-
-    hidden: tuple[int, ...]
-    samples: int
-    prior: ScaleMixture
-    likelihood_weight: float | None
-    initial_sd: float
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    validation: float
-    patience: int
-
-
-class BayesianNNEstimator(BaseEstimator):
+class BayesianNNEstimator(LinkedEstimator):
     """ReLU layers with a normal posterior for every weight, drawn by torch from one seed.
 
     Values are standardised before the fit and scaled back after it. Probabilities, means and sds
     of one model are those of the mixture over `samples` networks drawn from the posterior.
     """
 
-    def __init__(self, loss: Loss, training: Training, seed: int) -> None:
+    def __init__(self, loss: Loss, training: BayesianNN, seed: int) -> None:
         self.loss = loss
         self.training = training
         self.seed = seed
@@ -60,34 +46,23 @@ class BayesianNNEstimator(BaseEstimator):
             self.posterior_ = _train(data, self.loss, self.training, self.seed)
         return self
 
-    def predict_members(self, X: Array, members: int, seed: int) -> Array:
+    def predict_members(self, X: Frame, members: int, seed: int) -> Array:
         """Return (M, n, k) probabilities, means, or means and sds, of M networks drawn."""
         with one_thread(), torch.no_grad():
             weights = self.posterior_.draw(members, torch.Generator().manual_seed(seed))
             scores = _scores(torch.from_numpy(np.asarray(X, np.float32)), weights)
-        return linked_members(scores, self.loss, self.unit_)
+        return link(scores, self.loss, self.unit_)
 
-    @available_if(lambda self: self.loss.name == "binomial")
-    def predict_proba(self, X: Array) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        p = self._own_members(X)[..., 0].mean(axis=0)
-        return np.column_stack([1 - p, p])
-
-    @available_if(lambda self: self.loss.outputs == 2)
-    def predict_distribution(self, X: Array) -> Array:
-        """Return the (n, 2) means and standard deviations of the mixture."""
-        means, sds = np.moveaxis(self._own_members(X), -1, 0)
+    def linked(self, X: Frame) -> Array:
+        """Return the predictions of the mixture over networks drawn from the posterior."""
+        members = self.predict_members(X, self.training.samples, self.seed)
+        if self.loss.outputs == 1:
+            mean: Array = members[..., 0].mean(axis=0)
+            return mean[:, None]
+        means, sds = np.moveaxis(members, -1, 0)
         return np.column_stack(
             [means.mean(axis=0), np.sqrt((sds**2).mean(axis=0) + means.var(axis=0))]
         )
-
-    def predict(self, X: Array) -> Array:
-        """Return labels (ties are 0), values or means."""
-        first: Array = self._own_members(X)[..., 0].mean(axis=0)
-        return (first > 0.5).astype(np.float64) if self.loss.name == "binomial" else first
-
-    def _own_members(self, X: Array) -> Array:
-        return self.predict_members(X, self.training.samples, self.seed)
 
 
 def _scores(X: torch.Tensor, weights: list[torch.Tensor]) -> Array:
@@ -95,14 +70,15 @@ def _scores(X: torch.Tensor, weights: list[torch.Tensor]) -> Array:
     return torch.cat(blocks, dim=1).numpy().astype(np.float64)
 
 
-def _train(data: Data, loss: Loss, training: Training, seed: int) -> WeightPosterior:
+def _train(data: Data, loss: Loss, training: BayesianNN, seed: int) -> WeightPosterior:
     generator, noise = np.random.default_rng([seed, 1]), torch.Generator().manual_seed(seed)
     validation, rest = data.held_out(training.validation, generator)
     start = loss.initial(rest.y, rest.weight)
     posterior = new_posterior(
-        data.X.shape[1], start, training.hidden, sd=training.initial_sd, seed=seed
+        data.X.shape[1], start, tuple(training.hidden), sd=training.initial_sd, seed=seed
     )
     optimiser = torch.optim.Adam(posterior.parameters, lr=training.learning_rate, foreach=True)
+    prior = ScaleMixture(training.prior_share, training.prior_narrow, training.prior_wide)
     strength = training.likelihood_weight or float(rest.weight.sum())
     mean_weight = rest.weight.mean()
 
@@ -111,7 +87,7 @@ def _train(data: Data, loss: Loss, training: Training, seed: int) -> WeightPoste
             weights = posterior.draw(training.samples, noise)
             raw = forward(batch.X, weights)
             gradient = _gradient(raw, batch, loss) / mean_weight
-            divergence = posterior.divergence(weights, training.prior) / strength
+            divergence = posterior.divergence(weights, prior) / strength
             optimiser.zero_grad()
             torch.autograd.backward([raw, divergence], [gradient, torch.ones(())])
             optimiser.step()

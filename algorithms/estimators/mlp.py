@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from algorithms.estimators.members import linked_members
+from algorithms.estimators.linked import LinkedEstimator, link
 from algorithms.estimators.network import Network, new_network
 from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
+from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
+
+if TYPE_CHECKING:
+    from algorithms.learners.mlp import MLP
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Training:
-    """How a network is trained: AdamW, stopped where held-out rows no longer improve."""
-
-    hidden: tuple[int, ...]
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    validation: float
-    patience: int
-    dropout: float = 0.0
-
-
-class MLPEstimator(BaseEstimator):
+class MLPEstimator(LinkedEstimator):
     """ReLU layers, initialised and shuffled by numpy from one seed, on one thread.
 
     Values are standardised before the fit and scaled back after it, so that a learning rate suits
     targets of any unit.
     """
 
-    def __init__(self, loss: Loss, training: Training, seed: int) -> None:
+    def __init__(self, loss: Loss, training: MLP, seed: int) -> None:
         self.loss = loss
         self.training = training
         self.seed = seed
@@ -53,7 +42,7 @@ class MLPEstimator(BaseEstimator):
         return self
 
     @available_if(lambda self: self.training.dropout > 0)
-    def predict_members(self, X: Array, members: int, seed: int) -> Array:
+    def predict_members(self, X: Frame, members: int, seed: int) -> Array:
         """Return (M, n, k) probabilities, or means and sds, of M networks thinned by dropout.
 
         A member drops the same units for every row: it is one network, as a draw from a posterior
@@ -63,37 +52,21 @@ class MLPEstimator(BaseEstimator):
         with one_thread():
             masks = self.network_.masks((members, 1), self.training.dropout, generator)
             scores = self.network_.scores(torch.from_numpy(np.asarray(X, np.float32)), masks)
-        return linked_members(scores, self.loss, self.unit_)
+        return link(scores, self.loss, self.unit_)
 
-    @available_if(lambda self: self.loss.name == "binomial")
-    def predict_proba(self, X: Array) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        p = self._linked(X)[:, 0]
-        return np.column_stack([1 - p, p])
-
-    @available_if(lambda self: self.loss.outputs == 2)
-    def predict_distribution(self, X: Array) -> Array:
-        """Return the (n, 2) means and standard deviations."""
-        return self.unit_.distribution(self._linked(X))
-
-    def predict(self, X: Array) -> Array:
-        """Return labels (ties are 0), values or means."""
-        first = self._linked(X)[:, 0]
-        if self.loss.name == "binomial":
-            return (first > 0.5).astype(np.float64)
-        return self.unit_.mean(first)
-
-    def _linked(self, X: Array) -> Array:
+    def linked(self, X: Frame) -> Array:
+        """Return the predictions of the network with all its units."""
         with one_thread():
-            return self.loss.link(self.network_.scores(torch.from_numpy(np.asarray(X, np.float32))))
+            scores = self.network_.scores(torch.from_numpy(np.asarray(X, np.float32)))
+        return link(scores, self.loss, self.unit_)
 
 
-def _train(data: Data, loss: Loss, training: Training, seed: int) -> Network:
+def _train(data: Data, loss: Loss, training: MLP, seed: int) -> Network:
     generator, torch_generator = np.random.default_rng([seed, 1]), torch.Generator()
     torch_generator.manual_seed(seed)
     validation, rest = data.held_out(training.validation, generator)
     network = new_network(
-        data.X.shape[1], loss.initial(rest.y, rest.weight), training.hidden, loss, seed
+        data.X.shape[1], loss.initial(rest.y, rest.weight), tuple(training.hidden), loss, seed
     )
     optimiser = torch.optim.AdamW(
         network.parameters,

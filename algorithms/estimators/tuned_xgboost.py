@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
+from algorithms.estimators.linked import LinkedEstimator
 from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom, unit_of
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
@@ -40,7 +39,7 @@ class EarlyStop:
         return done - self.rounds >= self.patience
 
 
-class TunedXGBoostEstimator(BaseEstimator):
+class TunedXGBoostEstimator(LinkedEstimator):
     """Chooses on a share `validation` of the rows it is fitted to, drawn from its seed.
 
     Every combination of `grid`, option of XGBoost -> its values, is tried; the first is kept
@@ -99,18 +98,11 @@ class TunedXGBoostEstimator(BaseEstimator):
         order = np.random.default_rng(self.seed).permutation(rows)
         return order[: min(max(round(self.validation * len(rows)), 1), len(rows) - 1)]
 
-    @available_if(lambda self: self.estimator.loss.name == "binomial")
-    def predict_proba(self, X: Frame) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        probabilities: Array = self.fitted_.predict_proba(X)
-        return probabilities
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]  # read only
+        """The loss of the estimator that is tuned."""
+        return self.estimator.loss
 
-    @available_if(lambda self: self.estimator.loss.outputs == 2)
-    def predict_distribution(self, X: Frame) -> Array:
-        """Return the (n, 2) means and standard deviations."""
-        distribution: Array = self.fitted_.predict_distribution(X)
-        return distribution
-
-    def predict(self, X: Frame) -> Array:
-        """Return labels (ties are 0), values or means."""
-        return self.fitted_.predict(X)
+    def linked(self, X: Frame) -> Array:
+        """Return the predictions of the refitted trees."""
+        return self.fitted_.linked(X)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
+from algorithms.estimators.linked import LinkedEstimator, link
 from algorithms.estimators.units import Unit
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
@@ -23,7 +22,7 @@ _BYTES_A_BIN, _CACHE, _LEAST_NODES = 16, 2**24, 128
 _OBJECTIVES = {"binomial": "binary:logistic", "squared_error": "reg:squarederror"}
 
 
-class XGBoostEstimator(BaseEstimator):
+class XGBoostEstimator(LinkedEstimator):
     """A scikit-learn style estimator over XGBoost on a shared QuantileDMatrix.
 
     Unlike XGBClassifier it bins a frame once, however often it is fitted with other labels or
@@ -56,26 +55,12 @@ class XGBoostEstimator(BaseEstimator):
         fixed = {"tree_method": "hist", "max_bin": self.max_bin, "nthread": 1, "seed": self.seed}
         return {**self.parameters, **fixed}
 
-    @available_if(lambda self: self.loss.name == "binomial")
-    def predict_proba(self, X: Frame) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        p = self._inplace(X)
-        return np.column_stack([1 - p, p])
-
-    @available_if(lambda self: self.loss.outputs == 2)
-    def predict_distribution(self, X: Frame) -> Array:
-        """Return the (n, 2) means and standard deviations."""
-        return self.unit_.distribution(self.loss.link(self._inplace(X)))
-
-    def predict(self, X: Frame) -> Array:
-        """Return labels (ties are 0), values or means."""
-        raw = self._inplace(X)
-        if self.loss.name == "binomial":
-            return (raw > 0.5).astype(np.float64)
-        return raw if raw.ndim == 1 else self.unit_.mean(raw[:, 0])
-
-    def _inplace(self, X: Frame) -> Array:
-        return np.asarray(self.booster_.inplace_predict(X), np.float64)
+    def linked(self, X: Frame) -> Array:
+        """Return what the trees give: XGBoost links the scores of its own objectives itself."""
+        output = np.asarray(self.booster_.inplace_predict(X), np.float64)
+        if self.loss.name in _OBJECTIVES:
+            return output[:, None]
+        return link(output.reshape(-1, self.loss.outputs), self.loss, self.unit_)
 
 
 def unit_of(loss: Loss, y: Array, weight: Array | None) -> Unit:

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from algorithms.interventions.groups import group_names
-from algorithms.interventions.last_call import last_call
 from algorithms.interventions.none import Unconstrained
 from algorithms.interventions.numeric import numeric_columns, read, replaced
 from algorithms.interventions.quantiles import Quantiles, repaired_values
+from algorithms.interventions.shared import group_names, last_call
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs

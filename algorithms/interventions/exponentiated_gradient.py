@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from algorithms.interventions.reductions import (
-    Array,
-    check_constraints,
-    fit_reduction,
-    group_loss,
-    parity,
-)
+from algorithms.interventions.reductions import Reduced, check_constraints, moment
 from algorithms.interventions.rows import OnRows, Rows
+from algorithms.interventions.shared import Array
 from fairbench.core.checks import check_minimum
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class ExponentiatedGradient(Intervention):
 
     def __post_init__(self) -> None:
         """Refuse what fairlearn would refuse only once it fits."""
-        check_constraints(self.constraints, self.loss)
+        check_constraints(self)
         check_minimum("intervention.difference_bound", self.difference_bound, 0)
         check_minimum("intervention.bound", self.bound, 0)
         check_minimum("intervention.eps", self.eps, 1e-9)
@@ -60,13 +55,9 @@ class ExponentiatedGradient(Intervention):
         """Return fairlearn's unfitted reduction of labels, or of values, `y`."""
         import fairlearn.reductions
 
-        if hasattr(oracle.estimator, "predict_proba"):
-            constraints = parity(self.constraints, difference_bound=self.difference_bound)
-        else:
-            constraints = group_loss(self.loss, y, self.bound)
         return fairlearn.reductions.ExponentiatedGradient(
             oracle,
-            constraints,
+            moment(self, oracle, y, bound=self.bound, difference_bound=self.difference_bound),
             eps=self.eps,
             max_iter=self.max_iter,
             nu=self.nu,
@@ -75,32 +66,8 @@ class ExponentiatedGradient(Intervention):
         )
 
 
-@dataclass
-class Mixture(Model):
+class Mixture(Reduced):
     """Models with weights: each prediction is that of one of them, drawn by its weight."""
-
-    options: ExponentiatedGradient
-    estimator: Any
-    fitted: Any = field(init=False)
-
-    def fit(
-        self,
-        X: Frame,
-        y: Array,
-        *,
-        sensitive_features: pd.Series,
-        sample_weight: Array | None = None,
-    ) -> Mixture:
-        """Fit the models; whole sample weights repeat rows."""
-        self.fitted = fit_reduction(
-            self.options.reduction,
-            self.estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
-        return self
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -110,7 +77,7 @@ class Mixture(Model):
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
         """Return ``prediction``, or ``mean``, drawn anew for each row."""
         rows = Rows.of(X)
-        if hasattr(self.estimator, "predict_proba"):
+        if self.gives_labels:
             drawn = self.fitted.predict(rows, random_state=random_state)
             return {"prediction": drawn.astype(np.float64)}
         return {"mean": drawn_values(self.fitted, rows, random_state)}

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from algorithms.interventions.reductions import (
-    Array,
-    check_constraints,
-    fit_reduction,
-    group_loss,
-    parity,
-)
+from algorithms.interventions.reductions import Reduced, check_constraints, moment
 from algorithms.interventions.rows import OnRows, Rows
+from algorithms.interventions.shared import Array
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class GridSearch(Intervention):
 
     def __post_init__(self) -> None:
         """Refuse what fairlearn would refuse only once it fits."""
-        check_constraints(self.constraints, self.loss)
+        check_constraints(self)
         weight = self.constraint_weight
         if not 0 <= weight <= 1:
             raise UserError(f"intervention.constraint_weight is {weight}; it must be from 0 to 1")
@@ -61,7 +56,7 @@ class GridSearch(Intervention):
         self._check_size(groups, events=2 if binary and "odds" in self.constraints else 1)
         return fairlearn.reductions.GridSearch(
             oracle,
-            parity(self.constraints) if binary else group_loss(self.loss, y),
+            moment(self, oracle, y),
             constraint_weight=self.constraint_weight,
             grid_size=self.grid_size,
             grid_limit=self.grid_limit,
@@ -82,38 +77,17 @@ class GridSearch(Intervention):
             )
 
 
-@dataclass
-class Best(Model):
+class Best(Reduced):
     """The refit that was chosen, read as the estimator it is."""
 
-    options: GridSearch
-    estimator: Any
-    fitted: Any = field(init=False)
-
-    def fit(
-        self,
-        X: Frame,
-        y: Array,
-        *,
-        sensitive_features: pd.Series,
-        sample_weight: Array | None = None,
-    ) -> Best:
-        """Fit the grid and keep its best; whole sample weights repeat rows."""
-        reduction = fit_reduction(
-            self.options.reduction,
-            self.estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
-        self.fitted = reduction.predictors_[reduction.best_idx_]
-        return self
+    def kept(self, reduction: Any) -> Any:
+        """Return the best of the grid; the others are let go."""
+        return reduction.predictors_[reduction.best_idx_]
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
         """Return ``score`` or ``mean``."""
         rows = Rows.of(X)
-        if not hasattr(self.estimator, "predict_proba"):
+        if not self.gives_labels:
             return {"mean": self.fitted.predict(rows)}
         p = self.fitted.predict_proba(rows)
         # Where all rows were given one label, that label is certain.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.interventions.derived import Array, Derive, Derived, Rule
-from algorithms.interventions.groups import Groups
+from algorithms.interventions.shared import Groups
 from algorithms.interventions.threshold_optimizer import thresholds
 from fairbench.core.checks import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention

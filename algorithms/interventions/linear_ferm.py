@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.label import check_label
+from algorithms.interventions.shared import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
 from fairbench.core.checks import check_choice
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.interventions.groups import Groups
+from algorithms.interventions.shared import Groups
 
 Array = NDArray[np.float64]
 

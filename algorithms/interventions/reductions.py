@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from algorithms.interventions.groups import group_names
 from algorithms.interventions.rows import OnRows, Rows
+from algorithms.interventions.shared import Array, group_names
 from fairbench.core.checks import check_choice
 from fairbench.data.encoding import Frame
-
-Array = NDArray[np.float64]
+from fairbench.experiments.contracts import Model
 
 CONSTRAINTS = {
     "demographic_parity": "DemographicParity",
@@ -24,50 +21,77 @@ CONSTRAINTS = {
 LOSSES = {"square": "SquareLoss", "absolute": "AbsoluteLoss"}
 
 
-def check_constraints(constraints: str, loss: str) -> None:
+class Reduction(Protocol):
+    """The options of a reduction."""
+
+    @property
+    def constraints(self) -> str:
+        """The parity that labels are held to."""
+        ...
+
+    @property
+    def loss(self) -> str:
+        """What is bounded for each group, in regression."""
+        ...
+
+    def reduction(self, oracle: OnRows, y: Array, groups: int) -> Any:
+        """Return fairlearn's unfitted reduction of labels, or of values, `y`."""
+        ...
+
+
+@dataclass
+class Reduced(Model):
+    """What a reduction has fitted around an estimator."""
+
+    options: Reduction
+    estimator: Any
+    fitted: Any = field(init=False)
+
+    def fit(
+        self,
+        X: Frame,
+        y: Array,
+        *,
+        sensitive_features: pd.Series,
+        sample_weight: Array | None = None,
+    ) -> Self:
+        """Fit the models; whole sample weights, (n,), repeat rows."""
+        rows = Rows.of(X, sample_weight)
+        labels, groups = y[rows.index], group_names(sensitive_features)[rows.index]
+        oracle = OnRows(self.estimator)
+        reduction = self.options.reduction(oracle, labels, len(set(groups)))
+        self.fitted = self.kept(reduction.fit(rows, labels, sensitive_features=groups))
+        oracle.recent.clear()
+        return self
+
+    def kept(self, reduction: Any) -> Any:
+        """Return what of a fitted reduction makes predictions."""
+        return reduction
+
+    @property
+    def gives_labels(self) -> bool:
+        """Whether the estimator is a classifier."""
+        return hasattr(self.estimator, "predict_proba")
+
+
+def check_constraints(options: Reduction) -> None:
     """Refuse a parity or a loss that there is not."""
-    check_choice("intervention.constraints", constraints, CONSTRAINTS)
-    check_choice("intervention.loss", loss, LOSSES)
+    check_choice("intervention.constraints", options.constraints, CONSTRAINTS)
+    check_choice("intervention.loss", options.loss, LOSSES)
 
 
-def parity(constraints: str, **bounds: float) -> Any:
-    """Return fairlearn's moment of a parity of labels."""
-    from algorithms.estimators import moments
+def moment(
+    options: Reduction, oracle: OnRows, y: Array, *, bound: float | None = None, **bounds: float
+) -> Any:
+    """Return fairlearn's moment: a parity of labels within `bounds`, or of each group's mean loss.
 
-    return getattr(moments, CONSTRAINTS[constraints])(**bounds)
-
-
-def group_loss(loss: str, y: Array, bound: float | None = None) -> Any:
-    """Return fairlearn's moment of each group's mean loss, of values within the range of `y`."""
+    Losses are of values within the range of `y`, (n,), and at most `bound`.
+    """
     import fairlearn.reductions
 
     from algorithms.estimators import moments
 
-    measured = getattr(fairlearn.reductions, LOSSES[loss])(float(y.min()), float(y.max()))
+    if hasattr(oracle.estimator, "predict_proba"):
+        return getattr(moments, CONSTRAINTS[options.constraints])(**bounds)
+    measured = getattr(fairlearn.reductions, LOSSES[options.loss])(float(y.min()), float(y.max()))
     return moments.BoundedGroupLoss(measured, upper_bound=bound)
-
-
-def fit_reduction(
-    make: Callable[[OnRows, Array, int], Any],
-    estimator: Any,
-    X: Frame,
-    y: Array,
-    *,
-    sensitive_features: pd.Series,
-    sample_weight: Array | None,
-) -> Any:
-    """Return a fitted reduction.
-
-    Parameters
-    ----------
-    make : what takes the estimator, the labels and the number of groups to a reduction.
-    sample_weight : (n,) whole numbers, how often each row occurs; None for once.
-    """
-    rows = Rows.of(X, sample_weight)
-    labels, groups = y[rows.index], group_names(sensitive_features)[rows.index]
-    oracle = OnRows(estimator)
-    fitted = make(oracle, labels, len(np.unique(groups))).fit(
-        rows, labels, sensitive_features=groups
-    )
-    oracle.recent.clear()
-    return fitted

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.interventions.derived import Array, Derived, Rule
-from algorithms.interventions.groups import Groups
+from algorithms.interventions.shared import Groups
 from fairbench.core.checks import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

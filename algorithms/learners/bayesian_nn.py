@@ -74,19 +74,6 @@ class BayesianNN(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.bayesian_nn import BayesianNNEstimator, Training
-        from algorithms.estimators.weight_posterior import ScaleMixture
+        from algorithms.estimators.bayesian_nn import BayesianNNEstimator
 
-        training = Training(
-            tuple(self.hidden),
-            self.samples,
-            ScaleMixture(self.prior_share, self.prior_narrow, self.prior_wide),
-            self.likelihood_weight,
-            self.initial_sd,
-            self.epochs,
-            self.batch_size,
-            self.learning_rate,
-            self.validation,
-            self.patience,
-        )
-        return BayesianNNEstimator(loss, training, seed)
+        return BayesianNNEstimator(loss, self, seed)

@@ -55,16 +55,6 @@ class MLP(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.mlp import MLPEstimator, Training
+        from algorithms.estimators.mlp import MLPEstimator
 
-        training = Training(
-            tuple(self.hidden),
-            self.epochs,
-            self.batch_size,
-            self.learning_rate,
-            self.weight_decay,
-            self.validation,
-            self.patience,
-            self.dropout,
-        )
-        return MLPEstimator(loss, training, seed)
+        return MLPEstimator(loss, self, seed)

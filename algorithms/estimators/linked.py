@@ -1,0 +1,57 @@
+"""What estimators of any loss share: predictions read off what the loss links raw scores to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from algorithms.estimators.units import Unit
+from fairbench.data.encoding import Frame
+from fairbench.experiments.contracts import Loss
+
+Array = NDArray[np.float64]
+
+
+class LinkedEstimator(BaseEstimator, ABC):
+    """An estimator of `loss`, which says what of scikit-learn's interface it has."""
+
+    loss: Loss
+
+    @abstractmethod
+    def linked(self, X: Frame) -> Array:
+        """Return the (n, k) probabilities, means, or means and standard deviations of rows."""
+
+    @available_if(lambda self: self.loss.name == "binomial")
+    def predict_proba(self, X: Frame) -> Array:
+        """Return the (n, 2) probabilities of labels 0 and 1."""
+        p = self.linked(X)[:, 0]
+        return np.column_stack([1 - p, p])
+
+    @available_if(lambda self: self.loss.outputs == 2)
+    def predict_distribution(self, X: Frame) -> Array:
+        """Return the (n, 2) means and standard deviations."""
+        return self.linked(X)
+
+    def predict(self, X: Frame) -> Array:
+        """Return labels (ties are 0), values or means."""
+        first = self.linked(X)[:, 0]
+        return (first > 0.5).astype(np.float64) if self.loss.name == "binomial" else first
+
+
+def link(scores: Array, loss: Loss, unit: Unit) -> Array:
+    """Return predictions (..., k) of raw scores (..., k): probabilities, means, or means and sds.
+
+    Parameters
+    ----------
+    unit : the one the labels were standardised to; probabilities have none.
+    """
+    flat = loss.link(scores.reshape(-1, scores.shape[-1]))
+    if loss.outputs == 2:
+        flat = unit.distribution(flat)
+    elif loss.name != "binomial":
+        flat = unit.mean(flat)
+    return flat.reshape(scores.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -25,6 +26,7 @@ CARD = Card(
     "nor white, and fills missing gender with 'female'. Grades are standardised within schools, "
     "and schools select by LSAT and undergraduate average: two features predict little of it.",
 )
+Columns = Mapping[str, pd.Series]
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 GPA = Source(
     "law_school/law_school_gpa_reconstructed.csv",
@@ -36,7 +38,6 @@ KUSNER = Source(
     "cbf494af5e0ac317015cf64945a20587c08ec77118e183d3ddb0026719956d88",
     page="https://github.com/mkusner/counterfactual-fairness",
 )
-_WIDTH = {GPA: 7, KUSNER: 9}
 
 
 def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True) -> Dataset:
@@ -48,15 +49,16 @@ def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool 
     target_scale : ``minmax`` of all rows, or ``none``.
     keep_sensitive : keep race and gender among the features.
     """
-    raw = _read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"))
+    raw = read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"), width=7)
     groups = {
-        "race": _labels(raw, GPA, "race", {"white": "white", "black": "black"}),
-        "gender": _labels(raw, GPA, "gender", {"male": "male", "female": "female"}),
+        "race": decoded(raw, GPA, "race", {"white": "white", "black": "black"}),
+        "gender": decoded(raw, GPA, "gender", {"male": "male", "female": "female"}),
     }
     columns = {name: numbers(raw, name, GPA.path) for name in ("lsat", "ugpa")}
     if keep_sensitive:
         columns |= {"white": groups["race"] == "white", "male": groups["gender"] == "male"}
-    return _regression("law_school", GPA, columns, groups, raw, "zfygpa", target_scale)
+    average = numbers(raw, "zfygpa", GPA.path)
+    return _first_year("law_school", GPA, columns, groups, average, target_scale)
 
 
 def kusner(
@@ -70,44 +72,52 @@ def kusner(
     target_scale : ``minmax`` of all rows, or ``none``.
     keep_sensitive : keep race and sex among the features.
     """
-    raw = _read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"))
+    raw = read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"), width=9)
     race = categories(raw, "race", KUSNER.path)
-    sex = _labels(raw, KUSNER, "sex", {"2": "male", "1": "female"})
+    sex = decoded(raw, KUSNER, "sex", {"2": "male", "1": "female"})
     columns = {name: numbers(raw, name, KUSNER.path) for name in ("LSAT", "UGPA")}
     if keep_sensitive:
         columns |= {"race": race, "male": sex == "male"}
     groups = {"race": reference_first(race, "White"), "sex": sex}
-    return _regression("law_school_kusner", KUSNER, columns, groups, raw, "ZFYA", target_scale)
+    average = numbers(raw, "ZFYA", KUSNER.path)
+    return _first_year("law_school_kusner", KUSNER, columns, groups, average, target_scale)
 
 
-def _read(archive: Archive, source: Source, columns: Sequence[str]) -> pd.DataFrame:
+def _first_year(
+    name: str,
+    source: Source,
+    columns: Columns,
+    groups: Columns,
+    average: pd.Series,
+    how: str,
+) -> Dataset:
+    target = target_scale_of(average, how).apply(average)
+    about = {"task": Task.REGRESSION, "target_name": "first-year average"}
+    return assembled(name, source, columns, groups, target, **about)
+
+
+def read(archive: Archive, source: Source, columns: Sequence[str], *, width: int) -> pd.DataFrame:
+    """Return a file's rows, refused unless it has `width` columns, `columns` among them."""
     raw = read_table(archive.read(source), source.path)
-    require_columns(raw, columns, source.path, width=_WIDTH[source])
+    require_columns(raw, columns, source.path, width=width)
     return raw
 
 
-def _labels(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
-    codes = categories(raw, name, source.path, allowed=tuple(names))
-    return labels(codes, names)
+def decoded(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
+    """Return a column of codes as the labels that `names` has for them, and no others."""
+    return labels(categories(raw, name, source.path, allowed=tuple(names)), names)
 
 
-def _regression(
-    name: str,
-    source: Source,
-    columns: Mapping[str, pd.Series],
-    groups: Mapping[str, pd.Series],
-    raw: pd.DataFrame,
-    target: str,
-    how: str,
+def assembled(
+    name: str, source: Source, columns: Columns, groups: Columns, target: pd.Series, **about: Any
 ) -> Dataset:
-    values = numbers(raw, target, source.path)
+    """Return a data set of one file; the first label of every group is the privileged one."""
     return Dataset(
         name=name,
-        task=Task.REGRESSION,
         features=pd.DataFrame(columns),
-        target=target_scale_of(values, how).apply(values),
+        target=target,
         sensitive=pd.DataFrame(groups),
         privileged={key: str(group.cat.categories[0]) for key, group in groups.items()},
-        target_name="first-year average",
         sources=(source,),
+        **about,
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
+from datasets.law_school import Columns, assembled, decoded, read
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.datasheet import Card
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, categories, labels, numbers
+from fairbench.data.tabular import binary, numbers
 
 CARD = Card(
     title="Law school, passing the bar (LSAC study, Wightman 1998)",
@@ -43,7 +43,6 @@ BLACK_WHITE = Source(
     page="https://github.com/damtharvey/law-school-dataset",
 )
 _STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc")
-_WIDTH = {BAR: 38, SURVEY: 12, BLACK_WHITE: 12}
 
 
 def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -57,11 +56,11 @@ def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     keep_sensitive : keep race and gender among the features.
     """
     file = BAR.path
-    raw = _read(archive, BAR, (*_STUDIES, "tier", "race1", "gender", "pass_bar"))
+    raw = read(archive, BAR, (*_STUDIES, "tier", "race1", "gender", "pass_bar"), width=38)
     races = ("white", "asian", "black", "hisp", "other")
     groups = {
-        "race": _labels(raw, BAR, "race1", {**dict(zip(races, races, strict=True)), "": "unknown"}),
-        "gender": _labels(raw, BAR, "gender", {"male": "male", "female": "female", "": "unknown"}),
+        "race": decoded(raw, BAR, "race1", {**dict(zip(races, races, strict=True)), "": "unknown"}),
+        "gender": decoded(raw, BAR, "gender", {"male": "male", "female": "female", "": "unknown"}),
     }
     columns = {name: numbers(raw, name, file, missing="") for name in (*_STUDIES, "tier")}
     if keep_sensitive:
@@ -77,9 +76,8 @@ def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep race and sex among the features.
     """
-    raw = _read(archive, SURVEY, (*_STUDIES, "tier", "race", "male", "pass_bar"))
     race = {"White": "White", "Non-White": "Non-White"}
-    return _two_groups("law_school_survey", SURVEY, raw, "race", race, keep_sensitive)
+    return _two_groups("law_school_survey", archive, SURVEY, "race", race, keep_sensitive)
 
 
 def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -90,34 +88,24 @@ def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep race and sex among the features.
     """
-    raw = _read(archive, BLACK_WHITE, (*_STUDIES, "tier", "racetxt", "male", "pass_bar"))
     race = {"1": "White", "0": "Black"}
-    return _two_groups("law_school_black_white", BLACK_WHITE, raw, "racetxt", race, keep_sensitive)
-
-
-def _read(archive: Archive, source: Source, columns: Sequence[str]) -> pd.DataFrame:
-    raw = read_table(archive.read(source), source.path)
-    require_columns(raw, columns, source.path, width=_WIDTH[source])
-    return raw
-
-
-def _labels(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
-    codes = categories(raw, name, source.path, allowed=tuple(names))
-    return labels(codes, names)
+    name = "law_school_black_white"
+    return _two_groups(name, archive, BLACK_WHITE, "racetxt", race, keep_sensitive)
 
 
 def _two_groups(
     name: str,
+    archive: Archive,
     source: Source,
-    raw: pd.DataFrame,
     race_column: str,
     races: Mapping[str, str],
     keep_sensitive: bool,
 ) -> Dataset:
+    raw = read(archive, source, (*_STUDIES, "tier", race_column, "male", "pass_bar"), width=12)
     sex = {"1.0": "male", "1.00": "male", "0.0": "female", "0.00": "female"}
     groups = {
-        "race": _labels(raw, source, race_column, races),
-        "sex": _labels(raw, source, "male", sex),
+        "race": decoded(raw, source, race_column, races),
+        "sex": decoded(raw, source, "male", sex),
     }
     columns = {column: numbers(raw, column, source.path) for column in (*_STUDIES, "tier")}
     if keep_sensitive:
@@ -129,22 +117,14 @@ def _two_groups(
 def _passage(
     name: str,
     source: Source,
-    columns: Mapping[str, pd.Series],
-    groups: Mapping[str, pd.Series],
+    columns: Columns,
+    groups: Columns,
     raw: pd.DataFrame,
     values: tuple[str, str],
 ) -> Dataset:
     positive, negative = values
     target = binary(raw, "pass_bar", source.path, positive=positive, negative=negative)
-    return Dataset(
-        name=name,
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=target.rename("pass_bar"),
-        sensitive=pd.DataFrame(groups),
-        privileged={key: str(group.cat.categories[0]) for key, group in groups.items()},
-        target_name="bar examination",
-        positive_label="passes",
-        favourable=1,
-        sources=(source,),
+    about = {"task": Task.BINARY, "target_name": "bar examination", "positive_label": "passes"}
+    return assembled(
+        name, source, columns, groups, target.rename("pass_bar"), favourable=1, **about
     )

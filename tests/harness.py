@@ -1,6 +1,5 @@
 """What several tests need: composing runs in process, and running run.py as a user does."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,8 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
+
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
@@ -31,14 +32,7 @@ def run_py(
     *arguments: str, cwd: Path, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run run.py in a folder and return what it printed and its exit status."""
-    return subprocess.run(
-        command(*arguments),
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    return warm.run(command(*arguments)[1:], cwd=cwd, timeout=timeout, environment=environment)
 
 
 def fairbench(

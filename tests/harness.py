@@ -39,14 +39,7 @@ def fairbench(
     *words: object, cwd: Path, status: int = 0, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command ``fairbench`` of this checkout in a folder; check its exit status."""
-    done = subprocess.run(
-        verb(*words),
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    done = warm.run(verb(*words)[1:], cwd=cwd, timeout=timeout, environment=environment)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -41,7 +41,7 @@ def run(
         return subprocess.run(
             [sys.executable, *words],
             cwd=cwd,
-            env=os.environ | environment,
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
             capture_output=True,
             text=True,
             timeout=timeout,

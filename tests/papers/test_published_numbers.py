@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from fairbench.core.errors import UserError
-from fairbench.experiments import pipeline
 from fairbench.reporting.across import DRAWN
+from fairbench.reporting.papers import printing
 from fairbench.reporting.papers.mapping import KEYS, Paper, papers_in, rule_of
 from fairbench.reporting.papers.matching import compare
 from fairbench.reporting.papers.printing import command, draw_figure, print_paper
@@ -17,7 +18,7 @@ from fairbench.reporting.papers.running import (
     sweeps,
 )
 from fairbench.reporting.papers.verdicts import half_unit, judge, scoreboard
-from tests.harness import CONF, ROOT, configuration, options
+from tests.harness import CONF, ROOT, options
 
 PAPERS = ROOT / "papers"
 NAMES = papers_in(PAPERS)
@@ -222,16 +223,14 @@ def test_a_quick_look_is_of_small_data_and_few_repeats():
     assert ["experiment=uncertainty_matters/german_ferm"] in list(computed)
 
 
-def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path):
+def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
     paper = Paper.read("fairlyuncertain", PAPERS)
-    assert "nothing was run yet" in draw_figure(paper, "5", CONF, tmp_path)
-    given = ["dataset=german", "split.repeats=1", "method=binomial_nll"]
-    job = ["experiment=fairlyuncertain/figure5", *given]
-    pipeline.execute(pipeline.prepare(configuration(*job, results=tmp_path)))
-    line = draw_figure(paper, "5", CONF, tmp_path)
+    assert "nothing was run yet" in draw_figure(paper, "3", CONF, tmp_path)
+    metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
+    run = ({"dataset": "german", "method": "ensemble"}, None, metrics)
+    monkeypatch.setattr(printing, "finished_runs", lambda *asked: [run])
+    monkeypatch.setitem(DRAWN, "spread", lambda rows: [(rows["method"].iloc[0], Figure((1, 1)))])
+    line = draw_figure(paper, "3", CONF, tmp_path)
     written = (tmp_path / "report" / "fairlyuncertain" / "figures").iterdir()
-    names = sorted(path.stem for path in written)
-    assert line.startswith("figure 5: figure5_error_rate, figure5_statistical_parity, ")
-    assert line.endswith("; made by " + command("fairlyuncertain/figure5"))
-    assert all(name in line for name in names)
-    assert len(names) == 7
+    assert [path.name for path in written] == ["figure3_ensemble.png"]
+    assert line == f"figure 3: figure3_ensemble; made by {command('fairlyuncertain/figure3')}"

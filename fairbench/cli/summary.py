@@ -1,79 +1,202 @@
-"""The end of a sweep: what became of its jobs, and the command that runs the failed ones again."""
+"""What a plan holds, what became of the jobs of a sweep, and how to run the failed ones again."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
-from rich.console import Console
-from rich.markup import escape
+from fairbench.cli.terminal import console, print_line
+from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
-from fairbench.cli.log_runs import log_runs
-from fairbench.cli.outcome import OUTCOME, Outcome
-from fairbench.cli.plan import show_plan
-from fairbench.cli.rerun import commands
-from fairbench.cli.say import say
+if TYPE_CHECKING:
+    from fairbench.cli.command_line import Settings
 
 FAILED = 1  # the exit status
+Words = tuple[str, ...]  # what a job asks for: "dataset=german", "method=ensemble"
 
 
-class SweepSummary(Callback):
-    """Hydra's hook at the end of a sweep: print the summary, log to MLflow in one process."""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one job of a sweep: finished, planned, skipped or failed."""
 
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Sum up; exit with 1 if a job failed, or none left an outcome."""
-        folder = Path(config.hydra.sweep.dir)
-        jobs = sorted((p.parent for p in folder.glob(f"*/{OUTCOME}")), key=lambda p: int(p.name))
-        outcomes = [outcome for job in jobs if (outcome := Outcome.read(job))]
-        status = sum_up(outcomes, config)
-        if status:
-            raise SystemExit(status)
+    status: str
+    name: str
+    words: Words = ()
+    message: str = ""
+    trace: str = ""
+    run: Plan | None = None
+    computed: int = 0
+
+    @classmethod
+    def of(cls, end: RunEnd, words: Words = ()) -> Outcome:
+        """Return the outcome of a job that was carried out."""
+        if end.error:
+            return cls("failed", end.run.name, words, end.error, end.trace, end.run)
+        did = end.words(end.seconds)
+        return cls("finished", end.run.name, words, did, "", end.run, end.computed)
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line."""
+        return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
 
 
-def sum_up(outcomes: Sequence[Outcome], config: DictConfig) -> int:
-    """Print what became of a sweep's jobs, log its runs to MLflow, and return the exit status."""
-    planned = [o for o in outcomes if o.status == "planned"]
-    failed = [o for o in outcomes if o.status == "failed"]
-    skipped = [o for o in outcomes if o.status == "skipped"]
-    finished = [o for o in outcomes if o.status == "finished"]
-    if planned:
-        show_plan([*planned, *skipped])
+def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
+    """Print how many cells would be computed, each distinct cell counted once."""
+    from rich.table import Table
+
+    table = Table(title="plan", title_justify="left")
+    for column in ("run", "cells", "in the store", "to compute", "estimated"):
+        table.add_column(column, justify="left" if column == "run" else "right")
+    seen: set[str] = set()
+    total, unknown = 0.0, False
+    for run in runs:
+        missing = {cell for cell in run.cells if not run.store.has(cell)}
+        new = missing - seen
+        seen |= missing
+        seconds = estimated_seconds(run, len(new)) if new else 0.0
+        total += seconds or 0.0
+        unknown |= seconds is None
+        guess = "unknown" if seconds is None else f"{seconds:.0f} s"
+        stored = len(run.cells) - len(missing)
+        table.add_row(run.name, str(len(run.cells)), str(stored), str(len(new)), guess)
     for outcome in skipped:
-        say(outcome.line)
-    if not planned:
-        runs = Path(config.results) / "runs"
-        where = log_runs([runs / o.run_id for o in finished], config.tracking) if finished else ""
-        fitted = sum(o.computed for o in finished)
-        cells = len({cell for o in finished for cell in o.cells})
-        counts = f"{len(finished)} runs finished, {len(skipped)} skipped, {len(failed)} failed"
-        files = f"files: {runs}" if finished else ""
-        say("; ".join(filter(None, [counts, f"fitted {fitted} of {cells} cells", files, where])))
+        table.add_row(outcome.name, outcome.status, "", "", "")
+    console.print(table)
+    cost = f"about {total:.0f} s on one core" if total or not unknown else ""
+    more = "no earlier run tells what the others cost" if unknown else ""
+    counts = f"{len(seen)} cells to compute"
+    print_line("; ".join(filter(None, [counts, cost, more, "nothing was run"])))
+
+
+def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
+    """Print the plan of a sweep and return the exit status."""
+    others = [each for each in outcomes if not each.run]
+    show_plan([each.run for each in outcomes if each.run], others)
+    for each in others:
+        print_line(each.line)
+    return FAILED if any(each.status == "failed" for each in others) else 0
+
+
+def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Settings) -> int:
+    """Print what became of a sweep's jobs, log its runs to MLflow, and return the exit status."""
+    by_status = {
+        status: [each for each in outcomes if each.status == status]
+        for status in ("finished", "skipped", "failed")
+    }
+    finished, failed = by_status["finished"], by_status["failed"]
+    for each in by_status["skipped"]:
+        print_line(each.line)
+    runs = list({each.run.id: each.run for each in finished if each.run}.values())
+    cells = len({cell for run in runs for cell in run.cells})
+    fitted = sum({each.run.id: each.computed for each in finished if each.run}.values())
+    counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
+    parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
+    if runs:
+        parts += [f"files: {Path(config['results']) / 'runs'}", log_runs(runs, config["tracking"])]
+    print_line("; ".join(parts))
+    _write(outcomes, settings.folder)
     if failed:
-        _show_failures(failed, outcomes, config)
-    return FAILED if failed or not outcomes else 0
+        _show_failures(failed, outcomes, settings.words)
+    return FAILED if failed else 0
+
+
+def _write(outcomes: Sequence[Outcome], folder: Path) -> None:
+    """Leave the outcomes in the folder of the sweep."""
+    from fairbench.core.files import write_text
+
+    rows = [
+        {
+            "job": shlex.join(each.words),
+            "status": each.status,
+            "run": each.run.id if each.run else None,
+            "message": each.message,
+        }
+        for each in outcomes
+    ]
+    write_text(folder / "outcomes.json", json.dumps(rows, indent=1))
 
 
 def _show_failures(
-    failed: Sequence[Outcome], outcomes: Sequence[Outcome], config: DictConfig
+    failed: Sequence[Outcome], outcomes: Sequence[Outcome], launcher: Sequence[str]
 ) -> None:
     """Print which jobs failed, by what sets them apart, why, and how to run them again."""
     from rich import box
+    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title="failed", title_justify="left", box=box.SIMPLE)
     table.add_column("job")
     table.add_column("reason", overflow="fold")
-    shared = set.intersection(*(set(outcome.overrides) for outcome in outcomes))
+    shared = set.intersection(*(set(outcome.words) for outcome in outcomes))
     for outcome in failed:
-        own = [word for word in outcome.overrides if word not in shared]
+        own = [word for word in outcome.words if word not in shared]
         table.add_row(escape(" ".join(own) or outcome.name), escape(outcome.message))
+    for trace in dict.fromkeys(outcome.trace for outcome in failed if outcome.trace):
+        print_line(trace)
     # Not wrapped where nobody reads it on a screen.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table, highlight=False)
-    hydra = [word for word in config.hydra.overrides.hydra if not word.startswith("hydra.mode=")]
-    say("what failed is run again, and nothing else, by:")
-    for command in commands([o.overrides for o in failed], script=sys.argv[0], hydra=hydra):
-        say(f"  {command}")
+    print_line("what failed is run again, and nothing else, by:")
+    for command in commands([each.words for each in failed], program=_program(), first=launcher):
+        print_line(f"  {command}")
+
+
+def _program() -> list[str]:
+    name = sys.argv[0]
+    return ["python", name] if name.endswith(".py") else [Path(name).name, "run"]
+
+
+def commands(
+    jobs: Sequence[Words], *, program: Sequence[str], first: Sequence[str] = ()
+) -> list[str]:
+    """Return few commands that together run exactly these jobs.
+
+    Parameters
+    ----------
+    jobs : the words of each job; in a sweep all name the same options in the same order.
+    program : what starts every command.
+    first : words that all share, such as the launcher.
+    """
+    return [shlex.join([*program, "-m", *first, *words]) for words in sweeps(jobs)]
+
+
+def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
+    """Split jobs into sweeps, each the product of its options' values; one if that can be."""
+    columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
+    if prod(map(len, columns)) == len(set(jobs)):
+        return [[_joined(values) for values in columns]]
+    varying = next(i for i, values in enumerate(columns) if len(values) > 1)
+    parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
+                    key=lambda job: job[varying])  # fmt: skip
+    return [sweep for _, part in parts for sweep in sweeps(list(part))]
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Return ``"a=1,2"`` for ``["a=1", "a=2"]``."""
+    name = words[0].partition("=")[0]
+    return f"{name}={','.join(word.partition('=')[2] for word in words)}"
+
+
+def log_runs(runs: Sequence[Plan], config: Any) -> str:
+    """Log finished runs and say where; a server that is down costs a line, not the run."""
+    from fairbench.results.runs import RunFolder
+    from fairbench.tracking.importer import Tracking, TrackingError
+
+    tracking = Tracking(config["enabled"], config["uri"], config["experiment"])
+    if not tracking.enabled:
+        return "not logged to MLflow (tracking=none)"
+    try:
+        logged = tracking.sync([RunFolder(run.store.run_path(run.id)) for run in runs])
+    except TrackingError as error:
+        print_line(f"warning: not logged: {error}; `make sync` logs it later")
+        return "MLflow: not logged"
+    ids = list(logged.values())
+    return f"MLflow: {tracking.address}, {'run ' + ids[0] if len(ids) == 1 else f'{len(ids)} runs'}"

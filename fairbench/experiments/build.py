@@ -143,11 +143,9 @@ def run_id(cfg: DictConfig) -> str:
 
 
 def choice(cfg: DictConfig, group: str) -> str:
-    """Return the option chosen for a group, or the nearest one where Hydra is not up."""
-    from hydra.core.hydra_config import HydraConfig
-
-    if HydraConfig.initialized():
-        return str(HydraConfig.get().runtime.choices[group])
+    """Return the option chosen for a group, or the nearest one where none is recorded."""
+    if "hydra" in cfg:
+        return str(cfg.hydra.runtime.choices[group])
     given = container(cfg[group])
     same = {
         name: sum(given.get(key) == value for key, value in each.items())

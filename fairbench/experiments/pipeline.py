@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from fairbench.experiments.contracts import Method
 from fairbench.experiments.ensure import ensure_all
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
-from fairbench.results.cells import Store
+from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.runs import RunFolder, machine
 
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
@@ -153,23 +153,40 @@ def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
 def execute(
     run: Run,
     *,
-    n_jobs: int = 1,
     resume: bool = True,
     draw: DrawFigures | None = None,
     done: Callable[[bool], None] = lambda fresh: None,
 ) -> Result:
-    """Compute what is missing of a run, evaluate it, and write its folder.
+    """Compute what is missing of a run, evaluate it, and write its folder, in this process.
 
     `done` is called after each cell, with whether it was computed. Without `draw` the run has no
     figures until the same command asks for them.
     """
     started, computed = time.perf_counter(), 0
-    finished = resume and run.folder.finished(run.fingerprint)
+    if not (resume and run.folder.finished(run.fingerprint)):
+        computed = ensure_all(run.cells, run.store, recompute=not resume, done=done)
+    result = finish(run, draw=draw, again=not resume)
+    return replace(
+        result, computed=computed + result.computed, seconds=time.perf_counter() - started
+    )
+
+
+def finish(run: Run, *, draw: DrawFigures | None = None, again: bool = False) -> Result:
+    """Evaluate a run whose cells are in the store, and write its folder.
+
+    A run that is finished already is left as it is, unless `again`; its figures are drawn if there
+    are none. A cell that turns out to be damaged is computed again.
+    """
+    started, computed = time.perf_counter(), 0
+    finished = not again and run.folder.finished(run.fingerprint)
     if finished:
         metrics = run.folder.metrics()
     else:
-        computed = ensure_all(run.cells, run.store, n_jobs=n_jobs, recompute=not resume, done=done)
-        metrics = evaluate_run(run)
+        try:
+            metrics = evaluate_run(run)
+        except CorruptCellError:
+            computed = ensure_all(run.cells, run.store)
+            metrics = evaluate_run(run)
         shutil.rmtree(run.folder.figures, ignore_errors=True)
     if draw and not run.folder.figures.exists():
         with run.folder.drawing() as temporary:

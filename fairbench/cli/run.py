@@ -1,0 +1,241 @@
+"""Running what a command line asks for: one run or, with ``-m``, a sweep of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbench.cli.terminal import console, print_error, print_line
+from fairbench.core.errors import IncompatibleError, UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from fairbench.cli.command_line import CommandLine, Settings
+    from fairbench.cli.progress import SweepProgress
+    from fairbench.cli.summary import Outcome
+    from fairbench.experiments.execute import Plan
+
+FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+# What only shows something, and which Hydra does itself.
+_HYDRA_SHOWS = (
+    "-h", "--help", "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
+    "-sc", "--shell-completion", "--version",
+)  # fmt: skip
+Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
+
+
+def run(arguments: Sequence[str], root: Path) -> int:
+    """Do what ``python run.py ARGUMENTS`` does, and return the exit status.
+
+    Parameters
+    ----------
+    arguments : words such as ``dataset=adult``, ``-m`` before those of a sweep.
+    root : the checkout, with ``conf``, ``datasets`` and ``algorithms``.
+
+    Returns
+    -------
+    int
+        0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
+    """
+    set_up_process(root)
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from fairbench.cli.mistakes import in_words
+
+    try:
+        return _run(arguments, root / "conf")
+    except UserError as error:
+        print_error(error)
+    except (HydraException, OmegaConfBaseException) as error:
+        print_error(in_words(error, root / "conf"))
+    except KeyboardInterrupt:
+        print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    return USER_ERROR
+
+
+def set_up_process(root: Path) -> None:
+    """Give this process and its workers one thread each, and the checkout's components.
+
+    Called before numpy is imported.
+
+    Raises
+    ------
+    SystemExit : another package has the name of the folder ``datasets``.
+    """
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
+    # The checkout comes before the folder that the command is given in; errors are exceptions.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
+    gc.set_threshold(1_000_000, 20, 100)
+    sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(root)))]
+    import datasets
+
+    if Path(str(datasets.__file__)).resolve().parent != root.resolve() / "datasets":
+        sys.exit(f"error: another package named 'datasets' was imported, from {datasets.__file__}")
+
+
+def _run(arguments: Sequence[str], conf: Path) -> int:
+    from hydra import initialize_config_dir
+
+    from fairbench.cli.command_line import CommandLine
+
+    options = [word for word in arguments if word.startswith("-")]
+    _prefer_own_launchers(conf)
+    if set(options) & set(_HYDRA_SHOWS):
+        return _show(arguments, conf)
+    several = set(options) & {"-m", "--multirun"}
+    if unknown := set(options) - {"-m", "--multirun"}:
+        raise UserError(f"unknown option '{unknown.pop()}': see --help")
+    words = [word for word in arguments if word not in options]
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        line = CommandLine(words, conf, sweep=bool(several))
+        return _sweep(line) if several else _single(line)
+
+
+def _prefer_own_launchers(conf: Path) -> None:
+    """Let the launchers of this checkout stand before those of plugins with the same names."""
+    from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+
+    Plugins.instance()  # finding the plugins fills the store
+    launchers = ConfigStore.instance().repo["hydra"]["launcher"]
+    for path in (conf / "hydra" / "launcher").glob("*.yaml"):
+        launchers.pop(path.name, None)
+
+
+def _show(arguments: Sequence[str], conf: Path) -> int:
+    """Have Hydra show its help, or a composed configuration."""
+    import hydra
+
+    sys.argv = ["run.py", *arguments]
+    path = str(conf.resolve())
+    hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()
+    return 0
+
+
+def _single(line: CommandLine) -> int:
+    from fairbench.cli.progress import SweepProgress
+    from fairbench.cli.summary import log_runs, show_plan
+    from fairbench.evaluation.summary import summarise
+    from fairbench.experiments.execute import Execution, plan, prepared
+    from fairbench.experiments.executors import processes
+    from fairbench.reporting.terminal import metrics_table
+
+    config = line.compose(line.jobs[0])
+    planned = plan(config)
+    if config.plan:
+        show_plan([planned])
+        return 0
+    executor = processes(config.n_jobs)
+    with SweepProgress(planned.name) as progress:
+        execution = Execution([planned], executor, _drawing(config), progress.cell)
+        progress.planned(execution)
+        (end,) = execution.carry_out()
+    if end.error:
+        print_line(end.trace) if end.trace else None
+        print_error(end.error)
+        return FAILED if end.trace else USER_ERROR
+    ready = prepared(planned)
+    console.print(metrics_table(summarise(ready.folder.metrics()), planned.name, ready.protect))
+    did = end.words(progress.seconds)
+    print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config.tracking)}")
+    return 0
+
+
+def _drawing(config: Any) -> Any:
+    return draw_figures if config["figures"] else None
+
+
+def draw_figures(*arguments: Any) -> None:
+    """Draw the figures of a run; matplotlib takes half a second, which most runs save."""
+    from fairbench.reporting import figures
+
+    figures.draw_figures(*arguments)
+
+
+def _sweep(line: CommandLine) -> int:
+    """Plan and carry out all jobs, and say what became of each."""
+    from fairbench.cli.progress import SweepProgress
+    from fairbench.cli.summary import show_planned_sweep, sum_up
+
+    settings = line.settings()
+    outcomes: list[Outcome] = []
+    with SweepProgress(jobs=len(line.jobs)) as progress:
+        # All are composed first: a wrong name refuses a sweep before hours are spent on it.
+        jobs = [_plain(words, line.compose(words)) for words in progress.composing(line.jobs)]
+        size = settings.batch or len(jobs)
+        for start in range(0, len(jobs), size):
+            outcomes += _part(jobs[start : start + size], settings, progress)
+    if jobs[0][1]["plan"]:
+        return show_planned_sweep(outcomes)
+    return sum_up(outcomes, jobs[0][1], settings)
+
+
+_sections: dict[str, Any] = {}
+
+
+def _plain(words: tuple[str, ...], composed: DictConfig) -> Job:
+    """Return a job's configuration as plain values; jobs share the sections that are equal."""
+    from omegaconf import OmegaConf
+
+    config: Any = OmegaConf.to_container(composed, resolve=True)
+    shared = {name: _sections.setdefault(f"{name}{part!r}", part) for name, part in config.items()}
+    return words, shared
+
+
+def _part(jobs: Sequence[Job], settings: Settings, progress: SweepProgress) -> list[Outcome]:
+    """Plan some jobs and carry them out; whatever happens to one, the others go on."""
+    from fairbench.cli.summary import Outcome
+    from fairbench.experiments.execute import Execution
+    from fairbench.experiments.executors import executor
+
+    config = jobs[0][1]
+    planned = [_planned(job) for job in jobs]
+    for outcome in planned:
+        progress.outcome(outcome)
+    if config["plan"]:
+        return planned
+    execution = Execution(
+        [outcome.run for outcome in planned if outcome.run],
+        executor(settings.launcher, config["n_jobs"]),
+        _drawing(config),
+        progress.cell,
+        lambda end: progress.outcome(Outcome.of(end)),
+    )
+    progress.planned(execution)
+    ends = iter(execution.carry_out())
+    return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
+
+
+def _planned(job: Job) -> Outcome:
+    """Plan a job: what is planned is to be carried out; others are skipped or have failed."""
+    import traceback
+
+    from omegaconf import OmegaConf
+
+    from fairbench.cli.summary import Outcome
+    from fairbench.experiments.build import run_name
+    from fairbench.experiments.execute import plan
+
+    words, config = job
+    name = run_name(config["hydra"]["runtime"]["choices"])
+    try:
+        planned: Plan = plan(OmegaConf.create(config))
+        return Outcome("planned", planned.name, words, run=planned)
+    except IncompatibleError as error:
+        return Outcome("skipped", name, words, message=str(error))
+    except UserError as error:
+        return Outcome("failed", name, words, message=str(error))
+    except Exception as error:  # a sweep outlives any one of its jobs
+        trace = traceback.format_exc()
+        return Outcome("failed", name, words, message=repr(error), trace=trace)

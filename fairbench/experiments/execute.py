@@ -1,0 +1,293 @@
+"""Carrying out planned runs: every cell that is missing is computed once, whichever runs share it.
+
+A `Plan` is a run that was checked: its configuration, and the ids of its cells. `Execution` takes
+the union of the missing cells of all plans, hands them to an executor (see `executors`), and has
+each run evaluated as soon as its own cells are there. A task, one cell or one evaluation, names its
+run by its configuration, so that it is small enough for any worker; the worker prepares the run
+itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import traceback
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from omegaconf import DictConfig, OmegaConf
+
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.experiments.ensure import ensure
+from fairbench.experiments.study import Cell
+from fairbench.results.cells import BusyCellError, Store
+
+KILLED = "its process was killed (by hand, or out of memory or time): finished cells are kept"
+_PREPARED = 16  # runs that a process keeps prepared
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that was checked and not yet carried out.
+
+    Attributes
+    ----------
+    config : the resolved configuration.
+    cells : the ids of its cells, each once.
+    finished : whether its folder is there and made from these very cells; `drawn` of its figures.
+    key : what a worker knows the prepared run by; no two plans share it.
+    """
+
+    config: Mapping[str, Any]
+    id: str
+    name: str
+    cells: tuple[str, ...]
+    finished: bool
+    drawn: bool
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def store(self) -> Store:
+        """Where its cells are kept."""
+        return Store(Path(str(self.config["results"])))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does: compute one cell of a run or, where `cell` is None, evaluate the run.
+
+    `wait` says to wait for a cell that another process is computing, instead of leaving it.
+    """
+
+    run: Plan
+    cell: str | None = None
+    wait: bool = False
+    draw: pipeline.DrawFigures | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: how many cells it fitted, or why it failed.
+
+    `busy` means that another process is computing the cell; `trace` is the traceback of an error
+    that the user has no part in.
+    """
+
+    task: Task
+    computed: int = 0
+    seconds: float = 0.0
+    busy: bool = False
+    error: str = ""
+    trace: str = ""
+
+
+class Executor(Protocol):
+    """What does tasks, somewhere, in any order."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
+        """Yield what became of each task, as it ends."""
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
+
+    run: Plan
+    computed: int
+    seconds: float
+    error: str = ""
+    trace: str = ""
+
+    def words(self, seconds: float) -> str:
+        """Say what was done in some seconds."""
+        cells = len(self.run.cells)
+        if self.computed == 0:
+            return f"nothing to fit: all {cells} cells were in the store ({seconds:.1f} s)"
+        return f"fitted {self.computed} of {cells} cells in {seconds:.1f} s"
+
+
+def plan(cfg: DictConfig) -> Plan:
+    """Prepare a run and return what is needed to carry it out.
+
+    Raises
+    ------
+    UserError : unknown names, bad values, missing data.
+    IncompatibleError : a combination that cannot work.
+    """
+    run = pipeline.prepare(cfg)
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
+    finished = bool(cfg.resume) and run.folder.finished(run.fingerprint)
+    drawn = run.folder.figures.exists()
+    planned = Plan(config, run.id, run.name, cells, finished, drawn)
+    _keep(planned.key, run)
+    return planned
+
+
+@dataclass
+class Execution:
+    """Some runs under way, on one executor.
+
+    Attributes
+    ----------
+    draw : draws the figures of a run; None draws none.
+    on_cell : called after each cell with whether it was fitted, and with None if it failed.
+    on_end : called with the end of each run.
+    stored : the ids of the cells that were in the store to begin with.
+    """
+
+    runs: Sequence[Plan]
+    executor: Executor
+    draw: pipeline.DrawFigures | None = None
+    on_cell: Callable[[bool | None], None] = lambda fresh: None
+    on_end: Callable[[RunEnd], None] = lambda end: None
+
+    def __post_init__(self) -> None:
+        """Find which cells are missing, each listed with the first run that needs it."""
+        self.distinct = list({run.id: run for run in self.runs}.values())
+        self.stored: set[str] = set()
+        self.owner: dict[str, Plan] = {}
+        self.needed: dict[str, set[str]] = {}  # run id -> its missing cells
+        self.users: dict[str, list[Plan]] = {}  # missing cell -> the runs that need it
+        self.errors: dict[str, Done] = {}  # run id -> what failed for it
+        self.ends: dict[str, RunEnd] = {}
+        self.computed = dict.fromkeys((run.id for run in self.distinct), 0)
+        self.seconds = dict.fromkeys(self.computed, 0.0)
+        for run in self.distinct:
+            self._list(run)
+
+    @property
+    def cells(self) -> int:
+        """How many distinct cells the runs have."""
+        return len(self.stored) + len(self.owner)
+
+    def _list(self, run: Plan) -> None:
+        missing = set()
+        for cell in () if run.finished else run.cells:
+            if cell not in self.owner and cell not in self.stored:
+                if run.config["resume"] and run.store.has(cell):
+                    self.stored.add(cell)
+                else:
+                    self.owner[cell] = run
+            if cell in self.owner:
+                missing.add(cell)
+                self.users.setdefault(cell, []).append(run)
+        self.stored.update(set(run.cells) - missing)
+        self.needed[run.id] = missing
+
+    def carry_out(self) -> list[RunEnd]:
+        """Compute what is missing, evaluate every run, and return how each ended."""
+        self.evaluations: deque[Task] = deque()
+        self.missing = deque(Task(run, cell) for cell, run in self.owner.items())
+        later: list[Task] = []
+        for run in self.distinct:
+            self._evaluate_if_ready(run)
+        while self.evaluations or self.missing:
+            for done in self.executor.run(self._waiting()):
+                if done.busy:
+                    later.append(replace(done.task, wait=True))
+                else:
+                    self._settle(done)
+            if not (self.evaluations or self.missing):
+                self.missing.extend(later)
+                later = []
+        return [replace(self.ends[run.id], run=run) for run in self.runs]
+
+    def _waiting(self) -> Iterator[Task]:
+        """Yield what there is to do, evaluations first; they become ready while cells are made."""
+        while self.evaluations or self.missing:
+            yield (self.evaluations or self.missing).popleft()
+
+    def _settle(self, done: Done) -> None:
+        if done.task.cell is None:
+            self._end(done.task.run, done)
+        else:
+            self._cell(done.task.run, done.task.cell, done)
+
+    def _cell(self, run: Plan, cell: str, done: Done) -> None:
+        self.computed[run.id] += done.computed
+        self.seconds[run.id] += done.seconds
+        self.on_cell(None if done.error else bool(done.computed))
+        for user in self.users[cell]:
+            self.needed[user.id].discard(cell)
+            if done.error:
+                self.errors.setdefault(user.id, done)
+            self._evaluate_if_ready(user)
+
+    def _evaluate_if_ready(self, run: Plan) -> None:
+        """Have a run evaluated if its cells are there, or end it if one of them failed."""
+        if self.needed[run.id]:
+            return
+        if run.id in self.errors:
+            self._end(run, self.errors[run.id])
+        elif run.finished and (run.drawn or not self.draw):
+            self._end(run, Done(Task(run)))
+        else:
+            self.evaluations.append(Task(run, draw=self.draw))
+
+    def _end(self, run: Plan, done: Done) -> None:
+        failed_cell = done.task.cell is not None
+        computed = self.computed[run.id] + (0 if failed_cell else done.computed)
+        seconds = self.seconds[run.id] + (0.0 if failed_cell else done.seconds)
+        self.ends[run.id] = RunEnd(run, computed, seconds, done.error, done.trace)
+        self.on_end(self.ends[run.id])
+
+
+def work(task: Task) -> Done:
+    """Do a task in this process; what goes wrong is returned, for a sweep outlives its tasks."""
+    started = time.perf_counter()
+    try:
+        computed = _work(task)
+    except BusyCellError:
+        return Done(task, busy=True)
+    except UserError as error:
+        return Done(task, error=str(error))
+    except Exception as error:
+        trace = traceback.format_exc()
+        return Done(task, error=f"{type(error).__name__}: {error}".splitlines()[0], trace=trace)
+    return Done(task, computed, time.perf_counter() - started)
+
+
+def _work(task: Task) -> int:
+    run, cells = _with_cells(task.run)
+    again = not task.run.config["resume"]
+    if task.cell is None:
+        return pipeline.finish(run, draw=task.draw, again=again).computed
+    if task.cell not in cells:
+        raise UserError(
+            f"the code or the data of {run.name} changed after its cells were listed: run the same "
+            "command again"
+        )
+    return int(ensure(cells[task.cell], run.store, recompute=again, wait=task.wait))
+
+
+_runs: OrderedDict[str, tuple[pipeline.Run, dict[str, Cell]]] = OrderedDict()
+
+
+def prepared(planned: Plan) -> pipeline.Run:
+    """Return a planned run, prepared; a process keeps the last few."""
+    return _with_cells(planned)[0]
+
+
+def estimated_seconds(planned: Plan, cells: int) -> float | None:
+    """Return what some cells of a run would cost, from an earlier run of its kind, if any."""
+    return pipeline.estimated_seconds(prepared(planned), cells)
+
+
+def _with_cells(planned: Plan) -> tuple[pipeline.Run, dict[str, Cell]]:
+    """Return a run, and its cells by their ids."""
+    if planned.key not in _runs:
+        run = pipeline.prepare(OmegaConf.create(dict(planned.config)))
+        _keep(planned.key, run)
+    _runs.move_to_end(planned.key)
+    return _runs[planned.key]
+
+
+def _keep(key: str, run: pipeline.Run) -> None:
+    _runs[key] = run, {cell.id: cell for cell in run.cells}
+    while len(_runs) > _PREPARED:
+        _runs.popitem(last=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,8 +51,29 @@ class Settings:
     words: tuple[str, ...]
 
 
+@contextmanager
+def hydra_of(conf: Path) -> Iterator[None]:
+    """Let Hydra compose from a folder of configurations."""
+    from hydra import initialize_config_dir
+
+    prefer_own_launchers(conf)
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        yield
+
+
+def prefer_own_launchers(conf: Path) -> None:
+    """Let the launchers of this checkout stand before those of plugins with the same names."""
+    from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+
+    Plugins.instance()  # finding the plugins fills the store
+    launchers = ConfigStore.instance().repo["hydra"]["launcher"]
+    for path in (conf / "hydra" / "launcher").glob("*.yaml"):
+        launchers.pop(path.name, None)
+
+
 class CommandLine:
-    """The words of a command line, understood. Hydra has to be initialised while it is used."""
+    """The words of a command line, understood; to be used within `hydra_of`."""
 
     def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
         self.conf = conf

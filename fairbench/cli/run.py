@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -78,45 +79,35 @@ def set_up_process(root: Path) -> None:
     # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
     gc.set_threshold(1_000_000, 20, 100)
     sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(root)))]
-    import datasets
-
-    if Path(str(datasets.__file__)).resolve().parent != root.resolve() / "datasets":
-        sys.exit(f"error: another package named 'datasets' was imported, from {datasets.__file__}")
+    # Looked up, and not imported: the library names no component.
+    found = importlib.util.find_spec("datasets")
+    if not found or Path(str(found.origin)).resolve().parent != root.resolve() / "datasets":
+        where = found.origin if found else "nowhere"
+        sys.exit(f"error: another package named 'datasets' was imported, from {where}")
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
-    from hydra import initialize_config_dir
-
-    from fairbench.cli.command_line import CommandLine
+    from fairbench.cli.command_line import CommandLine, hydra_of
 
     options = [word for word in arguments if word.startswith("-")]
-    _prefer_own_launchers(conf)
     if set(options) & set(_HYDRA_SHOWS):
         return _show(arguments, conf)
     several = set(options) & {"-m", "--multirun"}
     if unknown := set(options) - {"-m", "--multirun"}:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
     words = [word for word in arguments if word not in options]
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+    with hydra_of(conf):
         line = CommandLine(words, conf, sweep=bool(several))
         return _sweep(line) if several else _single(line)
-
-
-def _prefer_own_launchers(conf: Path) -> None:
-    """Let the launchers of this checkout stand before those of plugins with the same names."""
-    from hydra.core.config_store import ConfigStore
-    from hydra.core.plugins import Plugins
-
-    Plugins.instance()  # finding the plugins fills the store
-    launchers = ConfigStore.instance().repo["hydra"]["launcher"]
-    for path in (conf / "hydra" / "launcher").glob("*.yaml"):
-        launchers.pop(path.name, None)
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
     """Have Hydra show its help, or a composed configuration."""
     import hydra
 
+    from fairbench.cli.command_line import prefer_own_launchers
+
+    prefer_own_launchers(conf)
     sys.argv = ["run.py", *arguments]
     path = str(conf.resolve())
     hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()

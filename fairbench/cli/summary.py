@@ -100,7 +100,8 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Set
     counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
     parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
     if runs:
-        parts += [f"files: {Path(config['results']) / 'runs'}", log_runs(runs, config["tracking"])]
+        folder = runs[0].store.run_path(runs[0].id).parent
+        parts += [f"files: {folder}", log_runs(runs, config["tracking"])]
     print_line("; ".join(parts))
     _write(outcomes, settings.folder)
     if failed:

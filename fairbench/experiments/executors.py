@@ -101,12 +101,12 @@ class Joblib:
 
 
 def _in_worker(number: int, task: Task, parent: int) -> tuple[int, Done]:
-    _end_with(parent)
+    end_with(parent)
     return number, work(task)
 
 
 @cache
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Have this worker end with the process that started it, even if that one is killed.
 
     It would go on with what it was handed, beside the workers of the next command.
@@ -128,7 +128,8 @@ class Submitit:
     ----------
     options : of submitit, without the prefix ``slurm_``.
     n_jobs : processes for the cells of a job, at most its ``cpus_per_task``.
-    per_task : tasks in a job; None makes four jobs for each that may run at once.
+    per_task : tasks in a job; None makes four jobs for each that Slurm may run at once, and one
+        for each that this machine can.
     """
 
     cluster: str
@@ -145,7 +146,8 @@ class Submitit:
             yield from batch
 
     def _batches(self, tasks: Sequence[Task]) -> list[Sequence[Task]]:
-        size = self.per_task or max(1, -(-len(tasks) // (4 * self._at_once())))
+        most = self._at_once() * (4 if self.cluster == "slurm" else 1)
+        size = self.per_task or max(1, -(-len(tasks) // most))
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
     def _at_once(self) -> int:
@@ -158,7 +160,7 @@ class Submitit:
     def _submitted(self, batches: Sequence[Sequence[Task]]) -> Iterator[Iterator[Done]]:
         """Submit, Slurm's all at once and others as cores come free, and look after them."""
         waiting, running = list(reversed(batches)), list[_Batch]()
-        submit = self._executor()
+        submit = self.submitter()
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
@@ -175,7 +177,8 @@ class Submitit:
                 yield each.look()
             running = [each for each in running if each.tasks]
 
-    def _executor(self) -> Any:
+    def submitter(self) -> Any:
+        """Return submitit's executor, with the options of the launcher's file."""
         import submitit
 
         shared = (

@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from algorithms.fitters.single import Single
@@ -166,21 +165,6 @@ def test_a_corrupt_cell_is_computed_again(store):
     assert ensure(cell, store)
     for name, values in store.read(cell.id).columns.items():
         np.testing.assert_array_equal(values, before[name])
-
-
-@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
-def test_the_number_of_processes_changes_no_output(tmp_path):
-    own = study()
-    cells = cells_of(own, folds_of(own, repeats=3))
-    tables = []
-    for jobs in (1, 2):
-        store, done = Store(tmp_path / str(jobs)), []
-        assert ensure_all(cells, store, n_jobs=jobs, done=done.append) == 3
-        assert done == [True] * 3
-        assert ensure_all(cells[:1], store, n_jobs=jobs, done=done.append) == 0
-        tables.append([pd.DataFrame(store.read(cell.id).columns) for cell in cells])
-    for one, other in zip(*tables, strict=True):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
 def test_cells_that_another_process_computes_come_last(store):

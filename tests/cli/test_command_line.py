@@ -1,0 +1,134 @@
+"""Command lines: the jobs they ask for, composed as Hydra would, and what they get wrong."""
+
+import itertools
+import shlex
+
+import pytest
+from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import OmegaConf
+
+from fairbench.cli.command_line import CommandLine, hydra_of
+from fairbench.cli.run import run
+from fairbench.cli.summary import commands
+from fairbench.core.errors import UserError
+from tests.harness import CONF, ROOT
+
+GRID = [
+    (f"dataset={dataset}", f"method={method}", f"protect={protect}", "results='a b, c'")
+    for dataset, method, protect in itertools.product(
+        ("german", "adult", "compas"),
+        ("ensemble", "baseline", "binomial_nll"),
+        ("sex", "[sex,race]"),
+    )
+]
+
+
+@pytest.fixture
+def hydra():
+    GlobalHydra.instance().clear()
+    with hydra_of(CONF):
+        yield
+
+
+def sweep(*words):
+    return CommandLine(words, CONF, sweep=True)
+
+
+def plain(config):
+    parts = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    return OmegaConf.to_container(parts, resolve=True)
+
+
+def test_jobs_are_composed_as_hydra_composes_them(hydra):
+    line = sweep(
+        "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
+        "experiment=fairlyuncertain/figure3", "seed=range(2)", "hydra/launcher=submitit_slurm",
+        "split.repeats=3", "learner=xgboost",
+    )  # fmt: skip
+    assert len(line.jobs) == 8
+    for job in (line.jobs[0], line.jobs[-1]):
+        whole = compose("config", list(job), return_hydra_config=True)
+        config = line.compose(job)
+        assert plain(config) == plain(whole)
+        choices = whole.hydra.runtime.choices
+        for group in ("dataset", "method", "learner", "experiment"):
+            assert config.hydra.runtime.choices[group] == choices[group]
+
+
+def test_a_preset_sweeps_and_the_command_line_has_the_last_word(hydra):
+    line = sweep("experiment=fairlyuncertain/figure3", "dataset=german", "n_jobs=3")
+    assert all("dataset=german" in job for job in line.jobs)
+    assert len(set(line.jobs)) == len(line.jobs) > 1
+    assert sweep("learner=svm", "learner=mlp,xgboost").jobs == [
+        ("learner=mlp",),
+        ("learner=xgboost",),
+    ]
+
+
+def test_settings_of_a_sweep(hydra):
+    line = sweep(
+        "results=r", "n_jobs=3", "hydra.sweep.dir=${results}/here", "seed=1,2",
+        "hydra.sweeper.max_batch_size=1", "hydra/launcher=submitit_slurm",
+    )  # fmt: skip
+    settings = line.settings()
+    assert (str(settings.folder), settings.batch) == ("r/here", 1)
+    assert settings.launcher["executor"] == "slurm"
+    assert settings.launcher["cpus_per_task"] == 3
+    assert settings.words == (
+        "hydra.sweep.dir=${results}/here",
+        "hydra.sweeper.max_batch_size=1",
+        "hydra/launcher=submitit_slurm",
+    )
+    assert sweep("seed=1,2").settings().launcher == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["+foo=1"], "without + or ~"),
+        (["dataset=german,adult"], "add -m to run each"),
+        (["learner.max_dept=3"], "unknown option 'learner.max_dept': did you mean learner.max_d"),
+        (["datset=adult"], "unknown option 'datset': did you mean dataset"),
+    ],
+)
+def test_mistakes_are_refused(hydra, words, message):
+    with pytest.raises(UserError, match=message.replace("+", r"\+")):
+        line = CommandLine(words, CONF, sweep=False)
+        line.compose(line.jobs[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["german"], "error: 'german' was not understood: write name=value"),
+        (["dataset=germn"], "error: unknown dataset 'germn': did you mean german?"),
+        (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
+        (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),
+        (["hydra.swep.dir=x"], "error: unknown option 'hydra.swep.dir'"),
+        (["--config-name", "foo"], "error: unknown option '--config-name': see --help"),
+    ],
+)
+def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
+    GlobalHydra.instance().clear()
+    monkeypatch.setattr("fairbench.cli.run.set_up_process", lambda root: None)
+    assert run(words, ROOT) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"),
+    [([0], 1), ([0, 2, 4], 1), ([0, 8], 2), ([1, 2, 3, 17], None), (range(18), 1)],
+)
+def test_failed_jobs_are_run_again_and_no_others(hydra, kept, count):
+    chosen = [GRID[i] for i in kept]
+    again = commands(chosen, program=["python", "run.py"], first=["hydra/launcher=joblib"])
+    assert count in (None, len(again))
+    found = []
+    for command in again:
+        start, words = shlex.split(command)[:4], shlex.split(command)[4:]
+        assert start == ["python", "run.py", "-m", "hydra/launcher=joblib"]
+        found += sweep(*words).jobs
+    assert sorted(found) == sorted(chosen)

@@ -1,0 +1,154 @@
+"""Carrying out plans: shared cells once, failures where they belong, on every executor alike."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from fairbench.experiments.execute import KILLED, Done, Execution, Task, plan, prepared, work
+from fairbench.experiments.executors import Here, Joblib, Submitit, executor
+from tests.harness import CONF, ROOT, comparable, configuration
+
+READINGS = ("ensemble", "selective_ensemble", "self_consistency")
+
+
+@pytest.fixture
+def plans(tmp_path):
+    """Return a function that plans runs of some methods, in a results folder of their own."""
+
+    def make(folder, *methods, words=()):
+        options = ("dataset.n_samples=200", "split.repeats=2", "figures=false", *words)
+        results = tmp_path / folder
+        return [plan(configuration(*options, f"method={m}", results=results)) for m in methods]
+
+    return make
+
+
+def metrics(run):
+    return comparable(prepared(run).folder.metrics())
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
+def test_runs_that_share_a_bag_fit_it_once_on_any_executor(plans):
+    tables = []
+    for name, where in (("here", Here()), ("joblib", Joblib(2))):
+        runs, seen = plans(name, *READINGS), []
+        execution = Execution(runs, where, on_cell=seen.append)
+        assert (execution.cells, execution.stored) == (2, set())
+        ends = execution.carry_out()
+        assert seen == [True, True]
+        assert [end.computed for end in ends] == [2, 0, 0]
+        assert not [end.error for end in ends if end.error]
+        tables.append([metrics(run) for run in runs])
+        again = Execution(plans(name, *READINGS), None)  # nothing is left that needs an executor
+        assert [end.computed for end in again.carry_out()] == [0, 0, 0]
+    for one, other in zip(*tables, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+class Scripted:
+    """Does tasks here, but gives the first cells what the script says."""
+
+    def __init__(self, **first):
+        self.first, self.tasks = first, []
+
+    def run(self, tasks):
+        for task in tasks:
+            self.tasks.append(task)
+            if task.cell and self.first:
+                yield Done(task, **self.first)
+                self.first = {}
+            else:
+                yield work(task)
+
+
+def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
+    runs, ended = plans("r", *READINGS, "binomial_nll"), []
+    where = Scripted(error="boom")
+    ends = Execution(runs, where, on_end=lambda end: ended.append(end.run.name)).carry_out()
+    assert [end.error for end in ends] == ["boom"] * 3 + [""]
+    assert sorted(ended) == sorted(run.name for run in runs)
+    # The other cell of the bag was kept: the same plans go on with the one that failed.
+    ends = Execution(plans("r", *READINGS), Here()).carry_out()
+    assert [end.computed for end in ends] == [1, 0, 0]
+
+
+def test_a_cell_that_another_process_computes_comes_last(plans):
+    (run,) = plans("r", "ensemble")
+    where = Scripted(busy=True)
+    (end,) = Execution([run], where).carry_out()
+    first, second, last, evaluation = where.tasks
+    assert (last.cell, last.wait, second.wait) == (first.cell, True, False)
+    assert evaluation.cell is None
+    assert not end.error
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
+def test_killed_worker_loses_its_own_task_only(plans):
+    def die(*arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    good, bad, other, last = plans("r", "ensemble", "binomial_nll", "baseline", "self_consistency")
+    tasks = [Task(good), Task(bad, draw=die), Task(other), Task(last)]
+    done = {each.task.run.id: each.error for each in Joblib(2).run(tasks)}
+    assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
+
+
+def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
+    (run,) = plans("r", "ensemble")
+    Execution([run], Here()).carry_out()
+    before = metrics(run)
+    run.store.cell_path(run.cells[0]).write_bytes(b"nothing")
+    (prepared(run).folder.path / "environment.json").unlink()
+    (again,) = plans("r", "ensemble")
+    (end,) = Execution([again], Here()).carry_out()
+    assert end.computed == 1
+    pd.testing.assert_frame_equal(metrics(again), before)
+
+
+@pytest.mark.parametrize("name", ["submitit_local", "submitit_slurm"])
+def test_launcher_files_name_options_that_submitit_has(name, tmp_path):
+    options = OmegaConf.load(CONF / "hydra" / "launcher" / f"{name}.yaml")
+    options.submitit_folder = str(tmp_path)
+    config = OmegaConf.create({"n_jobs": 2, "launcher": options})
+    plain = OmegaConf.to_container(config.launcher, resolve=False)
+    plain["cpus_per_task"] = 2
+    made = executor({**plain, "executor": "local"}, 2)
+    assert isinstance(made, Submitit)
+    made.submitter()  # submitit refuses names that it does not know
+
+
+def test_worker_ends_with_the_process_that_started_it(tmp_path):
+    worker = "import sys, time; from fairbench.experiments.executors import end_with; "
+    worker += f"end_with(int(sys.argv[1])); open({str(tmp_path / 'on')!r}, 'w'); time.sleep(60)"
+    parent = (
+        "import os, subprocess, sys; "
+        f"words = [sys.executable, '-c', {worker!r}, str(os.getpid())]; "
+        "print(subprocess.Popen(words).pid, flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with process:
+        pid = int(process.stdout.readline())
+        while not (tmp_path / "on").exists():
+            time.sleep(0.05)
+        process.kill()
+    deadline = time.monotonic() + 30
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def alive(pid):
+    """Say whether a process runs; one that ended and that nobody waited for does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

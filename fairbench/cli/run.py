@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.terminal import console, print_error, print_line
+from fairbench.cli.terminal import print_error, print_line
 from fairbench.core.errors import IncompatibleError, UserError
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def _single(line: CommandLine) -> int:
     from fairbench.evaluation.summary import summarise
     from fairbench.experiments.execute import Execution, plan, prepared
     from fairbench.experiments.executors import processes
-    from fairbench.reporting.terminal import metrics_table
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.runs import run_document
 
     config = line.compose(line.jobs[0])
     planned = plan(config)
@@ -137,7 +138,8 @@ def _single(line: CommandLine) -> int:
         print_error(end.error)
         return FAILED if end.trace else USER_ERROR
     ready = prepared(planned)
-    console.print(metrics_table(summarise(ready.folder.metrics()), planned.name, ready.protect))
+    summary = summarise(ready.folder.metrics())
+    print_document(run_document(summary, planned.name, ready.protect))
     did = end.words(progress.seconds)
     print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config.tracking)}")
     return 0

@@ -152,7 +152,7 @@ def _show_failures(
 
 def _program() -> list[str]:
     name = sys.argv[0]
-    return ["python", name] if name.endswith(".py") else [Path(name).name, "run"]
+    return ["python", name] if Path(name).name == "run.py" else ["fairbench", "run"]
 
 
 def commands(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ class Unconstrained(Model):
         *,
         sensitive_features: pd.Series,
         sample_weight: NDArray[np.float64] | None = None,
-    ) -> Unconstrained:
+    ) -> Self:
         """Fit the estimator; the sensitive features go unused."""
         self.estimator.fit(X, y, sample_weight=sample_weight)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from algorithms.interventions.none import Unconstrained
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import BINARY, Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 Array = NDArray[np.float64]
 
@@ -24,14 +24,11 @@ class Reweighing(Intervention):
 
     def wrap(self, estimator: Any, seed: int) -> Reweighed:
         """Return the unfitted model."""
-        return Reweighed(Unconstrained(estimator))
+        return Reweighed(estimator)
 
 
-@dataclass
-class Reweighed(Model):
-    """A model fitted with the weights of :func:`independence_weights`."""
-
-    model: Unconstrained
+class Reweighed(Unconstrained):
+    """An estimator fitted with the weights of :func:`independence_weights`, and read as it is."""
 
     def fit(
         self,
@@ -40,22 +37,11 @@ class Reweighed(Model):
         *,
         sensitive_features: pd.Series,
         sample_weight: Array | None = None,
-    ) -> Reweighed:
-        """Fit the model; `sample_weight` counts rows, and multiplies the weights."""
+    ) -> Self:
+        """Fit the estimator; `sample_weight` counts rows, and multiplies the weights."""
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
         weight = weight * independence_weights(sensitive_features, y, weight)
-        self.model.fit(X, y, sensitive_features=sensitive_features, sample_weight=weight)
-        return self
-
-    def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
-        """Return what the estimator has."""
-        return self.model.outputs(
-            X, sensitive_features=sensitive_features, random_state=random_state
-        )
-
-    def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
-        """Return the outputs of networks drawn from the fitted one."""
-        return self.model.members(X, members, random_state=random_state)
+        return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=weight)
 
 
 def independence_weights(groups: pd.Series, y: Array, weight: Array) -> Array:

@@ -37,12 +37,9 @@ class LinearSVM(Learner):
         """Return an unfitted estimator."""
         import sklearn.svm
 
-        from algorithms.estimators.calibrated import Calibrated
-        from algorithms.estimators.margin import Margin
-        from algorithms.estimators.weighted import Weighted
+        from algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.LinearSVC(
             C=self.C, max_iter=self.max_iter, tol=self.tol, dual=False, random_state=seed
         )
-        scored = Calibrated(machine, self.folds, seed) if self.folds else Margin(machine)
-        return Weighted(scored)
+        return scored(machine, self.folds, seed)

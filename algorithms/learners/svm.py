@@ -49,10 +49,7 @@ class SVM(Learner):
         """Return an unfitted estimator."""
         import sklearn.svm
 
-        from algorithms.estimators.calibrated import Calibrated
-        from algorithms.estimators.margin import Margin
-        from algorithms.estimators.weighted import Weighted
+        from algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.SVC(C=self.C, kernel=self.kernel)
-        scored = Calibrated(machine, self.folds, seed) if self.folds else Margin(machine)
-        return Weighted(scored)
+        return scored(machine, self.folds, seed)

@@ -57,7 +57,7 @@ def complete_then_labelled(generator, seen, more):
 @pytest.mark.parametrize(
     ("study", "seen", "more", "replications"),
     [
-        (calibrated_then_labelled, 30, 150, 60),
+        pytest.param(calibrated_then_labelled, 30, 150, 60, marks=pytest.mark.thorough),
         (stratified_then_labelled, 60, 400, 150),
         (complete_then_labelled, 150, 600, 150),
     ],

@@ -10,10 +10,18 @@ EXPERIMENTS = sorted(
     str(path.relative_to(CONF / "experiment").with_suffix(""))
     for path in (CONF / "experiment").rglob("*.yaml")
 )
+# The first of each paper is composed by `make test`, the others by `make test-all`.
+FIRST = {name.split("/")[0]: name for name in reversed(EXPERIMENTS)}.values()
 REGRESSION = {"communities", "ihdp", "insurance", "law_school"}
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        name if name in FIRST else pytest.param(name, marks=pytest.mark.thorough)
+        for name in EXPERIMENTS
+    ],
+)
 def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
     varied_by = Presets(CONF).experiment(experiment).varied
     datasets = set(varied_by["dataset"])

@@ -24,6 +24,7 @@ SWEEP = (f"method={','.join(METHODS)}", "split.repeats=2", "dataset.n_samples=30
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore:.*noload"),
 ]

@@ -79,6 +79,7 @@ def test_corrupt_cell_is_set_aside_and_computed_again(finished, tmp_path):
     pd.testing.assert_frame_equal(comparable(before), comparable(after))
 
 
+@pytest.mark.thorough
 def test_workers_change_nothing(finished, tmp_path):
     done = run_py(*SMALL, "n_jobs=2", "tracking=none", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -78,6 +78,7 @@ def test_exports_that_cannot_be_are_refused(original):
     assert "neither .csv nor .parquet" in store("export", run, "x.txt", cwd=original, status=2)
 
 
+@pytest.mark.thorough
 def test_copied_results_resume(copied):
     shutil.rmtree(run_folder(copied / "results"))  # a copy that was cut short
     cells = sorted((copied / "results" / "cells").rglob("*.parquet"))
@@ -93,6 +94,7 @@ def test_a_run_is_verified_bit_for_bit(copied):
     assert "2 of 2 computed again are the same, bit for bit" in said
 
 
+@pytest.mark.thorough
 def test_another_value_in_a_cell_that_is_whole_is_found(copied):
     run = run_folder(copied / "results")
     kept = Store(copied / "results")

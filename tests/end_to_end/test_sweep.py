@@ -72,7 +72,10 @@ def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, 
     assert not list(tmp_path.rglob(".submitit"))
 
 
-@pytest.mark.parametrize("moment", [1, 5, 9])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(1, marks=pytest.mark.thorough), 5, pytest.param(9, marks=pytest.mark.thorough)],
+)
 def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process = subprocess.Popen(
         command(*SWEEP), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
@@ -94,6 +97,7 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
         pd.testing.assert_frame_equal(metrics, found[run])
 
 
+@pytest.mark.thorough
 def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
     processes = [
         subprocess.Popen(command(*SWEEP), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -108,7 +112,9 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
         pd.testing.assert_frame_equal(metrics, found[run])
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize(
+    "launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.thorough)]
+)
 def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     # A package of this name where the sweep is started does not hide the checkout's.
     (tmp_path / "datasets.py").write_text("raise RuntimeError('not this one')")

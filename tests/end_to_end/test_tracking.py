@@ -122,6 +122,7 @@ def test_unfinished_run_is_not_logged(cwd, tmp_path):
     assert Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder]) == {}
 
 
+@pytest.mark.thorough
 def test_concurrent_first_runs_share_one_database(tmp_path):
     processes = [
         subprocess.Popen(

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import zipfile
 
+import pytest
+
 from tests.harness import ROOT
 
 USE = """
@@ -17,6 +19,7 @@ print(fairbench.__file__, table.query("metric == 'equalized_odds'").value.item()
 """
 
 
+@pytest.mark.thorough
 def test_wheel_evaluates_arrays(tmp_path):
     source = tmp_path / "source"
     shutil.copytree(ROOT / "fairbench", source / "fairbench")

@@ -185,6 +185,7 @@ def test_choices_are_read_as_they_are_composed(choice):
     assert Presets(CONF).choice(group, option) == options_of(composed, [group])
 
 
+@pytest.mark.thorough
 def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called german.
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")

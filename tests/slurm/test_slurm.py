@@ -67,6 +67,7 @@ def first_progress(cwd):
     return "".join(path.read_text() for path in cwd.glob("results/sweeps/*/0/progress.json"))
 
 
+@pytest.mark.thorough
 def test_killed_job_is_run_again_and_all_equals_the_local_sweep(slurm, tmp_path):
     local, cluster = tmp_path / "local", tmp_path / "cluster"
     local.mkdir()

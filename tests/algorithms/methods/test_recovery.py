@@ -73,11 +73,20 @@ def nll(table, mean="mean", sd="sd"):
     return float((np.log(table[sd] * np.sqrt(2 * np.pi)) + r**2 / 2).mean())
 
 
-OURS = [NormalNLL(), NormalNLL("beta_nll"), NormalNLL("faithful_nll"), DeepEnsemble()]
+OURS = [
+    NormalNLL(),
+    NormalNLL("beta_nll"),
+    NormalNLL("faithful_nll"),
+    pytest.param(DeepEnsemble(), marks=pytest.mark.thorough),
+]
+LEARNERS = [
+    pytest.param(TREES, id="xgboost"),
+    pytest.param(NETWORK, id="mlp", marks=pytest.mark.thorough),
+]
 
 
 @pytest.mark.parametrize("method", OURS, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("learner", [TREES, NETWORK], ids=["xgboost", "mlp"])
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_mean_and_sd_are_recovered_within_a_stated_error(method, learner):
     """The population's mean has an sd of 1.8; its sds span a factor of 20 between rows."""
     table = predicted(method, learner)
@@ -87,7 +96,7 @@ def test_mean_and_sd_are_recovered_within_a_stated_error(method, learner):
     assert nll(table) < nll(table, "true_mean", "true_sd") + 0.16
 
 
-@pytest.mark.parametrize("learner", [TREES, NETWORK], ids=["xgboost", "mlp"])
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_the_likelihood_beats_a_constant_sd_by_a_quarter_nat_a_row(learner):
     assert nll(predicted(NormalNLL(), learner)) < nll(predicted(ConstantSD(), learner)) - 0.25
 

@@ -38,6 +38,7 @@ def studied(labels, step, *, scores, **options):
         yield assess(audited, begun.state.options).metrics
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("labels", "scores"), [(120, True), (500, False)], ids=["calibrated", "stratified"]
 )

@@ -26,20 +26,13 @@ def report(options: ReportOptions) -> None:
     """
     import pandas as pd
 
-    from fairbench.reporting.page.answer import answer
-    from fairbench.reporting.page.better import Compared, Question
     from fairbench.reporting.page.write import Places, write_report
     from fairbench.reporting.papers.verdicts import scoreboard
 
     root = checkout("report")
     places = Places(options.results, root / "conf", root / "papers")
 
-    def compare(question: Question) -> Compared:
-        return answer(question, places.results, places.conf)
-
-    written = write_report(
-        places, experiment=options.experiment, paper=options.paper, compare=compare
-    )
+    written = write_report(places, experiment=options.experiment, paper=options.paper)
     for reason in dict.fromkeys(written.left_out):
         print(f"not compared with others: {reason}")
     for table in written.papers:

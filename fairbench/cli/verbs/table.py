@@ -22,9 +22,8 @@ class TableOptions(Results):
 def table(options: TableOptions) -> None:
     """Print the table of a run."""
     import pandas as pd
-    from rich.console import Console
-
-    from fairbench.reporting.terminal import metrics_table
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.runs import run_document
     from fairbench.results.listing import list_runs, one_run
     from fairbench.results.runs import reading
 
@@ -36,8 +35,7 @@ def table(options: TableOptions) -> None:
     with reading(folder.path):
         summary = pd.read_csv(folder.path / "summary.csv")
     summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
-    shown = metrics_table(summary, environment["name"], environment["protect"])
-    Console(width=100).print(shown)
+    print_document(run_document(summary, environment["name"], environment["protect"]))
     print(f"files: {folder.path}")
 
 

@@ -39,7 +39,7 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
         "count": lambda value, decimals: formats.count(value),
         "probability": lambda value, decimals: formats.probability(value),
         "percent": lambda value, decimals: formats.percent(value),
-        "interval": lambda ends, decimals: formats.interval(*ends, decimals),
+        "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
         "estimate": _estimate,
         "spread": _spread,
     }

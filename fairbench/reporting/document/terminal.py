@@ -85,12 +85,7 @@ def _print_block(console: Console, block: Block) -> None:
     if isinstance(block, Section):
         if all(isinstance(each, _UNPRINTED) for each in block.blocks):
             return
-        alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
-        if block.title and not alone:
-            console.print(Text(block.title, style="bold"))
-        for each in block.blocks:
-            titled = alone and isinstance(each, Table) and not each.title
-            _print_block(console, replace(each, title=block.title) if titled else each)
+        _print_section(console, block)
     elif isinstance(block, Table):
         _print_table(console, block)
     elif isinstance(block, Paragraph):
@@ -104,6 +99,18 @@ def _print_block(console: Console, block: Block) -> None:
     elif isinstance(block, Commands):
         for line in block.lines:
             console.print(Text(line, style="dim"), soft_wrap=True)
+
+
+def _print_section(console: Console, section: Section) -> None:
+    """Print a section; where it is a table alone, its title is the table's."""
+    first = section.blocks[0]
+    if len(section.blocks) == 1 and isinstance(first, Table) and not first.title:
+        _print_table(console, replace(first, title=section.title))
+        return
+    if section.title:
+        console.print(Text(section.title, style="bold"))
+    for each in section.blocks:
+        _print_block(console, each)
 
 
 def _print_table(console: Console, table: Table) -> None:

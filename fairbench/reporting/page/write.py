@@ -7,36 +7,41 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_text
+from fairbench.core.formats import number
 from fairbench.core.version import VERSION
 from fairbench.experiments.presets import Presets
-from fairbench.experiments.provenance import Provenance, provenance
-from fairbench.reporting.page import text
-from fairbench.reporting.page.better import SIGNS, Compare, better
-from fairbench.reporting.page.blocks import Block, blocks
-from fairbench.reporting.page.drawn import drawn_of
-from fairbench.reporting.page.files import write_table
-from fairbench.reporting.page.metric_table import CERTAIN, metric_tables
-from fairbench.reporting.page.page import Page, make_page
+from fairbench.experiments.provenance import Provenance
+from fairbench.reporting.document.formats import metric_name
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
+from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
 from fairbench.reporting.papers.mapping import Paper, papers_in
 from fairbench.reporting.papers.matching import PaperTable, paper_tables
-from fairbench.reporting.papers.verdicts import VERDICTS
+from fairbench.reporting.page.blocks import Block, blocks
+from fairbench.reporting.page.figures import figures_of
+from fairbench.reporting.page.metric_table import MetricTable, metric_tables
+from fairbench.reporting.page.overview import overview_section
+from fairbench.reporting.page.pairs import compare_block
+from fairbench.reporting.page.sections import (
+    PageBlock,
+    Source,
+    block_section,
+    metric_table_of,
+    rows_source,
+    sources,
+)
 from fairbench.results.collection import Collection, read_collection
 
-_FILTERS = {
-    "number": text.number,
-    "exact": text.exact,
-    "probability": text.probability,
-    "interval": text.interval,
-    "words": text.words,
-    "sha": text.sha,
-}
+_CSV = [
+    "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
+    "standing",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,18 +51,6 @@ class Places:
     results: Path
     conf: Path
     published: Path
-
-
-@dataclass(frozen=True, eq=False)
-class _Answered:
-    """A published table, its provenance, and the pages on which its numbers are."""
-
-    of: PaperTable
-    source: Provenance
-    pages: list[str]
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.of, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +67,21 @@ class Report:
 
 
 def write_report(
-    places: Places, *, experiment: str = "", paper: str = "", compare: Compare | None = None
+    places: Places, *, experiment: str = "", paper: str = "", pairs: bool = True
 ) -> Report:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
 
     Parameters
     ----------
     paper : the one whose numbers are shown; empty for all that have a mapping.
-    compare : what compares runs by their predictions; without it no runs are.
+    pairs : whether runs are compared by their predictions.
 
     Raises
     ------
     UserError : an unknown experiment, or nothing finished.
     """
     presets = _presets(places.conf)
-    collection = _chosen(read_collection(places.results), experiment, presets)
+    collection = _of_experiment(read_collection(places.results), experiment, presets)
     if not collection.runs:
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
@@ -97,27 +90,21 @@ def write_report(
     pages, with_papers = [], set()
     left_out: list[str] = []
     for block in _tracked(blocks(collection)):
-        shown = [] if block.dataset in with_papers else papers
+        answered = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
-        tables, drawn = list(metric_tables(block)), list(drawn_of(block))
-        judged, unread = better(block, compare) if compare else (None, [])
+        compared, unread = compare_block(block, places.results, places.conf) if pairs else (None, [])
         left_out += unread
-        pages.append(make_page(block, tables, shown, drawn, presets, judged))
+        tables, drawn = list(metric_tables(block)), list(figures_of(block))
+        pages.append(PageBlock(block, tables, drawn, answered, compared))
+    source = sources(presets)
     for page in pages:
         for table in page.tables:
-            write_table(table.table, table.source, folder / page.block.name)
+            if not table.group:
+                found = rows_source(page.block, table.rows, source)
+                _write_table(table, found, folder / page.block.name)
     path = folder / "index.html"
-    write_text(path, render(pages, papers, presets, experiment))
+    write_text(path, to_html(page_document(pages, papers, source, experiment)))
     return Report(path, len(collection.runs), papers, left_out)
-
-
-def _tracked(found: Sequence[Block]) -> Iterable[Block]:
-    """Show on a terminal how many of the blocks are done."""
-    console = Console(stderr=True)
-    return track(
-        found, "data sets and splits", console=console, transient=True,
-        disable=not console.is_terminal,
-    )  # fmt: skip
 
 
 def _of_papers(
@@ -130,13 +117,39 @@ def _of_papers(
         yield from paper_tables(read, tables, collection, presets, places.results)
 
 
+def page_document(
+    pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source, experiment: str
+) -> Document:
+    """Return the page: an overview, then a section for each block."""
+    notes = {page.note for page in pages}
+    command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
+    runs = sum(len(page.block.runs) for page in pages)
+    text: list[Inline] = [f"{runs} finished runs. Written by ", Code(command)]
+    text.append(f" with fairbench {VERSION}")
+    if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
+        text += ["; ", Mark(notes.pop(), "quick")]
+    sections = [overview_section(pages, papers, source)]
+    sections += [block_section(page, source) for page in pages]
+    title = experiment or "All finished runs"
+    return Document(title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True)
+
+
+def _tracked(found: Sequence[Block]) -> Iterable[Block]:
+    """Show on a terminal how many of the blocks are done."""
+    console = Console(stderr=True)
+    return track(
+        found, "data sets and splits", console=console, transient=True,
+        disable=not console.is_terminal,
+    )  # fmt: skip
+
+
 @lru_cache(maxsize=1)
 def _presets(conf: Path) -> Presets:
     """Return what a process has composed of a folder of configurations so far."""
     return Presets(conf)
 
 
-def _chosen(collection: Collection, experiment: str, presets: Presets) -> Collection:
+def _of_experiment(collection: Collection, experiment: str, presets: Presets) -> Collection:
     if not experiment:
         return collection
     known = presets.experiments()
@@ -145,42 +158,28 @@ def _chosen(collection: Collection, experiment: str, presets: Presets) -> Collec
     return collection.only(set(presets.runs_of(experiment, collection.runs)))
 
 
-def render(
-    pages: Sequence[Page], papers: Sequence[PaperTable], presets: Presets, experiment: str
-) -> str:
-    """Return the page as HTML; every text of a run or a data set is escaped."""
-    environment = Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("fairbench.reporting.page"),
-                PackageLoader("fairbench.reporting.document"),
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= _FILTERS
-    source = environment.loader.get_source  # type: ignore[union-attr]
-    notes = {page.note for page in pages}
-    return environment.get_template("page.html.jinja").render(
-        title=experiment or "All finished runs",
-        runs=sum(len(page.block.runs) for page in pages),
-        command=f"fairbench report{f' experiment={experiment}' if experiment else ''}",
-        version=VERSION,
-        note=notes.pop() if len(notes) == 1 else "",  # otherwise each page has its own
-        pages=pages,
-        papers=[_answered(table, pages, presets) for table in papers],
-        verdicts=VERDICTS,
-        certain=CERTAIN,
-        signs=SIGNS,
-        css=Markup(source(environment, "document.css")[0]),
-        js=Markup(source(environment, "document.js")[0]),
-    )
+def _write_table(table: MetricTable, source: Provenance, folder: Path) -> None:
+    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    notes, shown = list(_notes(table, source)), metric_table_of(table, on_page=False)
+    comment = "".join(f"% {line}\n" for line in notes)
+    texts = {
+        "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
+        "tex": comment + latex_table(shown),
+        "csv": pd.DataFrame(table.rows, columns=_CSV).to_csv(index=False),
+    }
+    for kind, text in texts.items():
+        # Derived files are written again by the same command: no need to outlive a power cut.
+        (folder / f"{table.key}.{kind}").write_text(text, encoding="utf-8")
 
 
-def _answered(table: PaperTable, pages: Sequence[Page], presets: Presets) -> _Answered:
-    names = {run.choices["dataset"] for run in table.runs}
-    mine = [page.block.name for page in pages if page.beside and page.block.dataset in names]
-    return _Answered(table, provenance(table.runs, presets), mine)
+def _notes(table: MetricTable, source: Provenance) -> Iterator[str]:
+    yield f"{metric_name(table.metric)}; {table.direction or 'without a direction'}"
+    if table.is_ranked:
+        yield f"P(near): within {number(table.rope, 4)} of the best"
+    yield f"runs: {', '.join(source.runs)}"
+    data = [f"{name} {value}" for name, value in source.data.items()]
+    yield f"data, sha256: {'; '.join(data) or 'simulated'}"
+    yield f"versions: {', '.join(f'{name} {value}' for name, value in source.versions.items())}"
+    yield f"commit: {', '.join(source.commits)}"
+    yield from source.commands

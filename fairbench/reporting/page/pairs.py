@@ -1,0 +1,227 @@
+"""Which run of a block is better: those of the best means, compared pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairbench.comparison.runs import every_pair
+from fairbench.comparison.settings import Settings
+from fairbench.comparison.stored_runs import StoredRun, load_run
+from fairbench.core.errors import UserError
+from fairbench.core.formats import percent
+from fairbench.inference.all_pairs import BETTER, EQUIVALENT, OPEN, TRADED, WORSE, Pairs, outperforms
+from fairbench.inference.ranking import ranking
+from fairbench.reporting.comparisons import rank_of
+from fairbench.reporting.document.formats import metric_name
+from fairbench.reporting.document.model import (
+    Block as DocumentBlock,
+)
+from fairbench.reporting.document.model import (
+    Cell,
+    Column,
+    Commands,
+    Details,
+    Mark,
+    Paragraph,
+    Section,
+    Table,
+)
+from fairbench.reporting.page.blocks import Block
+from fairbench.reporting.page.goodness import ROPE
+from fairbench.reporting.page.metric_table import CERTAIN
+from fairbench.results.runs import RunFolder
+
+MOST = 8  # runs whose pairs a reader can take in
+DRAWS = 1000  # of every repeat; the page shows medians over repeats
+GAPS = ("equal_opportunity", "statistical_parity")
+_FEWEST = 2
+_SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}
+_KEY = (
+    (BETTER, "outperforms"),
+    (WORSE, "is outperformed"),
+    (EQUIVALENT, "practically equivalent"),
+    (TRADED, "each better in one"),
+    (OPEN, "undecided"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Contenders:
+    """Runs to compare by accuracy and a gap between groups.
+
+    Attributes
+    ----------
+    accuracy, gap_mean : run -> mean over splits; those that fewest outperform by them come first,
+        of these the more accurate.
+    gap : equal opportunity, or statistical parity where that is undefined.
+    available : how many runs could be compared, of which these are at most `MOST`.
+    """
+
+    accuracy: Mapping[str, float]
+    gap_mean: Mapping[str, float]
+    gap: str
+    available: int
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRuns:
+    """Runs of a block whose predictions were compared, pair by pair.
+
+    Attributes
+    ----------
+    ids : in the order of `pairs`.
+    """
+
+    contenders: Contenders
+    ids: Sequence[str]
+    pairs: Pairs
+
+    @property
+    def command(self) -> str:
+        """The command line that gives the same answer."""
+        objectives = f"[accuracy,{self.contenders.gap}]"
+        words = f"objectives={objectives} rope=[{ROPE},{ROPE}] draws={DRAWS}"
+        return f"fairbench compare [{','.join(self.ids)}] {words}"
+
+
+def contenders(block: Block) -> Contenders | None:
+    """Return the runs of a block to compare; None where fewer than two can be."""
+    errors = _means(block, "error_rate", "")
+    if len(errors) < _FEWEST:
+        return None
+    gaps = {name: _means(block, name, block.protect).reindex(errors.index) for name in GAPS}
+    gap = next((name for name in GAPS if gaps[name].notna().all()), "")
+    if not gap:
+        return None
+    accuracy, gap_mean = 1 - errors, gaps[gap]
+    values = np.stack([accuracy, -gap_mean], axis=1)
+    ranks = ranking(outperforms(values, np.array([ROPE, ROPE])).astype(float))
+    order = np.lexsort((errors, ranks))[:MOST]
+    kept = errors.index[order]
+    return Contenders(dict(accuracy[kept]), dict(gap_mean[kept]), gap, len(errors))
+
+
+def _means(block: Block, metric: str, attribute: str) -> pd.Series:
+    """Return a metric's mean for every arm that has it in all splits."""
+    metrics = block.metrics
+    rows = metrics[(metrics["metric"] == metric) & (metrics["attribute"] == attribute)]
+    rows = rows[(rows["group"] == "") & rows["run"].isin(block.arms)]
+    values = rows.groupby(rows["run"].astype(str), sort=False)["value"]
+    means: pd.Series = values.mean()[values.count() == values.size()]
+    return means
+
+
+def compare_block(
+    block: Block, results: Path, conf: Path
+) -> tuple[ComparedRuns | None, Sequence[str]]:
+    """Compare a block's best runs; return also why some could not be read.
+
+    The probabilities are those of ``fairbench compare``, computed by the same function.
+    """
+    found = contenders(block)
+    if found is None:
+        return None, []
+    runs, left_out = _loaded(found.accuracy, results, conf)
+    if len(runs) < _FEWEST:
+        return None, left_out
+    settings = Settings(("accuracy", found.gap), (ROPE, ROPE), draws=DRAWS)
+    try:
+        pairs = every_pair(runs, settings)
+    except UserError as error:
+        return None, [*left_out, str(error)]
+    return ComparedRuns(found, [run.id for run in runs], pairs), left_out
+
+
+def _loaded(
+    ids: Mapping[str, float], results: Path, conf: Path
+) -> tuple[list[StoredRun], list[str]]:
+    """Return the runs that can be read, and what is wrong with the others."""
+    runs, left_out = [], []
+    for id_ in ids:
+        try:
+            runs.append(load_run(RunFolder(results / "runs" / id_), conf))
+        except UserError as error:
+            left_out.append(str(error))
+    return runs, left_out
+
+
+def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
+    """Return the ranking with ties, and the probability of every pair.
+
+    Parameters
+    ----------
+    labels : run -> what it is called.
+    """
+    return Section("Which one is better?", list(_blocks(compared, labels)))
+
+
+def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[DocumentBlock]:
+    shown, found = len(compared.ids), compared.contenders
+    share, gap = f"{100 * CERTAIN:.0f} %", metric_name(found.gap)
+    some = (
+        f" Shown are the {shown} of {found.available} runs that fewest others outperform by their "
+        "means; ranks are among those shown."
+    )
+    yield Paragraph(
+        f"By accuracy and {gap} together. A run outperforms another if it is better in one of the "
+        f"two and worse in neither; differences up to {ROPE} do not matter. Ranks count from 1 by "
+        f"how many outperform a run with a probability of at least {share}; = marks ties."
+        + some * (found.available > shown)
+    )
+    yield Paragraph(
+        "In the squares: the probability, in percent, that the row's run outperforms the column's. "
+        "Hold the pointer over one for all outcomes.",
+        "note",
+    )
+    yield _table(compared, labels)
+    marks = [Mark(f"{_SIGNS[kind]} {text}".strip(), f"pair {kind}") for kind, text in _KEY]
+    yield Paragraph((f"With a probability of at least {share}:", *marks), "note key")
+    yield Paragraph(
+        "Posterior of the counts on the same test rows, repeat by repeat; probabilities are "
+        f"medians over repeats, of {DRAWS} draws each.",
+        "note",
+    )
+    summary = "the command that prints these numbers"
+    yield Details(summary, [Commands([compared.command])], style="from")
+
+
+def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
+    pairs, found = compared.pairs, compared.contenders
+    ranks, verdicts = ranking(pairs.outperforms, CERTAIN), pairs.verdicts(CERTAIN)
+    order = np.argsort(ranks, kind="stable")
+    columns = [
+        Column("rank", right=True),
+        Column("", "count", heads=True),
+        Column("run"),
+        Column("accuracy", "number"),
+        Column(metric_name(found.gap), "number"),
+        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+    ]
+    rows = []
+    for place, i in enumerate(order, start=1):
+        id_ = compared.ids[i]
+        cells = [_cell(pairs, i, j, str(verdicts[i, j])) for j in order]
+        run = Cell(labels[id_], link=f"#run-{id_}")
+        means = [found.accuracy[id_], found.gap_mean[id_]]
+        rows.append([rank_of(ranks, i), place, run, *means, *cells])
+    return Table(columns, rows, style="pairs")
+
+
+def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> Cell:
+    if i == j:
+        return Cell(None, style="pair same")
+    better = float(pairs.outperforms[i, j])
+    hint = (
+        f"{verdict}: better {percent(better)} %, "
+        f"worse {percent(pairs.outperforms[j, i])} %, "
+        f"equivalent {percent(pairs.equivalent[i, j])} %, "
+        f"each better in one {percent(pairs.traded[i, j])} %"
+    )
+    shade = better if verdict == OPEN else None
+    sign = f"{_SIGNS[verdict]} "
+    return Cell(better, before=sign, style=f"pair {verdict}", shade=shade, hint=hint)

@@ -12,17 +12,15 @@ from fairbench.comparison.runs import outperformance
 from fairbench.comparison.settings import Settings
 from fairbench.comparison.stored_runs import load_run
 from fairbench.comparison.tradeoff_points import run_points
-from fairbench.experiments.presets import Presets
+from fairbench.inference.error_and_gaps import points
 from fairbench.inference.ranking import ranking
-from fairbench.reporting.page import contenders as choice
-from fairbench.reporting.page import tradeoff
-from fairbench.reporting.page.answer import answer
-from fairbench.reporting.page.better import better
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.model import Document
+from fairbench.reporting.page import pairs as choice
 from fairbench.reporting.page.blocks import blocks
-from fairbench.reporting.page.contenders import contenders
-from fairbench.reporting.page.counts import confusion_counts
-from fairbench.reporting.page.page import make_page
-from fairbench.reporting.page.write import render, write_report
+from fairbench.reporting.page.figures import confusion_counts
+from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
+from fairbench.reporting.page.write import write_report
 from fairbench.results.collection import read_collection
 from fairbench.results.runs import RunFolder
 from tests.harness import CONF
@@ -49,32 +47,36 @@ def of_blocks(results):
     return {block.name: block for block in blocks(read_collection(results))}
 
 
-def comparing(results):
-    return lambda question: answer(question, results, CONF)
+def compared(block, results):
+    """Return the comparison of a block, its table, and what was left out."""
+    found, left_out = compare_block(block, results, CONF)
+    section = pairs_section(found, block.arms)
+    (table,) = Document("", [section]).tables
+    return found, table, left_out
 
 
 @pytest.fixture(scope="module")
 def page(results):
-    report = write_report(places(results), compare=comparing(results))
+    report = write_report(places(results))
     assert not report.left_out
     return unescape(report.path.read_text(encoding="utf-8"))
 
 
 def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
-    found, left_out = better(of_blocks["simulated-1"], comparing(results))
+    found, table, left_out = compared(of_blocks["simulated-1"], results)
     assert not left_out
-    assert len(found.rows) == found.available == 3
-    folders = {row.id: RunFolder(results / "runs" / row.id) for row in found.rows}
-    runs = [load_run(folder, CONF) for folder in folders.values()]
-    settings = Settings(found.question.objectives, (0.01, 0.01), draws=found.question.draws)
+    assert len(table.rows) == found.contenders.available == 3
+    ids = [row[2].link.removeprefix("#run-") for row in table.rows]
+    runs = [load_run(RunFolder(results / "runs" / id_), CONF) for id_ in ids]
+    settings = Settings(("accuracy", found.contenders.gap), (0.01, 0.01), draws=DRAWS)
     expected = outperformance(runs, settings)
-    shown = np.array([[c.outperforms if c else np.nan for c in row.cells] for row in found.rows])
+    shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
     # Draws differ with the order of a pair: eight standard errors of a probability of one half.
-    np.testing.assert_allclose(shown, expected, atol=8 * 0.5 / np.sqrt(found.question.draws))
-    ranks = [int(row.rank.rstrip("=")) for row in found.rows]
+    np.testing.assert_allclose(shown, expected, atol=8 * 0.5 / np.sqrt(DRAWS))
+    ranks = [int(row[0].rstrip("=")) for row in table.rows]
     assert ranks == sorted(ranking(shown, 0.95))
     tied = [ranks.count(rank) > 1 for rank in ranks]
-    assert [row.rank.endswith("=") for row in found.rows] == tied
+    assert [row[0].endswith("=") for row in table.rows] == tied
 
 
 def test_the_command_on_the_page_prints_the_page(results, page, capsys):
@@ -104,10 +106,10 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
 
 def test_few_are_compared_and_the_page_says_so(results, of_blocks, monkeypatch):
     monkeypatch.setattr(choice, "MOST", 2)
-    block, presets = of_blocks["simulated-1"], Presets(CONF)
-    found, _ = better(block, comparing(results))
-    assert (len(found.rows), found.available) == (2, 3)
-    text = render([make_page(block, [], [], [], presets, found)], [], presets, "")
+    block = of_blocks["simulated-1"]
+    found, table, _ = compared(block, results)
+    assert (len(table.rows), found.contenders.available) == (2, 3)
+    text = to_html(Document("", [pairs_section(found, block.arms)]))
     assert "Shown are the 2 of 3 runs" in text
 
 
@@ -134,11 +136,11 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
     cells = path.read_text()
     try:
         path.write_text("\n".join("0" * 64 for _ in cells.split()))
-        found, (reason,) = better(block, comparing(results))
+        found, table, (reason,) = compared(block, results)
     finally:
         path.write_text(cells)
-    assert lost not in [row.id for row in found.rows]
-    assert len(found.rows) == 2
+    assert lost not in found.ids
+    assert len(table.rows) == 2
     assert reason.startswith(f"run {lost}, repeat 0, fold 0: its cell is missing or corrupt")
 
 
@@ -148,7 +150,7 @@ def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
     counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
     for id_ in block.arms:
         run = load_run(RunFolder(results / "runs" / id_), CONF)
-        ours = tradeoff.points(counts[id_], block.dataset)
+        ours = points(counts[id_], block.dataset)
         for metric, point in run_points(run, run.protect).items():
             assert ours[metric].error == pytest.approx(point.error)
             assert ours[metric].gap == pytest.approx(point.gap)

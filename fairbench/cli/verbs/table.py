@@ -22,6 +22,7 @@ class TableOptions(Results):
 def table(options: TableOptions) -> None:
     """Print the table of a run."""
     import pandas as pd
+
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import run_document
     from fairbench.results.listing import list_runs, one_run

@@ -14,7 +14,15 @@ from fairbench.comparison.settings import Settings
 from fairbench.comparison.stored_runs import StoredRun, load_run
 from fairbench.core.errors import UserError
 from fairbench.core.formats import percent
-from fairbench.inference.all_pairs import BETTER, EQUIVALENT, OPEN, TRADED, WORSE, Pairs, outperforms
+from fairbench.inference.all_pairs import (
+    BETTER,
+    EQUIVALENT,
+    OPEN,
+    TRADED,
+    WORSE,
+    Pairs,
+    outperforms,
+)
 from fairbench.inference.ranking import ranking
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document.formats import metric_name
@@ -86,7 +94,7 @@ class ComparedRuns:
         """The command line that gives the same answer."""
         objectives = f"[accuracy,{self.contenders.gap}]"
         words = f"objectives={objectives} rope=[{ROPE},{ROPE}] draws={DRAWS}"
-        return f"fairbench compare [{','.join(self.ids)}] {words}"
+        return f"fairbench compare runs=[{','.join(self.ids)}] {words}"
 
 
 def contenders(block: Block) -> Contenders | None:
@@ -171,7 +179,8 @@ def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Docum
         f"By accuracy and {gap} together. A run outperforms another if it is better in one of the "
         f"two and worse in neither; differences up to {ROPE} do not matter. Ranks count from 1 by "
         f"how many outperform a run with a probability of at least {share}; = marks ties."
-        + some * (found.available > shown)
+        + some
+        * (found.available > shown)
     )
     yield Paragraph(
         "In the squares: the probability, in percent, that the row's run outperforms the column's. "

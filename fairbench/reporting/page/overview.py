@@ -18,9 +18,9 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.papers.matching import PaperTable
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE
 from fairbench.reporting.page.sections import PageBlock, Source, source_details
+from fairbench.reporting.papers.matching import PaperTable
 from fairbench.reporting.papers.verdicts import VERDICTS
 
 

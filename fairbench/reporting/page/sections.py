@@ -31,10 +31,10 @@ from fairbench.reporting.document.model import (
     Text,
 )
 from fairbench.reporting.document.model import Block as DocumentBlock
-from fairbench.reporting.papers.matching import PaperTable
 from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, MetricTable
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
+from fairbench.reporting.papers.matching import PaperTable
 from fairbench.results.collection import FinishedRun
 
 _GLANCE = (

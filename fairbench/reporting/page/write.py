@@ -21,8 +21,6 @@ from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
-from fairbench.reporting.papers.mapping import Paper, papers_in
-from fairbench.reporting.papers.matching import PaperTable, paper_tables
 from fairbench.reporting.page.blocks import Block, blocks
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import MetricTable, metric_tables
@@ -36,6 +34,8 @@ from fairbench.reporting.page.sections import (
     rows_source,
     sources,
 )
+from fairbench.reporting.papers.mapping import Paper, papers_in
+from fairbench.reporting.papers.matching import PaperTable, paper_tables
 from fairbench.results.collection import Collection, read_collection
 
 _CSV = [

@@ -49,7 +49,7 @@ RUNS = {  # look into the folder of runs themselves, which only fairbench.result
     "fairbench.comparison.stored_runs",
     "fairbench.comparison.tradeoff_runs",
     "fairbench.experiments.pipeline",
-    "fairbench.reporting.page.answer",
+    "fairbench.reporting.page.pairs",
     "fairbench.reporting.page.write",
     "fairbench.reporting.papers",
 }

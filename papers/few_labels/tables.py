@@ -72,8 +72,8 @@ def _numbers(
         yield {"label": "with the pool's own noise", "mean": also, "sd": error * own}
     elif method in MODELS and metric == "mae_delta_tpr":
         errors = 100 * np.abs(faulty_estimates(table, subsets, generator) - truth)
-        also = {"mean": errors.mean(), "sd": errors.std()}
-        yield {"label": "with the published code's faults", **also}
+        label = "with the published code's faults"
+        yield {"label": label, "mean": errors.mean(), "sd": errors.std()}
 
 
 def score(values: Floats, truth: float, metric: str) -> tuple[float, float]:

@@ -16,8 +16,14 @@ import pandas as pd
 from fairbench.reporting.papers.matching import finished_runs
 from papers import CONF
 
-# Experiment -> what tells its numbers from those that reproduce the paper's.
-EXPERIMENTS = {"sd1_3": "", "sd1_3_trained": "trained networks", "compas": "", "adult": ""}
+SYNTHETIC = ("sd1", "sd2", "sd3")
+# Experiment -> its data sets, and what tells its numbers from those that reproduce the paper's.
+EXPERIMENTS = {
+    "sd1_3": (SYNTHETIC, ""),
+    "sd1_3_trained": (SYNTHETIC, "trained networks"),
+    "compas": (("compas",), ""),
+    "adult": (("adult",), ""),
+}
 METRICS = {
     "accuracy": "accuracy",
     "ppv": "positive_predictive_value",
@@ -93,10 +99,11 @@ def numbers(rows: pd.DataFrame, results: Path, *, quick: bool = False) -> Iterat
     rows : published numbers; the index is the place of each.
     quick : has no meaning here: what was run is read.
     """
-    for experiment, label in EXPERIMENTS.items():
-        ours = values(experiment, results)
-        mine = rows[rows["dataset"].isin(ours["dataset"])] if len(ours) else rows[:0]
-        for row in mine.itertuples():
+    for experiment, (datasets, label) in EXPERIMENTS.items():
+        mine = rows[rows["dataset"].isin(datasets)]
+        if mine.empty or (ours := values(experiment, results)).empty:
+            continue
+        for row in mine[mine["dataset"].isin(ours["dataset"])].itertuples():
             yield {"row": row.Index, "label": label, **_number(rows, ours, row)}
 
 

@@ -38,7 +38,7 @@ class Paper:
     decimals : metric -> printed decimals, where the CSV has lost trailing zeros; "" for the rest.
     computations : name -> the function, as ``papers.PAPER.MODULE:FUNCTION``, and what it needs.
     figures : figure -> its experiment and what of it is drawn.
-    quick : the ``repeats`` and ``datasets`` of a quick look.
+    quick : the ``repeats`` and ``datasets`` of a quick look, or ``sweeps: false``.
     """
 
     name: str

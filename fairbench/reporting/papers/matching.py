@@ -6,7 +6,7 @@ made before an option was added, or with fewer repeats than the experiment asks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,8 @@ def _table(
     own = paper.table(table).get("datasets", {})
     rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
     runs = {id_: run for each in found.values() for id_, run in each.runs.items()}
-    note = quick_note(rows, paper.table(table).get("quick_below", paper.runs))
+    quick = any(each["quick"].any() for each in computed.values() if len(each))
+    note = quick_note(rows, paper.runs) or "quick look" * quick
     return PaperTable(paper.name, table, tuple(found), rows, tuple(runs.values()), note)
 
 
@@ -150,6 +151,7 @@ def compare(
             **row,
             "published method": " ".join(filter(None, [row["method"], row["setting"]])),
         }
+        each: Iterable[tuple[str, dict[str, Any] | None]]
         if "computation" in rule:
             numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
             each = _from_computation(numbers, place, row)

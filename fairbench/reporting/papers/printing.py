@@ -133,10 +133,10 @@ def _of_metric(rows: pd.DataFrame, title: str) -> Table:
         right = name in (*_NUMBERS, "n_labelled")
         heading = _HEADINGS.get(name, name)
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    digits = _decimals(rows)
+    digits, blocks = _decimals(rows), rows[keys[0]].duplicated().any()
     ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
     for previous, row in zip([None, *ordered], ordered, strict=False):
-        if previous and previous[keys[0]] != row[keys[0]]:
+        if blocks and previous and previous[keys[0]] != row[keys[0]]:
             table.add_section()
         front = [str(row[name]) for name in keys]
         if previous and previous[keys[0]] == row[keys[0]]:
@@ -157,7 +157,9 @@ def _telling(rows: pd.DataFrame) -> list[str]:
 
 def _cells(row: dict[str, Any], digits: Callable[[Any], str]) -> list[str]:
     theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
-    ours = "-" if np.isnan(row["ours"]) else f"{digits(row['ours'])} ({digits(row['our sd'])})"
+    ours = digits(row["ours"])
+    if row["repeats"] > 1:
+        ours += f" ({digits(row['our sd'])})"
     verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
     return [theirs, ours, digits(row["difference"]), verdict]
 

@@ -37,12 +37,14 @@ def sweeps(
     """Yield the words of each sweep that some tables need, every experiment once.
 
     A quick look has few repeats, no figures, and of each sweep the data sets that the paper's
-    mapping calls quick, where it has any of them.
+    mapping calls quick, where it has any of them; or no sweep, where the mapping says so.
 
     Parameters
     ----------
     tables : all of the paper's if empty.
     """
+    if quick and not paper.quick.get("sweeps", True):
+        return
     names = [name for table in tables or paper.tables for name in _experiments(paper, table)]
     if figures and not quick and not tables:
         names += [paper.figure(figure)[0] for figure in paper.figures]
@@ -100,7 +102,8 @@ def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.D
         if is_computed(paper, name, table, results, quick=quick):
             path = _path(paper, name, table, results, quick=quick)
             numbers = pd.read_csv(path, float_precision="round_trip")
-            return numbers.astype(dict.fromkeys(_TEXTS, object)).fillna(dict.fromkeys(_TEXTS, ""))
+            numbers = numbers.astype(dict.fromkeys(_TEXTS, object))
+            return numbers.fillna(dict.fromkeys(_TEXTS, "")).assign(quick=quick)
     return pd.DataFrame(columns=["row"])
 
 

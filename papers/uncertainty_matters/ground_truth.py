@@ -39,7 +39,8 @@ from papers.uncertainty_matters.cross_validation import (
 BATCH = 100  # cross-validations of a cell
 FOLDER = Path(__file__).resolve().parent
 # Apart from the cells of runs, so that removing what no run needs leaves these alone.
-RESULTS = ROOT / "results" / "papers" / "uncertainty_matters"
+STORED = Path("papers") / "uncertainty_matters"  # in a results folder
+RESULTS = ROOT / "results" / STORED
 Counts = NDArray[np.int64]
 
 
@@ -141,12 +142,16 @@ def ensure(algorithm: str, batch: int, results: Path = RESULTS) -> bool:
         return True
 
 
-def ensure_all(algorithms: Sequence[str], cvs: int, jobs: int) -> Iterator[bool]:
+def ensure_all(
+    algorithms: Sequence[str], cvs: int, jobs: int, results: Path = RESULTS
+) -> Iterator[bool]:
     """Ensure every batch, the first ones of all algorithms first."""
     import joblib
 
     batches = range(-(-cvs // BATCH))
-    tasks = (joblib.delayed(ensure)(name, batch) for batch in batches for name in algorithms)
+    tasks = (
+        joblib.delayed(ensure)(name, batch, results) for batch in batches for name in algorithms
+    )
     yield from joblib.Parallel(jobs, return_as="generator_unordered")(tasks)
 
 

@@ -93,7 +93,7 @@ def measure(pairs: Sequence[tuple[str, str]], results: Path, cvs: int | None = N
     counts = {}
     for name in ALGORITHMS:
         try:
-            counts[name] = ground_truth.load(name)[:cvs]
+            counts[name] = ground_truth.load(name, results=results / ground_truth.STORED)[:cvs]
         except UserError as error:
             print(f"left to the finished runs' few cross-validations: {error}")
             if name in runs:

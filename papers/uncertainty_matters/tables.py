@@ -171,13 +171,23 @@ def numbers(rows: pd.DataFrame, results: Path, *, quick: bool = False) -> Iterat
     quick : of one algorithm's cross-validations and the finished runs' few of the others.
     """
     rows = rows.assign(row=rows.index)
-    names = ["LR"] if quick else list(ALGORITHMS)
-    for _ in ground_truth.ensure_all(names, 1 if quick else CVS, jobs=1):
-        pass
-    measured = measure(pairs(rows), results)
+    measured = counted(pairs(rows), results, quick=quick)
     if quick:
         measured = replace(measured, posteriors=2, draws=2000)
     yield from answers(measured, rows)
+
+
+def counted(pairs: Sequence[tuple[str, str]], results: Path, *, quick: bool) -> Measured:
+    """Return what was measured, after the ground truth was computed where it is not there.
+
+    Parameters
+    ----------
+    quick : compute that of one algorithm alone.
+    """
+    names = ["LR"] if quick else list(ALGORITHMS)
+    for _ in ground_truth.ensure_all(names, 1 if quick else CVS, 1, results / ground_truth.STORED):
+        pass
+    return measure(pairs, results)
 
 
 def answers(measured: Measured, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""What is compared: learners, interventions, and methods made of fitters and readings."""
+"""What is compared: learners, fairness interventions and uncertainty methods."""

@@ -1,4 +1,4 @@
-"""Losses as functions of raw scores: value, gradient, curvature, and the link to predictions.
+"""Losses, with what learners need to minimise them: value, gradient and curvature.
 
 A raw score is what a tree or a network adds up, before it is made a probability or a scale.
 """

@@ -1,1 +1,1 @@
-"""Estimators of our own, where a library's will not do."""
+"""Models with scikit-learn's interface, written here where a library has none that will do."""

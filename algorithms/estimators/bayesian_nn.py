@@ -1,4 +1,4 @@
-"""A Bayesian network by torch: normal weight posteriors, trained by Bayes by Backprop."""
+"""A Bayesian neural network by torch: every weight has a normal posterior distribution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of
 
 
 class BayesianNNEstimator(LinkedEstimator):
-    """ReLU layers with a normal posterior for every weight, drawn by torch from one seed.
+    """A network of ReLU layers, trained by Bayes by Backprop; torch draws weights from one seed.
 
     Values are standardised before the fit and scaled back after it. Probabilities, means and sds
     of one model are those of the mixture over `samples` networks drawn from the posterior.

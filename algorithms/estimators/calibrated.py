@@ -18,9 +18,11 @@ Array = NDArray[np.float64]
 
 
 class Calibrated(BaseEstimator):
-    """One classifier of all rows; its sigmoid is fitted to margins of `folds` held-out folds.
+    """A classifier whose margins become probabilities by a sigmoid, fitted on held-out folds.
 
-    The folds are drawn from the seed, and are fewer where a class has fewer rows.
+    The classifier itself is fitted to all rows.
+
+    The `folds` folds are drawn from the seed, and are fewer where a class has fewer rows.
     """
 
     def __init__(self, classifier: Any, folds: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Likelihood under covariance constraints on errors, by the convex-concave procedure.
+"""Solves a logistic regression whose errors may not vary with the group.
 
 Zafar et al. (2017) solve it with cvxpy and DCCP. A step is here a smooth problem of as many
 variables as there are features, in place of two exponential cones a row.

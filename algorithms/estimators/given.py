@@ -1,4 +1,4 @@
-"""An estimator whose outputs are given: its only feature."""
+"""An estimator that predicts its only feature: outputs computed elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 class Given(BaseEstimator):
-    """What lets a library read outputs that were computed once, whatever their features were."""
+    """Lets a library post-process outputs that were computed before."""
 
     def fit(self, X: Array, y: Any) -> Given:
         """There is nothing to fit."""

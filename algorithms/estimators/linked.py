@@ -1,4 +1,8 @@
-"""What estimators of any loss share: predictions read off what the loss links raw scores to."""
+"""What estimators that minimise any loss share: how raw scores become predictions.
+
+A raw score is what a network or its trees add up; the `link` of a loss makes it a probability, a
+mean, or a mean and a standard deviation.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class LinkedEstimator(BaseEstimator, ABC):
-    """An estimator of `loss`, which says what of scikit-learn's interface it has."""
+    """An estimator with the methods of scikit-learn's interface that its `loss` allows."""
 
     loss: Loss
 

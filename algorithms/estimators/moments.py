@@ -1,4 +1,4 @@
-"""fairlearn's moments, with the steps that cost more than small fits written on arrays."""
+"""fairlearn's constraints (it calls them moments), with their slow steps written on arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit of a target, taken out of a fit whose result would depend on it."""
+"""Standardises a target, so that a fit does not depend on the unit it is measured in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent normal posteriors over a network's weights, and the prior they are held to."""
+"""The distribution of a Bayesian network's weights: independent normals, and their prior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scikit-learn estimators under sample weights: rows of weight 0 are left out."""
+"""Scikit-learn estimators that leave out rows of weight 0."""
 
 from __future__ import annotations
 

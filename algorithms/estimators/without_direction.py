@@ -1,4 +1,4 @@
-"""Features without the direction in which groups of one label differ (Donini et al. 2018)."""
+"""Removes from features what tells two groups with the same label apart (Donini et al. 2018)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XGBoost as an estimator that bins a frame once, however many models are fitted to it."""
+"""XGBoost for any loss; features are binned once, however many models are fitted to them."""
 
 from __future__ import annotations
 

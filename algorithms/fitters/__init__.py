@@ -1,1 +1,1 @@
-"""What cells compute: how often, on which rows and with which loss a learner is fitted."""
+"""How often, on which rows and with which loss a method has a learner fitted."""

@@ -18,7 +18,10 @@ from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawO
 
 @dataclass(frozen=True)
 class Bag(Fitter):
-    """`members` bootstraps; a weight of w is w copies of a row, so the frame is binned once."""
+    """`members` models, each fitted to a bootstrap of the training rows.
+
+    A bootstrap is a weight for every row, w for w copies, so all share one table of features.
+    """
 
     members: int = 10
 
@@ -51,7 +54,7 @@ class Bag(Fitter):
 
 @dataclass(frozen=True)
 class DeepEnsemble(Bag):
-    """`members` fits to all training rows, or to bootstraps where the seed changes nothing.
+    """`members` models fitted to all training rows, or to bootstraps where seeds change nothing.
 
     Each gives a distribution. A learner that draws nothing (boosted trees on all rows and columns,
     logistic regression) would otherwise give the same member again and again, and no epistemic

@@ -1,4 +1,4 @@
-"""A model of some training rows, calibrated on the others by split conformal prediction."""
+"""A model fitted to some training rows; its errors on the others give widths of intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Conformal(Fitter):
-    """Holds out a share `calibration` of the training rows, whose scores give the radii.
+    """Split conformal prediction: held-out rows say how wide intervals must be (their radius).
+
+    A share `calibration` of the training rows is held out.
 
     The score of a row is its absolute residual, over the model's own sd with `scaled`, or one
     minus the probability of its label. With n scores the radius at a level is the

@@ -1,4 +1,4 @@
-"""A plain model, and one standard deviation from out-of-fold residuals."""
+"""A plain model with one standard deviation for all rows, measured on rows it was not fitted to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawO
 
 @dataclass(frozen=True)
 class ConstantSD(Fitter):
-    """The mean is a fit to all training rows; their `folds` only serve the residuals."""
+    """A model of the mean, fitted to all rows; `folds` other fits give errors on held-out rows."""
 
     folds: int = 5
 

@@ -1,4 +1,4 @@
-"""One fitted network and several drawn from it: weight samples of a posterior, or dropout."""
+"""One fitted network, from which several are drawn: by a posterior over weights, or by dropout."""
 
 from __future__ import annotations
 

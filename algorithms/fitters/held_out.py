@@ -1,4 +1,4 @@
-"""Fitting on some of the training rows and predicting the others, on one frame."""
+"""Fits a model to some of the training rows and predicts the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labels' own distribution, whatever the features: nothing is fitted."""
+"""Predicts the average of the training labels for everyone: no learner is fitted."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawO
 
 @dataclass(frozen=True)
 class Single(Fitter):
-    """The plain fit that most methods read, of one `objective` or of the task's own."""
+    """One fit, all that most methods need, of a given loss or of the usual one of the task."""
 
     objective: Loss | None = None
 

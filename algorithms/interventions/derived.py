@@ -1,4 +1,4 @@
-"""Predictors derived from a fitted one: its output and the group alone decide the label."""
+"""Post-processing: a fitted model's output and the group together decide the label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantile repair: numbers with the same distribution in all groups (Feldman et al. 2015)."""
+"""Changes numeric features so that all groups have the same distribution (Feldman et al. 2015)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DisparateImpactRemover(Intervention):
-    """The learner's own estimator on repaired features; categories are left as they are.
+    """The learner, fitted to repaired numbers; categories are left as they are.
 
     A number moves by `repair_level` of the way to where the median group has its quantile.
     """

@@ -1,4 +1,4 @@
-"""Logistic regression without disparate mistreatment (Zafar et al. 2017, WWW)."""
+"""Logistic regression whose errors do not depend on the group (Zafar et al. 2017, WWW)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class DisparateMistreatment(Intervention):
-    """The learner's penalised likelihood, its errors uncorrelated with the group.
+    """Fits logistic regression with its errors kept uncorrelated with the group.
 
     What is bounded by `threshold` is the covariance, over the rows whose errors count, of the group
     (0 or 1) and the signed distance to the boundary of a misclassified row (0 for others).

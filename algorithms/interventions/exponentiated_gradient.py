@@ -1,4 +1,7 @@
-"""A randomised mixture of models under a fairness constraint (Agarwal et al. 2018, 2019)."""
+"""Mixes models at random so that their predictions meet a fairness constraint.
+
+Agarwal et al. 2018, 2019.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ _LABELS = {"FPR,FNR": (0, 1), "FPR": (0,), "FNR": (1,)}
 
 @dataclass(frozen=True)
 class FairGBM(Intervention):
-    """The learner's trees, with Lagrange multipliers for differences in the groups' error rates.
+    """Boosted trees trained against differences in the groups' error rates.
+
+    They have Lagrange multipliers for these differences.
 
     `constraint_type` names the rates that are to be equal, up to a tolerance. In each round a
     multiplier changes by `multiplier_learning_rate` times how far its constraint is violated; where

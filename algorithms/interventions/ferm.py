@@ -1,4 +1,4 @@
-"""Empirical risk minimisation under equal opportunity, for kernels (Donini et al. 2018)."""
+"""Support vector machines trained under equal opportunity (Donini et al. 2018, FERM)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The best of a grid of reweighted refits (Agarwal et al. 2018, section 3.4; 2019)."""
+"""Refits the learner with a grid of weights and keeps the best trade-off of error and fairness.
+
+Agarwal et al. 2018, section 3.4, and 2019.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equalised odds by a derived predictor (Hardt, Price, Srebro 2016)."""
+"""Changes labels after training so that all groups have equal error rates (Hardt et al. 2016)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SOURCES = ("labels", "scores")
 
 @dataclass(frozen=True)
 class Hardt(Intervention):
-    """The best predictor derived from labels or scores whose error rates are equal in all groups.
+    """Equalised odds by the best rule that reads a model's label or score and the group.
 
     From labels ("Deriving from a binary predictor") it is the optimum of a linear programme, by
     default with the objective of AIF360's EqOddsPostprocessing; AIF360 then flips a fixed number of

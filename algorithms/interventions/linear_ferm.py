@@ -1,4 +1,4 @@
-"""Equal opportunity for linear classifiers by a change of features (Donini et al. 2018)."""
+"""Linear classifiers under equal opportunity, by a change of features (Donini et al. 2018)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 @dataclass(frozen=True)
 class LinearFERM(Intervention):
-    """The learner's own fit, of features whose means for one `label` are equal in the two groups.
+    """The learner, fitted to features whose means for one `label` are equal in the two groups.
 
     The `representation` of the paper, ``substitution``, drops the feature in which the means
     differ most; ``projection`` treats all alike, and equals ``ferm`` with a linear kernel.

@@ -15,7 +15,7 @@ from fairbench.experiments.contracts import Capabilities, Intervention, Model, R
 
 @dataclass(frozen=True)
 class NoIntervention(Intervention):
-    """The unconstrained baseline."""
+    """The learner as it is: what interventions are compared with."""
 
     capabilities = Capabilities(losses=None, gives_members=True)
 

@@ -1,4 +1,4 @@
-"""The numeric columns of an encoded frame, whatever its layout."""
+"""Reads and replaces the numeric columns of a table of features, sparse or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What fairlearn's two reductions share: their constraints, and how they are fitted."""
+"""What exponentiated gradient and grid search share: their constraints, and how they are fitted.
+
+fairlearn calls both reductions: fair learning is reduced to fits with other weights.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that make group and label independent in the training rows (Kamiran & Calders 2012)."""
+"""Weighs training rows so that group and label are independent (Kamiran & Calders 2012)."""
 
 from __future__ import annotations
 

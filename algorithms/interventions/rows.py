@@ -1,4 +1,4 @@
-"""Rows of one frame in the place of a matrix of features, so that many refits bin it once."""
+"""Stands for a table of features where fairlearn refits many times, so that it is prepared once."""
 
 from __future__ import annotations
 

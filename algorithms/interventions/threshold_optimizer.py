@@ -1,4 +1,4 @@
-"""Group-wise randomised thresholds by fairlearn's ThresholdOptimizer (Hardt et al. 2016)."""
+"""A threshold of its own for each group, by fairlearn's ThresholdOptimizer (Hardt et al. 2016)."""
 
 from __future__ import annotations
 

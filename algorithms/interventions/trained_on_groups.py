@@ -1,4 +1,4 @@
-"""A classifier whose training itself compares the groups, in the place of the learner's own."""
+"""Models whose training compares the groups, and whose predictions do not."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Learners: one a file, each a frozen dataclass that makes scikit-learn compatible estimators."""
+"""Learners, one a file: what is fitted, such as boosted trees, and its hyperparameters."""

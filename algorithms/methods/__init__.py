@@ -1,1 +1,1 @@
-"""Uncertainty methods: one a file, each a fitter and a reading of its raw outputs."""
+"""Uncertainty methods: each says what is fitted, and how predictions are read off it."""

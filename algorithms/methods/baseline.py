@@ -13,7 +13,7 @@ from fairbench.experiments.contracts import Method, RawOutputs
 
 @dataclass(frozen=True)
 class Baseline(Method):
-    """What everything else is compared with."""
+    """Predictions without an uncertainty: what every other method is compared with."""
 
     fitter = Single()
 

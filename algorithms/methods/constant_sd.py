@@ -1,4 +1,4 @@
-"""A plain model with one standard deviation for all: what a heteroscedastic method must beat."""
+"""A plain model with the same standard deviation for everyone: what other methods must beat."""
 
 from __future__ import annotations
 

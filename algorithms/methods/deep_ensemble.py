@@ -1,4 +1,4 @@
-"""Several models' distributions averaged; variance split into theirs and that between them."""
+"""Averages several models' distributions: variance is theirs, plus that between their means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training labels' mean and standard deviation for every row: the floor of all likelihoods."""
+"""Predicts the training labels' mean and standard deviation for everyone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairbench.experiments.contracts import Method, RawOutputs
 
 @dataclass(frozen=True)
 class Marginal(Method):
-    """What is known of a label before any feature is seen."""
+    """What is known of a label before any feature is seen: the least a method must beat."""
 
     fitter = marginal.Marginal()
 

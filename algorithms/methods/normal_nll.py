@@ -1,4 +1,4 @@
-"""A model of mean and standard deviation, fitted by one of the losses of a normal label."""
+"""Predicts a mean and a standard deviation for each row, fitted as a normal distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, Ra
 
 @dataclass(frozen=True)
 class NormalNLL(Method):
-    """What `loss` is named for; `beta` is the power of the variance in beta-NLL.
+    """Fits the `loss` of a normal label that it names; `beta` is an option of beta-NLL.
 
     The published tables of FairlyUncertain are of the losses that end in ``_reference``, whose
     standard deviations can be NaN, zero or negative.

@@ -1,4 +1,4 @@
-"""A plain model with uncertainty drawn at random: the floor of every uncertainty comparison."""
+"""A plain model whose uncertainty is drawn at random: the least a method must beat."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""MLflow as a view of the stored runs: one importer, the database it writes, the UI."""
+"""Shows stored runs in MLflow: the files stay the truth."""

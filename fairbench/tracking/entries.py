@@ -1,4 +1,4 @@
-"""What of a finished run MLflow shows: its tags, parameters and metrics, by MLflow's rules."""
+"""The tags, parameters and metrics under which MLflow shows a run, by MLflow's rules."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,16 @@ from tests import warm
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 TINY = ("dataset.n_samples=200", "split.repeats=1", "tracking=none")
+
+
+class Lazily:
+    """A module that is imported when it is first used, so that collecting tests is quick."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, attribute):
+        return getattr(import_module(self.name), attribute)
 
 
 def options(group: str) -> list[str]:

@@ -2,24 +2,19 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
-from algorithms.estimators.weight_posterior import (
-    ScaleMixture,
-    WeightPosterior,
-    forward,
-    new_posterior,
-)
 from algorithms.learners.bayesian_nn import BayesianNN
 from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.metrics.decomposition import variance_decomposition
+from tests.harness import Lazily
 
 LOSSES = [Binomial(), SquaredError(), NormalLoss()]
-MIXTURE = ScaleMixture(0.5, 0.001, 1.0)
+torch = Lazily("torch")
+bayes = Lazily("algorithms.estimators.weight_posterior")
 
 
 def fit(loss, rows, seed=0, weight=None, **options):
@@ -32,7 +27,7 @@ def fit(loss, rows, seed=0, weight=None, **options):
 def posterior(mean, sd):
     """Return a layer of independent weights, in float64."""
     rho = np.log(np.expm1(sd))
-    return WeightPosterior(
+    return bayes.WeightPosterior(
         [torch.tensor(mean, requires_grad=True)], [torch.tensor(rho, requires_grad=True)]
     )
 
@@ -40,9 +35,9 @@ def posterior(mean, sd):
 def test_the_mixture_has_the_density_of_two_normals():
     w = np.concatenate([np.linspace(-3, 3, 50), np.linspace(-0.005, 0.005, 50)])
     expected = np.log(0.5 * norm.pdf(w, scale=0.001) + 0.5 * norm.pdf(w))
-    ours = MIXTURE.log_density(torch.from_numpy(w)).numpy()
+    ours = bayes.ScaleMixture(0.5, 0.001, 1.0).log_density(torch.from_numpy(w)).numpy()
     np.testing.assert_allclose(ours, expected, atol=1e-9)
-    alone = ScaleMixture(0.0, 0.001, 0.7).log_density(torch.from_numpy(w)).numpy()
+    alone = bayes.ScaleMixture(0.0, 0.001, 0.7).log_density(torch.from_numpy(w)).numpy()
     np.testing.assert_allclose(alone, norm.logpdf(w, scale=0.7), atol=1e-9)
 
 
@@ -51,7 +46,7 @@ def test_the_divergence_from_one_normal_is_the_closed_form():
     mean, sd = draw.normal(size=(4, 3)), draw.uniform(0.05, 0.5, (4, 3))
     ours, members = posterior(mean, sd), 20_000
     weights = ours.draw(members, torch.Generator().manual_seed(0))
-    estimate = float(ours.divergence(weights, ScaleMixture(0.0, 0.1, 0.8)).detach())
+    estimate = float(ours.divergence(weights, bayes.ScaleMixture(0.0, 0.1, 0.8)).detach())
     exact = (np.log(0.8 / sd) + (sd**2 + mean**2) / (2 * 0.8**2) - 0.5).sum()
     # Only the average of w^2 / (2 sd^2) over draws is random.
     error = np.sqrt((2 * sd**4 + 4 * mean**2 * sd**2).sum() / members) / (2 * 0.8**2)
@@ -64,8 +59,8 @@ def test_its_gradient_is_a_finite_difference():
 
     def value(ours):
         weights = ours.draw(5, torch.Generator().manual_seed(0))
-        raw = forward(torch.ones(4, 2, dtype=torch.float64), weights)
-        return ours.divergence(weights, ScaleMixture(0.5, 0.05, 1.0)) + (raw**2).sum()
+        raw = bayes.forward(torch.ones(4, 2, dtype=torch.float64), weights)
+        return ours.divergence(weights, bayes.ScaleMixture(0.5, 0.05, 1.0)) + (raw**2).sum()
 
     ours = posterior(mean, sd)
     value(ours).backward()
@@ -81,13 +76,13 @@ def test_its_gradient_is_a_finite_difference():
 
 
 def test_a_member_is_one_network():
-    ours = new_posterior(3, np.zeros(1), (5, 4), sd=0.1, seed=0)
+    ours = bayes.new_posterior(3, np.zeros(1), (5, 4), sd=0.1, seed=0)
     X = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
     weights = ours.draw(7, torch.Generator().manual_seed(2))
     one = [layer[4] for layer in weights]
     hidden = torch.relu(X @ one[0][:-1] + one[0][-1])
     hidden = torch.relu(hidden @ one[1][:-1] + one[1][-1])
-    torch.testing.assert_close(forward(X, weights)[4], hidden @ one[2][:-1] + one[2][-1])
+    torch.testing.assert_close(bayes.forward(X, weights)[4], hidden @ one[2][:-1] + one[2][-1])
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

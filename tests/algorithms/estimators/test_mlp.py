@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 
-from algorithms.estimators.network import new_network
 from algorithms.learners.mlp import MLP
 from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
+from tests.harness import Lazily
+
+torch = Lazily("torch")
+networks = Lazily("algorithms.estimators.network")
 
 LOSSES = [
     Binomial(),
@@ -71,7 +73,7 @@ def test_values_are_fitted_in_whatever_unit(rows):
     "loss", [NormalLoss(), NormalLoss("faithful_nll")], ids=lambda loss: loss.name
 )
 def test_a_faithful_scale_leaves_the_hidden_layers_alone(loss):
-    network = new_network(3, np.zeros(2), (5,), loss, 0)
+    network = networks.new_network(3, np.zeros(2), (5,), loss, 0)
     raw = network.forward(torch.ones(4, 3))
     torch.autograd.backward(raw[:, 1].sum())
     hidden, last = network.weights[0].grad, network.weights[1].grad
@@ -80,7 +82,7 @@ def test_a_faithful_scale_leaves_the_hidden_layers_alone(loss):
 
 
 def test_backpropagating_the_losses_gradient_is_backpropagating_its_value():
-    loss, network = NormalLoss(), new_network(3, np.zeros(2), (5,), NormalLoss(), 0)
+    loss, network = NormalLoss(), networks.new_network(3, np.zeros(2), (5,), NormalLoss(), 0)
     X, y = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.linspace(-1, 1, 6)
     raw = network.forward(X)
     scores = raw.detach().numpy().astype(np.float64)

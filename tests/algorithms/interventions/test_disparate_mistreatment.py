@@ -1,6 +1,5 @@
 """The convex-concave procedure meets its constraints, at a loss that cvxpy's steps reach too."""
 
-import cvxpy
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,9 @@ from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import Rows
+from tests.harness import Lazily
+
+cvxpy = Lazily("cvxpy")
 
 LABELS = {"false_negative_rate": [1], "false_positive_rate": [0], "misclassification_rate": [0, 1]}
 

@@ -1,6 +1,5 @@
 """FERM solves its quadratic programme exactly, and linear FERM is the same of a linear kernel."""
 
-import cvxpy
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -15,6 +14,9 @@ from algorithms.learners.svm import SVM
 from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
+from tests.harness import Lazily
+
+cvxpy = Lazily("cvxpy")
 
 
 @pytest.fixture(scope="module")

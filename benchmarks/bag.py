@@ -28,8 +28,7 @@ REPEATS = 3
 
 def main() -> None:
     data, name = adult()
-    config = {"_target_": f"datasets.{data.name}.load"}
-    study = Study(data, config, XGBoost(), NoIntervention(), Bag(), 0, (data.sensitive.columns[0],))
+    study = Study(data, XGBoost(), NoIntervention(), Bag(), 0, (data.sensitive.columns[0],))
     cells = cells_of(study, RepeatedHoldout(repeats=REPEATS).folds(data, 0))
     X, y = onehot(data.features), data.target.to_numpy()
     rows = []

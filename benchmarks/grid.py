@@ -25,7 +25,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.encoding import onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import build, compute, pipeline, run_evaluation
-from fairbench.experiments.pipeline import Run
+from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.cells import Store
 from fairbench.tracking.importer import Tracking
 
@@ -89,7 +89,7 @@ def _there(name: str) -> bool:
     return True
 
 
-def _grid(name: str, results: Path) -> list[Run]:
+def _grid(name: str, results: Path) -> list[PlannedRun]:
     """Run every method of a data set's table, and log the runs."""
     runs = [_job(name, "ensemble", results)]
     runs += [_job(name, method, results) for method in METHODS[runs[0].dataset.task][1:]]
@@ -97,19 +97,19 @@ def _grid(name: str, results: Path) -> list[Run]:
     return runs
 
 
-def _job(name: str, method: str, results: Path) -> Run:
+def _job(name: str, method: str, results: Path) -> PlannedRun:
     run = pipeline.prepare(_configuration(name, method, results))
     pipeline.execute(run)
     return run
 
 
-def _log(runs: list[Run], results: Path) -> None:
+def _log(runs: list[PlannedRun], results: Path) -> None:
     Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
 
 
 def _measure(name: str, results: Path) -> list[Any]:
     """Return name, stages, other, all, bare fits and the reference's fits."""
-    runs: list[Run] = []
+    runs: list[PlannedRun] = []
     with stages(STAGES) as seconds:
         whole = cpu_of(lambda: runs.extend(_grid(name, results)))
     arrays, task = _arrays(runs[0]), runs[0].dataset.task
@@ -151,7 +151,7 @@ def _totals(rows: list[list[Any]]) -> Iterator[list[Any]]:
             yield [kind, *(sum(column) for column in zip(*mine, strict=True))]
 
 
-def _arrays(run: Run) -> grid_floor.Arrays:
+def _arrays(run: PlannedRun) -> grid_floor.Arrays:
     fold, data = run.cells[0].fold, run.dataset
     X, y = onehot(data.features), data.target.to_numpy(float)
     return X[fold.train], y[fold.train], X[fold.test], y[fold.test]

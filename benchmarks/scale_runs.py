@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.measure import adult, configuration, cpu_of, cpu_of_process, wall_of
 from fairbench.experiments import pipeline
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from fairbench.tracking.importer import Tracking
 
 METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
@@ -42,9 +42,9 @@ def _prepare(*words: str) -> None:
     pipeline.prepare(configuration(*words))
 
 
-def _import(folder: RunFolder, results: Path) -> Iterator[Row]:
+def _import(folder: Run, results: Path) -> Iterator[Row]:
     paths = [folder.path.with_name(f"copy{i}") for i in range(IMPORTED)]
-    copies = [RunFolder(shutil.copytree(folder.path, path)) for path in paths]
+    copies = [Run(shutil.copytree(folder.path, path)) for path in paths]
     tracking = Tracking(uri=f"sqlite:///{results}/mlflow.db")
     tracking.sync([folder])  # imports MLflow
     started, cpu = time.perf_counter(), cpu_of(lambda: tracking.sync(copies))
@@ -53,7 +53,7 @@ def _import(folder: RunFolder, results: Path) -> Iterator[Row]:
     yield f"s for {IMPORTED} runs imported already", wall_of(lambda: tracking.sync(copies)), ""
 
 
-def _list(folder: RunFolder, results: Path) -> Iterator[Row]:
+def _list(folder: Run, results: Path) -> Iterator[Row]:
     for number in range(LISTED):
         copy = results / "runs" / f"{number:012d}"
         copy.mkdir()

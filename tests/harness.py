@@ -36,7 +36,8 @@ def configuration(*overrides: str, results: Path | str = "results") -> DictConfi
     """Compose a configuration as run.py would."""
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", [*overrides, f"results={results}"])
+        words = [*overrides, f"results={results}"]
+        return compose("config", words, return_hydra_config=True)
 
 
 def run_py(

@@ -15,8 +15,6 @@ from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import Study
 
-CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 120}
-
 
 @cache
 def _population():
@@ -27,7 +25,6 @@ def study(**parts):
     """Return a study of a bag of three small trees, any part of which can be replaced."""
     defaults = {
         "dataset": _population(),
-        "dataset_config": CONFIG,
         "learner": XGBoost(rounds=2, max_depth=2),
         "intervention": NoIntervention(),
         "fitter": Bag(3),

@@ -46,7 +46,7 @@ LAYERS = (
 FILES = 240  # at most as many files in the library
 RUNS = {  # look into the folder of runs themselves, which only fairbench.results is to do
     "fairbench.comparison.half_runs",
-    "fairbench.comparison.stored_runs",
+    "fairbench.comparison.run_predictions",
     "fairbench.comparison.tradeoff_runs",
     "fairbench.experiments.pipeline",
     "fairbench.reporting.page.pairs",

@@ -188,14 +188,14 @@ def _joined(words: Sequence[str]) -> str:
 
 def log_runs(runs: Sequence[Plan], config: Any) -> str:
     """Log finished runs and say where; a server that is down costs a line, not the run."""
-    from fairbench.results.runs import RunFolder
+    from fairbench.results.runs import Run
     from fairbench.tracking.importer import Tracking, TrackingError
 
     tracking = Tracking(config["enabled"], config["uri"], config["experiment"])
     if not tracking.enabled:
         return "not logged to MLflow (tracking=none)"
     try:
-        logged = tracking.sync([RunFolder(run.store.run_path(run.id)) for run in runs])
+        logged = tracking.sync([Run(run.store.run_path(run.id)) for run in runs])
     except TrackingError as error:
         print_line(f"warning: not logged: {error}; `make sync` logs it later")
         return "MLflow: not logged"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.stored_runs import StoredRun
+from fairbench.comparison.run_predictions import RunPredictions
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 
 
-def predictions_frame(run: StoredRun, repeat: int) -> pd.DataFrame:
+def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     """Return one repeat's test rows: row, fold, target, score, prediction, sensitive columns.
 
     There is no score where the method gives none. The folds of a K-fold split are one below the
@@ -32,15 +32,15 @@ def predictions_frame(run: StoredRun, repeat: int) -> pd.DataFrame:
     table = {
         "row": rows,
         "fold": np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds]),
-        "target": run.dataset.target.to_numpy()[rows].astype(np.int64),
+        "target": run.people.target.to_numpy()[rows].astype(np.int64),
         **({"score": np.concatenate(scores)} if scores else {}),
         "prediction": np.concatenate([fold.prediction for fold in folds]),
     }
-    sensitive = run.dataset.sensitive.iloc[rows].reset_index(drop=True)
+    sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True)
     return pd.concat([pd.DataFrame(table), sensitive.astype(str)], axis="columns")
 
 
-def export(run: StoredRun, path: Path, repeat: int) -> pd.DataFrame:
+def export(run: RunPredictions, path: Path, repeat: int) -> pd.DataFrame:
     """Write the predictions of one repeat as CSV, or as Parquet by the file's ending.
 
     Raises

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairbench.comparison.stored_runs import StoredRun, find_run, finished_runs, load_run
+from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.provenance import commands, overrides
-from fairbench.results.collection import FinishedRun
-from fairbench.results.runs import RunFolder
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 
 HALF_SPLITS = "half_splits"
 REFERENCE = {"learner": "svm", "intervention": "none"}
@@ -31,24 +31,24 @@ class HalfRuns:
     """
 
     conf: Path
-    results: Path
+    catalogue: Catalogue
     reference: str = ""
 
-    def of(self, run: StoredRun) -> StoredRun:
+    def of(self, run: RunPredictions) -> RunPredictions:
         """Return the half-split run of a run's configuration, the one of most halvings."""
         return self._load(self._of(run), run)
 
-    def reference_of(self, run: StoredRun) -> StoredRun:
+    def reference_of(self, run: RunPredictions) -> RunPredictions:
         """Return the half-split run of the reference learner on the run's data."""
         return self._load(self._reference_of(run), run)
 
-    def check(self, runs: Sequence[StoredRun]) -> None:
+    def check(self, runs: Sequence[RunPredictions]) -> None:
         """Refuse runs whose half-split runs, or the reference's, are not there."""
         if all(self._of(run) and self._reference_of(run) for run in runs):
             return
         raise self._missing(runs)
 
-    def _missing(self, runs: Sequence[StoredRun]) -> UserError:
+    def _missing(self, runs: Sequence[RunPredictions]) -> UserError:
         """Say which runs are missing, and the commands that make them."""
         missing: dict[str, Mapping[str, str]] = {}
         for run in runs:
@@ -59,17 +59,17 @@ class HalfRuns:
                 missing["the reference learner"] = _halved(_of_reference(words))
         return UserError(
             f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
-            f"in {self.results / 'runs'}: run {' and '.join(commands(_unique(missing)))}"
+            f"in {self.catalogue.folder / 'runs'}: run {' and '.join(commands(_unique(missing)))}"
         )
 
-    def _of(self, run: StoredRun) -> FinishedRun | None:
+    def _of(self, run: RunPredictions) -> Run | None:
         wanted = _identity(self._finished(run.id))
         found = [each for each in self._all if _identity(each) == wanted]
         return max(found, key=_halvings, default=None)
 
-    def _reference_of(self, run: StoredRun) -> FinishedRun | None:
+    def _reference_of(self, run: RunPredictions) -> Run | None:
         if self.reference:
-            return self._finished(find_run(self.reference, self.results).path.name)
+            return self.catalogue.one(self.reference)
         own = self._finished(run.id).config
         found = [each for each in self._all if _refers_to(each, own, ("dataset", "method", "seed"))]
         found = [each for each in found if _refers_to(each, own, ("protect",))] or found
@@ -79,30 +79,28 @@ class HalfRuns:
         return max(found, key=_halvings, default=None)
 
     @cached_property
-    def _all(self) -> list[FinishedRun]:
-        runs = [self._finished(folder.path.name) for folder in finished_runs(self.results)]
-        return [run for run in runs if run.choices["split"] == HALF_SPLITS]
+    def _all(self) -> list[Run]:
+        return list(self.catalogue.select(split=HALF_SPLITS))
 
-    def _finished(self, id_: str) -> FinishedRun:
-        folder = RunFolder(self.results / "runs" / id_)
-        return FinishedRun(id_, folder.config(), folder.environment())
+    def _finished(self, id_: str) -> Run:
+        return self.catalogue.runs[id_]
 
-    def _load(self, found: FinishedRun | None, run: StoredRun) -> StoredRun:
+    def _load(self, found: Run | None, run: RunPredictions) -> RunPredictions:
         if found is None:
             raise self._missing([run])
-        return load_run(RunFolder(self.results / "runs" / found.id), self.conf)
+        return load_predictions(found)
 
 
-def _identity(run: FinishedRun) -> dict[str, Any]:
+def _identity(run: Run) -> dict[str, Any]:
     return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
 
 
-def _refers_to(run: FinishedRun, own: Mapping[str, Any], alike: Sequence[str]) -> bool:
+def _refers_to(run: Run, own: Mapping[str, Any], alike: Sequence[str]) -> bool:
     chosen = all(run.choices[group] == option for group, option in REFERENCE.items())
     return chosen and all(run.config[name] == own[name] for name in alike)
 
 
-def _halvings(run: FinishedRun) -> int:
+def _halvings(run: Run) -> int:
     return int(run.config["split"]["repeats"])
 
 

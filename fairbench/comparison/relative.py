@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.comparison.half_runs import HalfRuns
+from fairbench.comparison.run_predictions import RunPredictions
 from fairbench.comparison.runs import Labels
 from fairbench.comparison.settings import MEAN
-from fairbench.comparison.stored_runs import StoredRun
 from fairbench.core.errors import UserError
 from fairbench.inference.effective_counts import variance_ratio
 from fairbench.inference.objectives import objective
@@ -38,7 +38,7 @@ class VarianceRatios:
     per: str = MEAN
     protect: tuple[str, ...] = ()
 
-    def __call__(self, run: StoredRun) -> Array:
+    def __call__(self, run: RunPredictions) -> Array:
         """Return the run's ratio r: a number, or (G, 1) per group."""
         each = self.each(run)
         known = ~np.isnan(each)
@@ -53,7 +53,7 @@ class VarianceRatios:
         filled = np.where(known.any(axis=0), each, each[known].mean())
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
-    def each(self, run: StoredRun) -> Array:
+    def each(self, run: RunPredictions) -> Array:
         """Return the ratio of every rate and group, (R, G); NaN where a half lacks it."""
         own, reference = (
             self._estimates(half_run, run)
@@ -63,7 +63,7 @@ class VarianceRatios:
         halves = (np.stack([each[j] for j in shared]) for each in (own, reference))
         return variance_ratio(*halves, pooled=False)
 
-    def _estimates(self, half_run: StoredRun, run: StoredRun) -> dict[int, Array]:
+    def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Array]:
         """Return the rates of both halves of every halving, j -> (2, R, G)."""
         labels = Labels.of(run, self.protect)
         names = [rate for name in self.objectives for rate in objective(name).rates]

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import FoldPredictions, StoredRun
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.all_pairs import Pairs
@@ -62,11 +62,11 @@ def typical(events: pd.DataFrame) -> int:
 
 
 # A run's variance over the reference learner's, a number or (G, 1).
-Ratios = Callable[[StoredRun], Array]
+Ratios = Callable[[RunPredictions], Array]
 
 
 def compare_pair(
-    first: StoredRun, second: StoredRun, settings: Settings, ratios: Ratios | None = None
+    first: RunPredictions, second: RunPredictions, settings: Settings, ratios: Ratios | None = None
 ) -> PairComparison:
     """Compare two runs by the repeats that both have.
 
@@ -78,9 +78,9 @@ def compare_pair(
     ------
     UserError : runs of different data sets or splits, or (paired) of different test rows.
     """
-    if first.dataset.name != second.dataset.name or len(first.dataset) != len(second.dataset):
+    if first.people.name != second.people.name or len(first.people) != len(second.people):
         raise UserError(
-            f"run {first.id} is of {first.dataset.name}, {second.id} of {second.dataset.name}: "
+            f"run {first.id} is of {first.people.name}, {second.id} of {second.people.name}: "
             "only runs of one data set are compared"
         )
     labels = Labels.of(first, settings.protect)
@@ -94,7 +94,7 @@ def compare_pair(
                 f"run {first.id} has {len(one)} folds and {second.id} {len(other)}: only runs of "
                 "one kind of split are compared"
             )
-        generator = rng(settings.seed, "comparison", first.dataset.name, repeat)
+        generator = rng(settings.seed, "comparison", first.people.name, repeat)
         tables = _draws(_counts(labels, one, other, worths, settings), settings, generator)
         objectives = [objective(name) for name in settings.objectives]
         comparisons.append(compare(*tables, objectives, settings.rope))
@@ -112,11 +112,11 @@ class Labels:
     n_groups: int
 
     @classmethod
-    def of(cls, run: StoredRun, protect: tuple[str, ...]) -> Labels:
+    def of(cls, run: RunPredictions, protect: tuple[str, ...]) -> Labels:
         """Return the labels of a run's data set, by the attributes `protect` or its own."""
-        groups = run.dataset.groups(protect or run.protect)
+        groups = run.people.groups(protect or run.protect)
         codes = groups.cat.codes.to_numpy(np.int64)
-        return cls(run.dataset.target.to_numpy(np.int64), codes, len(groups.cat.categories))
+        return cls(run.people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
 
     def counts(self, fold: FoldPredictions) -> NDArray[np.int64]:
         """Return the (G, 4) confusion counts of a fold."""
@@ -135,7 +135,7 @@ class Labels:
         return joint_confusion(target, *both, group, n_groups=self.n_groups)
 
 
-def worth(run: StoredRun, settings: Settings, ratios: Ratios | None = None) -> Array:
+def worth(run: RunPredictions, settings: Settings, ratios: Ratios | None = None) -> Array:
     """Return what a count of the run's pooled folds is worth, a number or (G, 1)."""
     folds = len(next(iter(run.repeats.values())))
     ratio = ratios(run) if ratios and settings.relative and folds > 1 else None
@@ -173,7 +173,7 @@ def _draws(
 
 
 def every_pair(
-    runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None = None
+    runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
 ) -> Pairs:
     """Return the probabilities of the events of every pair of R runs, medians over repeats."""
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
@@ -190,7 +190,7 @@ def every_pair(
 
 
 def outperformance(
-    runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None = None
+    runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
 ) -> Array:
     """Return the (R, R) probabilities P(row >> column), medians over repeats."""
     return every_pair(runs, settings, ratios).outperforms

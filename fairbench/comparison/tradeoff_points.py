@@ -8,24 +8,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.comparison.run_predictions import RunPredictions
 from fairbench.comparison.runs import Labels, outperformance
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import StoredRun
 from fairbench.inference.error_and_gaps import DRAWS, METRICS, Point, point_table, points
 from fairbench.inference.frontier import at_equal_fairness
 
 Array = NDArray[np.float64]
 
 
-def run_points(run: StoredRun, protect: tuple[str, ...]) -> dict[str, Point]:
+def run_points(run: RunPredictions, protect: tuple[str, ...]) -> dict[str, Point]:
     """Return a run's point for every metric of `METRICS`."""
     labels = Labels.of(run, protect)
     counts = [[labels.counts(fold) for fold in folds] for folds in run.repeats.values()]
-    return points(np.array(counts), run.dataset.name)
+    return points(np.array(counts), run.people.name)
 
 
 def tradeoff(
-    runs: Sequence[StoredRun],
+    runs: Sequence[RunPredictions],
     names: Sequence[Mapping[str, str]],
     curve: pd.DataFrame,
     protect: tuple[str, ...],
@@ -47,7 +47,7 @@ def tradeoff(
     return table.assign(postprocessed_error=postprocessed)
 
 
-def _certainty(runs: Sequence[StoredRun], metric: str, protect: tuple[str, ...]) -> Array:
+def _certainty(runs: Sequence[RunPredictions], metric: str, protect: tuple[str, ...]) -> Array:
     """Return the largest probability, over the other runs, of outperforming each run."""
     settings = Settings(("error_rate", metric), (0.0, 0.0), draws=DRAWS, protect=protect)
     matrix = outperformance(runs, settings)

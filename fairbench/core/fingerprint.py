@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import dis
 import hashlib
 import importlib.metadata
 import json
@@ -12,11 +11,20 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
+from fairbench.core.syntax import computing_tree
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("fairbench", "datasets", "algorithms")
+PACKAGES = ("fairbench", "datasets", "algorithms", "papers")
+# What refuses input, or declares what a component looks like, computes nothing.
+_ASIDE = (
+    "fairbench.core.errors",
+    "fairbench.core.checks",
+    "fairbench.core.fingerprint",
+    "fairbench.experiments.contracts",
+    "fairbench.experiments.study",
+)
 
 
 def digest(content: Any, length: int = 20) -> str:
@@ -26,9 +34,11 @@ def digest(content: Any, length: int = 20) -> str:
 
 
 def describe(component: Any) -> dict[str, Any]:
-    """Return what identifies a component: its class and its fields, nested dataclasses too."""
-    kind = type(component)
-    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    """Return what identifies a component: the name of its class and its options, nested ones too.
+
+    The module that the class lives in is left out, so that moving it changes nothing.
+    """
+    described: dict[str, Any] = {"class": type(component).__qualname__}
     if dataclasses.is_dataclass(component):
         for field in dataclasses.fields(component):
             value = getattr(component, field.name)
@@ -52,11 +62,12 @@ def _version(distribution: str) -> str:
 
 
 def code_digest(modules: Iterable[str]) -> str:
-    """Return a hash of the code of `modules` and of all they import from this project.
+    """Return a hash of what `modules`, and all they use from this project, compute.
 
-    What is hashed is the compiled code without docstrings, comments, layout and line numbers (of
-    one Python version, which is part of every fingerprint). Package ``__init__`` files, which here
-    hold nothing that computes, are left out.
+    What is hashed are syntax trees without docstrings, annotations, layout and messages of errors,
+    and without the names of modules: rewording or moving code changes nothing. A module counts if
+    a name that is imported from it is used. Package ``__init__`` files, which here hold nothing
+    that computes, are left out.
     """
     closure: dict[str, str] = {}
     waiting = list(modules)
@@ -65,54 +76,44 @@ def code_digest(modules: Iterable[str]) -> str:
         if name not in closure and (module := _module_digest(name)) is not None:
             closure[name], imported = module
             waiting += imported
-    return digest(closure)
+    return digest(sorted(closure.values()))
 
 
 @cache
 def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
     package, _, rest = module.partition(".")
-    if package not in PACKAGES or not rest:
+    if package not in PACKAGES or not rest or module in _ASIDE:
         return None
     path = ROOT / f"{module.replace('.', '/')}.py"
     if not path.is_file():
         return None
-    code = compile(_on_one_line(path), path.name, "exec", dont_inherit=True, optimize=2)
-    return digest(_plain(code)), tuple(_imports(code))
+    tree = computing_tree(ast.parse(path.read_bytes()))
+    imported = tuple(_used_imports(tree))
+    return digest(ast.dump(_without_paths(tree))), imported
 
 
-def _on_one_line(path: Path) -> ast.Module:
-    """Return the syntax tree, all in one place: the compiler gives some lines code of their own."""
-    tree = ast.parse(path.read_bytes())
+def _used_imports(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules from which the code uses a name, wherever they are imported."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in ast.walk(tree):
-        if "lineno" in node._attributes:
-            place = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
-            node.__dict__.update(place)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if (alias.asname or alias.name) in used:
+                    yield from (node.module, f"{node.module}.{alias.name}")
+
+
+def _without_paths(tree: ast.Module) -> ast.Module:
+    """Leave out what this project's own modules are called, and imports of what is not used."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            body[:] = [each for each in body if not _own_import(each)] or [ast.Pass()]
     return tree
 
 
-def _plain(value: Any) -> Any:
-    """Return a code object, or a constant of one, without what layout alone decides."""
-    if isinstance(value, CodeType):
-        names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
-        signature = (value.co_argcount, value.co_kwonlyargcount, value.co_flags)
-        constants = [_plain(constant) for constant in value.co_consts]
-        code = (value.co_code.hex(), value.co_exceptiontable.hex())
-        return [value.co_name, code, names, signature, constants]
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, frozenset):
-        return sorted(map(repr, value))
-    return repr(value)
-
-
-def _imports(code: CodeType) -> Iterator[str]:
-    """Yield the modules that the code imports, anywhere in it."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "IMPORT_NAME":
-            module = str(instruction.argval)
-            yield module
-        elif instruction.opname == "IMPORT_FROM":
-            yield f"{module}.{instruction.argval}"
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _imports(constant)
+def _own_import(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return all(alias.name.partition(".")[0] in PACKAGES for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in PACKAGES

@@ -23,7 +23,14 @@ from fairbench.data.download import Archive, unpacked
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
 _SERIES = ("target", "partition", "clusters")
-_PLAIN = ("name", "privileged", "target_name", "positive_label", "favourable")
+_PLAIN = (
+    "name",
+    "privileged",
+    "target_name",
+    "positive_label",
+    "favourable",
+    "redistributable",
+)
 
 
 def load(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +58,7 @@ class Dataset:
     partition : the archive's own ``train`` / ``test`` marks.
     clusters : rows with one value must stay on one side of a split.
     truth : simulated populations only: column ``probability``, or ``mean`` and ``sd``.
+    redistributable : whether target and groups may be passed on with results; a loader says so.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Dataset:
     clusters: pd.Series | None = None
     truth: pd.DataFrame | None = None
     sources: tuple[Source, ...] = field(default=())
+    redistributable: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no later stage could mend."""
@@ -81,6 +86,20 @@ class Dataset:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.target)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content: what was loaded, not by whom or from where."""
+        total = hashlib.sha256()
+        facts = [self.name, str(self.task), dict(self.privileged), self.favourable]
+        total.update(json.dumps(facts, sort_keys=True).encode())
+        for part in ("features", "target", "sensitive", "partition", "clusters", "truth"):
+            values = getattr(self, part)
+            frame = pd.DataFrame({part: values}) if isinstance(values, pd.Series) else values
+            for name in () if frame is None else frame.columns:
+                total.update(f"|{part}|{name}|".encode())
+                _update(total, frame[name])
+        return total.hexdigest()[:20]
 
     def take(self, rows: NDArray[np.intp]) -> Dataset:
         """Return the data set restricted to `rows` (positions, in that order)."""
@@ -108,14 +127,35 @@ class Dataset:
         ------
         UserError : an attribute that the data set does not have.
         """
-        names = [attributes] if isinstance(attributes, str) else list(attributes)
-        for name in names:
-            if name not in self.sensitive.columns:
-                raise unknown_name(
-                    f"sensitive attribute of {self.name}", name, self.sensitive.columns
-                )
-        columns = [reference_first(self.sensitive[name], self.privileged[name]) for name in names]
-        return combine(columns).rename(" x ".join(names))
+        return group_labels(self.name, self.sensitive, self.privileged, attributes)
+
+
+def group_labels(
+    dataset: str,
+    sensitive: pd.DataFrame,
+    privileged: Mapping[str, str],
+    attributes: str | Sequence[str],
+) -> pd.Series:
+    """Return each row's group by one attribute or by several: see :meth:`Dataset.groups`."""
+    names = [attributes] if isinstance(attributes, str) else list(attributes)
+    for name in names:
+        if name not in sensitive.columns:
+            raise unknown_name(f"sensitive attribute of {dataset}", name, sensitive.columns)
+    columns = [reference_first(sensitive[name], privileged[name]) for name in names]
+    return combine(columns).rename(" x ".join(names))
+
+
+def _update(total: Any, column: pd.Series) -> None:
+    """Add a column to a hash: its type, its categories, its values."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        total.update(json.dumps([str(label) for label in column.cat.categories]).encode())
+        values = column.cat.codes.to_numpy(np.int32)
+    elif isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        values = column.to_numpy()
+    else:
+        values = pd.util.hash_pandas_object(column, index=False).to_numpy()
+    total.update(values.dtype.str.encode())
+    total.update(np.ascontiguousarray(values).data)
 
 
 def reference_first(labels: pd.Series, reference: str) -> pd.Series:

@@ -23,6 +23,7 @@ from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.contracts import Intervention, Learner, Method
 from fairbench.experiments.variants import Consistency
+from fairbench.results.catalogue import GROUPS
 
 # What a run is, as against how and where it is computed.
 IDENTITY = (
@@ -36,7 +37,7 @@ IDENTITY = (
     "seed",
     "protect",
 )
-_GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+COMPONENTS = (*GROUPS, "consistency")
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
 
@@ -91,7 +92,7 @@ def check_settings(cfg: DictConfig) -> None:
     ) -> None:
         """Declare the types of the top-level settings."""
 
-    check_types("", settings, container(cfg))
+    check_types("", settings, {str(name): value for name, value in cfg.items() if name != "hydra"})
     if cfg.n_jobs < 1 and cfg.n_jobs != -1:
         raise UserError(f"n_jobs is {cfg.n_jobs}; it must be at least 1, or -1 for every core")
 
@@ -131,28 +132,28 @@ def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
     return names
 
 
-def identity(cfg: DictConfig) -> dict[str, Any]:
-    """Return the part of a configuration that says what the run is."""
-    values = container(cfg)
-    return {name: values[name] for name in IDENTITY}
+def stored_configuration(cfg: DictConfig) -> dict[str, Any]:
+    """Return what the run is: every component by its name, never by where its code lies."""
+    stored: dict[str, Any] = {}
+    for group in COMPONENTS:
+        options = container(cfg[group])
+        del options["_target_"]
+        stored[group] = {"name": choice(cfg, group), **options}
+    plain: Any = OmegaConf.to_container(OmegaConf.create({"protect": cfg.protect}))
+    return {**stored, "seed": int(cfg.seed), **plain}
 
 
 def run_id(cfg: DictConfig) -> str:
     """Return the id of the run: the same command is the same run."""
-    return digest(identity(cfg), 12)
+    return digest(stored_configuration(cfg), 12)
 
 
 def choice(cfg: DictConfig, group: str) -> str:
-    """Return the option chosen for a group, or the nearest one where none is recorded."""
-    if "hydra" in cfg:
-        return str(cfg.hydra.runtime.choices[group])
-    given = container(cfg[group])
-    same = {
-        name: sum(given.get(key) == value for key, value in each.items())
-        for name, each in configurations(group).items()
-        if each.get("_target_") == given["_target_"]
-    }
-    return max(same, key=lambda name: same[name], default=str(given["_target_"]).split(".")[-2])
+    """Return the option chosen for a group, as Hydra composed it.
+
+    The configuration has to be composed with ``return_hydra_config=True``.
+    """
+    return str(cfg.hydra.runtime.choices[group])
 
 
 @cache
@@ -164,7 +165,7 @@ def configurations(group: str) -> dict[str, dict[str, Any]]:
 
 def choices(cfg: DictConfig) -> dict[str, str]:
     """Return the option chosen for every group that makes up a run."""
-    return {group: choice(cfg, group) for group in _GROUPS}
+    return {group: choice(cfg, group) for group in GROUPS}
 
 
 def run_name(chosen: dict[str, str]) -> str:

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.fingerprint import digest
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task
 from fairbench.data.encoding import Encoder, Frame
 from fairbench.data.splits import Fold
 from fairbench.experiments.contracts import Model, RawOutputs, TrainingSet
 from fairbench.experiments.study import Study, rows_digest
-
-VALIDATION, TEST = 1, 2
+from fairbench.results.predictions import TEST, VALIDATION
 
 
 def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -115,9 +113,7 @@ def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[F
     """
     global _frames
     encoding = study.learner.encoding
-    # The sources too: a file of the user's may change between two runs of one process.
-    source = [study.dataset_config, [each.sha256 for each in study.dataset.sources]]
-    key = (digest(source), rows_digest(fold), str(encoding))
+    key = (study.dataset.digest, rows_digest(fold), str(encoding))
     if _frames is None or _frames[0] != key:
         encoder = Encoder(encoding).fit(train.features)
         _frames = (key, (encoder.transform(train.features), encoder.transform(rest.features)))

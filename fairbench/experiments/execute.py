@@ -121,7 +121,7 @@ def plan(cfg: DictConfig) -> Plan:
     run = pipeline.prepare(cfg)
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
-    finished = bool(cfg.resume) and run.folder.finished(run.fingerprint)
+    finished = bool(cfg.resume) and run.writer.finished(run.fingerprint)
     drawn = run.folder.figures.exists()
     planned = Plan(config, run.id, run.name, cells, finished, drawn)
     _keep(planned.key, run)
@@ -265,10 +265,10 @@ def _work(task: Task) -> int:
     return int(ensure(cells[task.cell], run.store, recompute=again, wait=task.wait))
 
 
-_runs: OrderedDict[str, tuple[pipeline.Run, dict[str, Cell]]] = OrderedDict()
+_runs: OrderedDict[str, tuple[pipeline.PlannedRun, dict[str, Cell]]] = OrderedDict()
 
 
-def prepared(planned: Plan) -> pipeline.Run:
+def prepared(planned: Plan) -> pipeline.PlannedRun:
     """Return a planned run, prepared; a process keeps the last few."""
     return _with_cells(planned)[0]
 
@@ -278,7 +278,7 @@ def estimated_seconds(planned: Plan, cells: int) -> float | None:
     return pipeline.estimated_seconds(prepared(planned), cells)
 
 
-def _with_cells(planned: Plan) -> tuple[pipeline.Run, dict[str, Cell]]:
+def _with_cells(planned: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
     """Return a run, and its cells by their ids."""
     if planned.key not in _runs:
         run = pipeline.prepare(OmegaConf.create(dict(planned.config)))
@@ -287,7 +287,7 @@ def _with_cells(planned: Plan) -> tuple[pipeline.Run, dict[str, Cell]]:
     return _runs[planned.key]
 
 
-def _keep(key: str, run: pipeline.Run) -> None:
+def _keep(key: str, run: pipeline.PlannedRun) -> None:
     _runs[key] = run, {cell.id: cell for cell in run.cells}
     while len(_runs) > _PREPARED:
         _runs.popitem(last=False)

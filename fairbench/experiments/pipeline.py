@@ -24,15 +24,17 @@ from fairbench.experiments.contracts import Method
 from fairbench.experiments.ensure import ensure_all
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.runs import RunFolder, machine
+from fairbench.results.run_writer import RunTables, RunWriter, machine
+from fairbench.results.runs import Run
 
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """A composed run, checked and ready: nothing has been fitted yet."""
 
     id: str
@@ -65,9 +67,14 @@ class Run:
         return " x ".join(self.study.protect)
 
     @property
-    def folder(self) -> RunFolder:
-        """Where the run's files go."""
-        return RunFolder(self.store.run_path(self.id))
+    def folder(self) -> Run:
+        """The run once it is finished, or the place where it will be."""
+        return Run(self.store.run_path(self.id))
+
+    @property
+    def writer(self) -> RunWriter:
+        """What makes the run's folder."""
+        return RunWriter(self.store.run_path(self.id))
 
     @property
     def fingerprint(self) -> str:
@@ -86,7 +93,7 @@ class Run:
 class Result:
     """A finished run and what it took."""
 
-    run: Run
+    run: PlannedRun
     metrics: pd.DataFrame
     computed: int
     seconds: float
@@ -97,7 +104,7 @@ class Result:
         return summarise(self.metrics)
 
 
-def prepare(cfg: DictConfig) -> Run:
+def prepare(cfg: DictConfig) -> PlannedRun:
     """Build every component of a configuration and refuse what cannot work.
 
     Raises
@@ -120,7 +127,6 @@ def prepare(cfg: DictConfig) -> Run:
     )
     study = Study(
         dataset,
-        build.container(cfg.dataset),
         components.learner,
         components.intervention,
         method.fitter,
@@ -132,10 +138,10 @@ def prepare(cfg: DictConfig) -> Run:
     for variant in components.consistency.variants(study, method):
         cells += cells_of(variant.study, folds, variant.label)
         methods[variant.label] = variant.method
-    return Run(
+    return PlannedRun(
         build.run_id(cfg),
         build.choices(cfg),
-        build.identity(cfg),
+        build.stored_configuration(cfg),
         study,
         cells,
         methods,
@@ -151,7 +157,7 @@ def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
 
 
 def execute(
-    run: Run,
+    run: PlannedRun,
     *,
     resume: bool = True,
     draw: DrawFigures | None = None,
@@ -163,7 +169,7 @@ def execute(
     figures until the same command asks for them.
     """
     started, computed = time.perf_counter(), 0
-    if not (resume and run.folder.finished(run.fingerprint)):
+    if not (resume and run.writer.finished(run.fingerprint)):
         computed = ensure_all(run.cells, run.store, recompute=not resume, done=done)
     result = finish(run, draw=draw, again=not resume)
     return replace(
@@ -171,40 +177,40 @@ def execute(
     )
 
 
-def finish(run: Run, *, draw: DrawFigures | None = None, again: bool = False) -> Result:
+def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = False) -> Result:
     """Evaluate a run whose cells are in the store, and write its folder.
 
     A run that is finished already is left as it is, unless `again`; its figures are drawn if there
     are none. A cell that turns out to be damaged is computed again.
     """
     started, computed = time.perf_counter(), 0
-    finished = not again and run.folder.finished(run.fingerprint)
+    finished = not again and run.writer.finished(run.fingerprint)
     if finished:
         metrics = run.folder.metrics()
     else:
         try:
-            metrics = evaluate_run(run)
+            metrics, predictions = evaluate_run(run)
         except CorruptCellError:
             computed = ensure_all(run.cells, run.store)
-            metrics = evaluate_run(run)
+            metrics, predictions = evaluate_run(run)
         shutil.rmtree(run.folder.figures, ignore_errors=True)
     if draw and not run.folder.figures.exists():
-        with run.folder.drawing() as temporary:
+        with run.writer.drawing() as temporary:
             draw(metrics, run.name, run.protect, temporary)
     if not finished:
-        _write(run, metrics)
+        _write(run, metrics, predictions)
     return Result(run, metrics, computed, time.perf_counter() - started)
 
 
-def evaluate_run(run: Run) -> pd.DataFrame:
-    """Read every cell's raw outputs and evaluate them; fits nothing."""
+def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read every cell's raw outputs; return metrics and predictions. Fits nothing."""
     evaluation = RunEvaluation(
         run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
     )
-    return evaluation.metrics(run.cells)
+    return evaluation.evaluate(run.cells)
 
 
-def _write(run: Run, metrics: pd.DataFrame) -> None:
+def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
@@ -218,14 +224,15 @@ def _write(run: Run, metrics: pd.DataFrame) -> None:
     }
     cells = list(dict.fromkeys(cell.id for cell in run.cells))
     config = OmegaConf.to_yaml(OmegaConf.create(run.config))
-    run.folder.write(config, cells, metrics, summarise(metrics), environment)
+    tables = RunTables(metrics, summarise(metrics), predictions)
+    run.writer.write(config, cells, tables, run.dataset, environment)
 
 
-def cost_key(run: Run) -> str:
+def cost_key(run: PlannedRun) -> str:
     """Return what runs of about the same cost per cell have in common."""
     study = run.study
     parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
-    return digest([study.dataset_config, *parts])
+    return digest([study.dataset.digest, *parts])
 
 
 def _seconds_per_cell(metrics: pd.DataFrame) -> float:
@@ -233,11 +240,11 @@ def _seconds_per_cell(metrics: pd.DataFrame) -> float:
     return float(costs.groupby("metric")["value"].mean().sum())
 
 
-def estimated_seconds(run: Run, missing: int) -> float | None:
+def estimated_seconds(run: PlannedRun, missing: int) -> float | None:
     """Return what `missing` cells would cost, from an earlier run of the same kind, if any."""
     key = cost_key(run)
-    for environment in (run.store.root / "runs").glob("*/environment.json"):
-        cost = RunFolder(environment.parent).environment().get("cost", {})
+    for stored in Catalogue(run.store.root):
+        cost = stored.environment.get("cost", {})
         if cost.get("key") == key:
             return missing * float(cost["seconds_per_cell"])
     return None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
-from fairbench.experiments.build import IDENTITY
-from fairbench.results.collection import FinishedRun
+from fairbench.experiments.build import IDENTITY, stored_configuration
+from fairbench.results.catalogue import flat
+from fairbench.results.runs import Run
 
 REPEATS = "split.repeats"
 
@@ -54,6 +54,9 @@ class Presets:
         options: dict[str, Any] = {}
         for base in own.pop("defaults", []):
             options |= self._read(group, base) if base != "_self_" else {}
+        if path.exists():
+            own.pop("_target_", None)
+            own["name"] = option
         return options | own
 
     def experiment(self, name: str) -> Experiment:
@@ -74,15 +77,13 @@ class Presets:
         folder = self.conf / "experiment"
         return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.yaml"))
 
-    def runs_of(
-        self, name: str, runs: Mapping[str, FinishedRun]
-    ) -> dict[str, tuple[dict[str, str], FinishedRun]]:
+    def runs_of(self, name: str, runs: Mapping[str, Run]) -> dict[str, tuple[dict[str, str], Run]]:
         """Return the runs that answer an experiment, with what they chose, by run id.
 
         A run may have drawn fewer splits than the experiment asks for; of those that differ in
         this alone, the one of most splits answers.
         """
-        found: dict[tuple[str, ...], tuple[dict[str, str], FinishedRun]] = {}
+        found: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
         for run in runs.values():
             chosen = self._chosen(self.experiment(name), run)
             if chosen is not None:
@@ -91,7 +92,7 @@ class Presets:
                     found[key] = chosen, run
         return {run.id: (chosen, run) for chosen, run in found.values()}
 
-    def _chosen(self, experiment: Experiment, run: FinishedRun) -> dict[str, str] | None:
+    def _chosen(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return what of the sweep a run chose, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
         own = options_of(run.config, IDENTITY)
@@ -109,7 +110,7 @@ class Presets:
         return chosen
 
     def _as_chosen(
-        self, group: str, run: FinishedRun, own: Mapping[str, Any], experiment: Experiment
+        self, group: str, run: Run, own: Mapping[str, Any], experiment: Experiment
     ) -> str:
         """Return a run's choice for a group, if its options are as that choice has them."""
         option = str(run.choices.get(group, ""))
@@ -121,23 +122,14 @@ class Presets:
     def _compose(self, override: str) -> dict[str, Any]:
         with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
             composed = compose("config", [override], return_hydra_config=True)
-        groups = {name: composed[name] for name in IDENTITY}
-        values: Any = OmegaConf.to_container(OmegaConf.create(groups), resolve=True)
-        return {**values, "sweep": dict(composed.hydra.sweeper.get("params") or {})}
+        sweep = dict(composed.hydra.sweeper.get("params") or {})
+        return {**stored_configuration(composed), "sweep": sweep}
 
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
-    """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``."""
-    return dict(pair for name in groups if name in config for pair in _flat(name, config[name]))
+    """Return some groups of a configuration option by option: ``{"split.repeats": 3, ...}``."""
+    return flat({name: config[name] for name in groups if name in config})
 
 
-def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, Mapping):
-        yield name, value
-        return
-    for key, inner in value.items():
-        yield from _flat(f"{name}.{key}", inner)
-
-
-def _repeats(run: FinishedRun) -> int:
+def _repeats(run: Run) -> int:
     return int(run.config["split"].get("repeats", 1))

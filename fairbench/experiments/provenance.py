@@ -10,7 +10,7 @@ from typing import Any
 
 from fairbench.experiments.build import IDENTITY
 from fairbench.experiments.presets import Presets, options_of
-from fairbench.results.collection import FinishedRun
+from fairbench.results.runs import Run
 
 _BY_DEFAULT = {
     "split": "holdout",
@@ -42,7 +42,7 @@ class Provenance:
     commands: tuple[str, ...]
 
 
-def provenance(runs: Sequence[FinishedRun], presets: Presets) -> Provenance:
+def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
     """Return what is behind some runs."""
     environments = [run.environment for run in runs]
     commits = {
@@ -66,7 +66,7 @@ def _merged(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
     return {name: ", ".join(different) for name, different in values.items()}
 
 
-def overrides(run: FinishedRun, presets: Presets) -> dict[str, str]:
+def overrides(run: Run, presets: Presets) -> dict[str, str]:
     """Return what the command line of a run says: choices, and options that differ from theirs."""
     own = options_of(run.config, IDENTITY)
     words = dict(run.choices)

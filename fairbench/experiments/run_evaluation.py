@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoder, Encoding
+from fairbench.data.splits import Fold
 from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.evaluator import Evaluator, group_columns
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
-from fairbench.experiments.compute import TEST, VALIDATION, raw_outputs
+from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Store
+from fairbench.results.predictions import TEST, VALIDATION
 
 COSTS = ("fit_seconds", "predict_seconds")
 
@@ -39,6 +41,19 @@ class Reading:
     validation: Labelled | None
     invalid: str
     notes: dict[str, tuple[float, int]]
+
+    def predictions(self, fold: Fold) -> pd.DataFrame:
+        """Return what was predicted of the validation and the test rows; NaN where nothing was."""
+        test = None if self.invalid else self.test
+        parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
+        return pd.concat([_part(fold, part, rows, of) for part, rows, of in parts if len(rows)])
+
+
+def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> pd.DataFrame:
+    keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part, "row": rows}
+    if labelled is None:
+        return pd.DataFrame({**keys, "prediction": np.nan})
+    return pd.DataFrame(keys).join(labelled.predictions)
 
 
 @dataclass(frozen=True)
@@ -58,8 +73,8 @@ class RunEvaluation:
     store: Store
     seed: int
 
-    def metrics(self, cells: Sequence[Cell]) -> pd.DataFrame:
-        """Return the long table of all cells, fold by fold."""
+    def evaluate(self, cells: Sequence[Cell]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the long table of all cells, fold by fold, and the run's own predictions."""
         groups = group_columns(
             self.dataset.sensitive, self.dataset.privileged, self.evaluator.intersections
         )
@@ -67,16 +82,21 @@ class RunEvaluation:
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
         tables: list[KeyedTable] = []
+        predictions: list[pd.DataFrame] = []
         for _, of_fold in groupby(ordered, key=lambda cell: (cell.fold.repeat, cell.fold.fold)):
-            tables += self._fold(list(of_fold), groups)
-        return concatenate(tables)
+            tables += self._fold(list(of_fold), groups, predictions)
+        return concatenate(tables), pd.concat(predictions, ignore_index=True)
 
-    def _fold(self, cells: list[Cell], groups: dict[str, pd.Series]) -> list[KeyedTable]:
+    def _fold(
+        self, cells: list[Cell], groups: dict[str, pd.Series], predictions: list[pd.DataFrame]
+    ) -> list[KeyedTable]:
         """Evaluate the run's own cell in full, variants overall, and all of them together."""
         tables, uncertainty, fold = [], {}, cells[0].fold
         for cell in cells:
             reading = self.read(cell, {} if cell.variant else groups)
             tables.append(((fold.repeat, fold.fold, cell.variant), self._evaluate(cell, reading)))
+            if not cell.variant:
+                predictions.append(reading.predictions(cell.fold))
             if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
                 uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
         consistency = MetricTable()

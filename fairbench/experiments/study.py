@@ -26,7 +26,6 @@ class Study:
     """
 
     dataset: Dataset
-    dataset_config: dict[str, Any]
     learner: Learner
     intervention: Intervention
     fitter: Fitter
@@ -35,20 +34,21 @@ class Study:
     replicate: int = 0
 
     def identity(self) -> dict[str, Any]:
-        """Return what, with the rows, determines the raw outputs."""
+        """Return what, with the rows, determines the raw outputs.
+
+        The data count by their content, not by who loaded them; components by the names of their
+        classes and their options; code by what it computes.
+        """
         components = (self.learner, self.intervention, self.fitter)
-        loader = str(self.dataset_config["_target_"]).rpartition(".")[0]
         loss = self.fitter.loss(self.dataset.task)
         modules = [
-            loader,
             "fairbench.experiments.compute",
             *(type(each).__module__ for each in (*components, loss)),
         ]
         packages = [name for each in components for name in each.capabilities.packages]
         reads_groups = any(component.capabilities.reads_groups for component in components)
         return {
-            "dataset": self.dataset_config,
-            "sources": [source.sha256 for source in self.dataset.sources],
+            "data": self.dataset.digest,
             "seed": [self.seed, self.replicate],
             "protect": self.protect if reads_groups else (),
             "components": [describe(component) for component in components],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.results.cells import Store
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 
 DAY = 24.0
 STALE_LOCK = "stale lock"
@@ -66,7 +66,7 @@ def _held(path: Path) -> bool:
 def _unreferenced(store: Store) -> Iterator[Garbage]:
     needed: set[str] = set()
     for path in (store.root / "runs").glob("*/cells.txt"):
-        needed.update(RunFolder(path.parent).cells())
+        needed.update(Run(path.parent).cells())
     for path in (store.root / "cells").glob("*/*.parquet"):
         if path.stem not in needed and not path.name.startswith("."):
             yield _garbage(path, "cell of no run")

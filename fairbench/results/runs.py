@@ -1,61 +1,89 @@
-"""Run folders: what a finished run leaves behind, and how to tell that it is finished."""
+"""Finished runs: what they leave behind, each in a folder of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import platform
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fairbench.results.people import People
 
-@dataclass(frozen=True)
-class RunFolder:
-    """The folder ``results/runs/<run id>``; ``environment.json`` is written last."""
+_LAST = "environment.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run: the folder ``results/runs/<id>``, of which ``environment.json`` comes last.
+
+    It needs nothing else than the results folder it lies in: neither raw data, nor a checkout's
+    configurations, nor the code of its method.
+    """
 
     path: Path
+
+    @property
+    def id(self) -> str:
+        """The id: a hash of what the run is."""
+        return self.path.name
+
+    @property
+    def results(self) -> Path:
+        """The results folder that the run lies in."""
+        return self.path.parents[1]
 
     @property
     def figures(self) -> Path:
         """Where the run's figures are drawn; written whole or not at all."""
         return self.path / "figures"
 
-    @contextlib.contextmanager
-    def drawing(self) -> Iterator[Path]:
-        """Yield a folder that becomes `figures` when the block succeeds, unless one is there."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path) as temporary:
-            folder = Path(temporary) / "figures"
-            folder.mkdir()
-            yield folder
-            with contextlib.suppress(OSError):  # another process has drawn the same ones
-                folder.replace(self.figures)
-
-    def finished(self, fingerprint: str) -> bool:
-        """Say whether the run is there, made from these very cells and this very code."""
-        return self.environment().get("fingerprint") == fingerprint
-
+    @cached_property
     def environment(self) -> dict[str, Any]:
-        """Return what is known of a finished run, nothing of an unfinished one."""
-        try:
-            known: dict[str, Any] = json.loads((self.path / "environment.json").read_text())
-        except (OSError, ValueError):
-            return {}
-        return known
+        """What is known of a finished run: choices, data, versions, machine."""
+        return read_environment(self.path)
 
+    @property
+    def choices(self) -> dict[str, str]:
+        """The option chosen for each group: ``dataset``, ``learner``, ``method`` ..."""
+        return dict(self.environment["choices"])
+
+    @property
+    def name(self) -> str:
+        """A short name for people: data set, learner, intervention, method."""
+        return str(self.environment["name"])
+
+    @property
+    def protect(self) -> str:
+        """The attribute, or combination, of the headline metrics."""
+        return str(self.environment["protect"])
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that `protect` joins."""
+        return tuple(self.protect.split(" x "))
+
+    @property
+    def seed(self) -> int:
+        """The root seed of the run."""
+        return int(self.environment["seed"])
+
+    @property
+    def finished(self) -> datetime:
+        """When the run was finished."""
+        return datetime.fromtimestamp((self.path / _LAST).stat().st_mtime)
+
+    @cached_property
     def config(self) -> dict[str, Any]:
-        """Return the run's configuration as it was composed: what the run is."""
+        """The run's configuration: every component by its name, with its options."""
         import yaml
 
         # libyaml's loader where it was built: ten times as fast, over thousands of runs.
@@ -72,27 +100,33 @@ class RunFolder:
         with reading(path):
             return pd.read_parquet(path)
 
+    def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
+        from fairbench.results.predictions import read_predictions
+
+        path = self.path / "predictions.parquet"
+        return read_predictions(self.results, path, str(self.environment["rows"]), columns)
+
+    def people(self) -> People:
+        """Return target and groups of every row of the data set."""
+        from fairbench.results.people import read_people
+
+        return read_people(self.results, str(self.environment["data"]))
+
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
         path = self.path / "cells.txt"
         with reading(path):
             return path.read_text().split()
 
-    def write(
-        self,
-        config: str,
-        cells: Sequence[str],
-        metrics: pd.DataFrame,
-        summary: pd.DataFrame,
-        environment: dict[str, Any],
-    ) -> None:
-        """Write every file atomically, the one that marks the run as finished last."""
-        write_text(self.path / "config.yaml", config)
-        write_text(self.path / "cells.txt", "\n".join(cells) + "\n")
-        write_text(self.path / "summary.csv", summary.to_csv(index=False))
-        with atomic(self.path / "metrics.parquet") as temporary:
-            metrics.to_parquet(temporary, index=False)
-        write_text(self.path / "environment.json", json.dumps(environment, indent=2))
+
+def read_environment(path: Path) -> dict[str, Any]:
+    """Return what a run's folder says of itself, nothing if the run is not finished."""
+    try:
+        known: dict[str, Any] = json.loads((path / _LAST).read_text())
+    except (OSError, ValueError):
+        return {}
+    return known
 
 
 @contextlib.contextmanager
@@ -112,34 +146,3 @@ def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
             f"{path} is missing or damaged: remove the folder of that run and repeat its command, "
             "which fits nothing that is in the store"
         ) from error
-
-
-@lru_cache(maxsize=1)
-def machine() -> dict[str, Any]:
-    """Return what of this machine and checkout can bear on a result."""
-    return {"python": platform.python_version(), "cpu": _cpu_model(), **_git()}
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def _git() -> dict[str, Any]:
-    """Return commit and dirtiness of the checkout; empty outside one."""
-
-    def ask(*words: str) -> str:
-        result = subprocess.run(
-            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
-        return result.stdout.strip()
-
-    try:
-        dirty = bool(ask("status", "--porcelain", "--untracked-files=no"))
-        return {"git_commit": ask("rev-parse", "HEAD"), "git_dirty": dirty}
-    except (OSError, subprocess.CalledProcessError):
-        return {}

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 
 RUN = "fairbench.run_id"
 _BY = ["variant", "attribute", "group", "metric"]
@@ -18,10 +18,10 @@ _LONGEST = 250
 _LONGEST_VALUE = 6000
 
 
-def tags(folder: RunFolder, environment: Mapping[str, Any]) -> dict[str, str]:
+def tags(folder: Run, environment: Mapping[str, Any]) -> dict[str, str]:
     """Return what says where a run's results come from; MLflow would note the importer's."""
     return {
-        RUN: folder.path.name,
+        RUN: folder.id,
         "fairbench.data_sha256": " ".join(environment["data_sha256"].values()),
         "mlflow.source.name": "run.py",
         "mlflow.source.type": "LOCAL",
@@ -30,12 +30,12 @@ def tags(folder: RunFolder, environment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def parameters(folder: RunFolder, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def parameters(folder: Run, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (dotted name, value) of every option of a run."""
     yield from environment["choices"].items()
-    for name, value in folder.config().items():
+    for name, value in folder.config.items():
         if isinstance(value, dict):
-            options = {key: option for key, option in value.items() if key != "_target_"}
+            options = {key: option for key, option in value.items() if key != "name"}
             yield from ((f"{name}.{key}", _value(option)) for key, option in options.items())
         else:
             yield name, _value(value)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from fairbench.tracking.database import exclusive, quiet
 from fairbench.tracking.entries import RUN, metric_values, parameters, tags
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_FINGERPRINT = "fairbench.core.fingerprint"
+_FINGERPRINT = "fairbench.fingerprint"
 _FEW = 20
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
@@ -53,7 +53,7 @@ class Tracking:
         """The tracking URI in use."""
         return self.uri or os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
 
-    def sync(self, folders: Iterable[RunFolder]) -> dict[str, str]:
+    def sync(self, folders: Iterable[Run]) -> dict[str, str]:
         """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
 
         Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
@@ -66,14 +66,14 @@ class Tracking:
         quiet()
         from mlflow.tracking import MlflowClient
 
-        finished = [(folder, each) for folder in folders if (each := folder.environment())]
+        finished = [(folder, each) for folder in folders if (each := folder.environment)]
         try:
             with exclusive(self.address):
                 client = MlflowClient(tracking_uri=self.address)
                 experiment = experiment_id(client, self.experiment)
-                known = entries(client, experiment, [folder.path.name for folder, _ in finished])
+                known = entries(client, experiment, [folder.id for folder, _ in finished])
                 return {
-                    folder.path.name: _log_once(client, experiment, folder, environment, known)
+                    folder.id: _log_once(client, experiment, folder, environment, known)
                     for folder, environment in finished
                 }
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
@@ -126,11 +126,11 @@ def _search(client: MlflowClient, experiment: str, wanted: str) -> Iterable[Any]
 def _log_once(
     client: MlflowClient,
     experiment: str,
-    folder: RunFolder,
+    folder: Run,
     environment: dict[str, Any],
     known: dict[str, list[Entry]],
 ) -> str:
-    mine = known.get(folder.path.name, [])
+    mine = known.get(folder.id, [])
     current = [each.id for each in mine if each.fingerprint == environment["fingerprint"]]
     for entry in mine:
         if entry.id not in current[:1]:
@@ -138,9 +138,7 @@ def _log_once(
     return current[0] if current else _log(client, experiment, folder, environment)
 
 
-def _log(
-    client: MlflowClient, experiment: str, folder: RunFolder, environment: dict[str, Any]
-) -> str:
+def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[str, Any]) -> str:
     from mlflow.entities import Metric, Param
 
     name = environment["name"]
@@ -163,9 +161,7 @@ def _log(
 
 def sync(results: str = "results") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    folders = [
-        RunFolder(path.parent) for path in sorted(Path(results).glob("runs/*/environment.json"))
-    ]
+    folders = [Run(path.parent) for path in sorted(Path(results).glob("runs/*/environment.json"))]
     tracking = Tracking()
     try:
         logged = tracking.sync(folders)

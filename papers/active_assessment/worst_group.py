@@ -21,7 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fairbench.comparison.stored_runs import finished_runs, load_run
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.comparison_reward import Comparison
@@ -35,7 +35,8 @@ from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import uniform
 from fairbench.reporting.palette import COLOURS
-from papers import CONF, ROOT
+from fairbench.results.catalogue import Catalogue
+from papers import ROOT
 
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
 RATES: dict[str, Rate] = {"accuracy": accuracy, "true positive rate": true_positive_rate}
@@ -75,14 +76,14 @@ class GroupPool:
 def pool(dataset: str) -> GroupPool:
     """Return the first test fold of the data set's finished baseline run."""
     name = f"{dataset}, xgboost, baseline"
-    finished = finished_runs(ROOT / "results")
-    folder = next((each for each in finished if each.environment()["name"] == name), None)
+    finished = Catalogue(ROOT / "results")
+    folder = next((each for each in finished if each.environment["name"] == name), None)
     if folder is None:
         raise SystemExit(f"no finished run '{name}': python run.py dataset={dataset}")
-    run = load_run(folder, CONF)
+    run = load_predictions(folder)
     fold = run.repeats[0][0]
-    sensitive = run.dataset.sensitive.iloc[fold.rows].astype(str)
-    label = run.dataset.target.to_numpy()[fold.rows].astype(np.int64)
+    sensitive = run.people.sensitive.iloc[fold.rows].astype(str)
+    label = run.people.target.to_numpy()[fold.rows].astype(np.int64)
     names = sensitive.agg(" x ".join, axis=1).to_numpy()
     kept = pd.Series(label).groupby(names).agg(["size", "sum"])
     kept = kept[(kept["size"] >= SMALLEST) & (kept["sum"] >= FEWEST_POSITIVES)]

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.experiments import pipeline
-from fairbench.experiments.compute import TEST, raw_outputs
+from fairbench.experiments.compute import raw_outputs
 from fairbench.metrics.regression import normal_nll_rows
 from fairbench.reporting.papers.mapping import Paper
+from fairbench.results.predictions import TEST
 from papers import CONF, PAPERS
 
 METHODS = {

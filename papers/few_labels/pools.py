@@ -9,11 +9,12 @@ from sklearn.utils import shuffle
 
 from fairbench.audit.score_file import ScoreFile
 from fairbench.comparison.export import predictions_frame
-from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Counts, Rate
+from fairbench.results.catalogue import Catalogue
 from papers import CONF, ROOT
 
 Rows = NDArray[np.int64]
@@ -47,13 +48,16 @@ def released_pools() -> dict[str, PartlyLabelled]:
 
 def run_pools(word: str, group: str | None) -> dict[str, PartlyLabelled]:
     """Return the first repeat of one of our runs, by one of its sensitive columns."""
-    run = load_run(find_run(word, ROOT / "results"), CONF)
+    run = load_predictions(Catalogue(ROOT / "results").one(word))
     column = group or run.protect[0]
     frame = predictions_frame(run, 0)
     table = PartlyLabelled.of(
-        frame["score"], frame[column], frame["target"], reference=run.dataset.privileged[column]
+        frame["score"],
+        frame[column],
+        frame["target"],
+        reference=run.people.about.privileged[column],
     )
-    return {f"{run.dataset.name} {column} {run.name}": table}
+    return {f"{run.people.name} {column} {run.name}": table}
 
 
 def label_orders(table: PartlyLabelled, runs: int) -> list[Rows]:

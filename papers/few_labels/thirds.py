@@ -124,7 +124,7 @@ def other_thirds(
 
 
 @lru_cache(maxsize=1)
-def fitted(dataset: str, learner: str, thirds: int, results: str) -> pipeline.Run:
+def fitted(dataset: str, learner: str, thirds: int, results: str) -> pipeline.PlannedRun:
     """Return the run of a learner whose every third has been held out and fitted to the rest."""
     options = [
         DATASETS[dataset], "dataset.keep_sensitive=false", f"learner={LEARNERS[learner]}",

@@ -49,7 +49,7 @@ def population(learner: str, sizes: tuple[int, int], seed: int, results: str) ->
     return [*np.concatenate(means), *_true(run)]
 
 
-def _true(run: pipeline.Run) -> Iterator[float]:
+def _true(run: pipeline.PlannedRun) -> Iterator[float]:
     (cell,) = run.cells
     assert run.dataset.truth is not None
     p = run.dataset.truth["probability"].to_numpy()[cell.fold.test]

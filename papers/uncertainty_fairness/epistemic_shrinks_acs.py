@@ -33,7 +33,7 @@ SIZES = ((4000, 60), (4000, 250), (4000, 1000), (4000, 4000))
 TEST = 3000  # rows of each group
 
 
-def prepared(learner: str, results: str) -> pipeline.Run:
+def prepared(learner: str, results: str) -> pipeline.PlannedRun:
     """Return the run whose components the study uses; its own split is not."""
     options = [
         "dataset=acs_income", "dataset.codes=numeric", "dataset.races=white_and_black",

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hydra import compose, initialize_config_dir
 
-from fairbench.experiments.build import components, container, protected_attributes
+from fairbench.experiments.build import components, protected_attributes
 from fairbench.experiments.study import Study
 from papers import CONF
 
@@ -51,7 +51,6 @@ def study(name: str) -> Study:
     parts = components(cfg)
     return Study(
         parts.dataset,
-        container(cfg.dataset),
         parts.learner,
         parts.intervention,
         parts.method.fitter,

@@ -78,8 +78,7 @@ def solved_here(study: Study) -> bool:
 
 def modules_read(study: Study) -> list[str]:
     """Return the project's modules that decide the labels of an algorithm solved here."""
-    loader = str(study.dataset_config["_target_"]).rpartition(".")[0]
-    modules = [loader, "fairbench.data.encoding", "fairbench.core.seeds"]
+    modules = ["fairbench.data.encoding", "fairbench.core.seeds"]
     if not isinstance(study.intervention, NoIntervention):
         modules.append(type(study.intervention).__module__)
     return modules

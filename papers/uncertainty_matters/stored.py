@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns
 from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Labels
-from fairbench.comparison.stored_runs import StoredRun, load_run
 from fairbench.reporting.papers.matching import finished_runs
-from fairbench.results.runs import RunFolder
+from fairbench.results.catalogue import Catalogue
 from papers.uncertainty_matters.algorithms import ALGORITHMS
 
 EXPERIMENTS = tuple(
@@ -24,7 +24,7 @@ EXPERIMENTS = tuple(
 _RESTS_ON = ("accuracy", "true_negative_rate")
 
 
-def stored_runs(conf: Path, results: Path) -> dict[str, StoredRun]:
+def stored_runs(conf: Path, results: Path) -> dict[str, RunPredictions]:
     """Return the finished cross-validations of the presets, by algorithm."""
     names = {_parts(words): name for name, words in ALGORITHMS.items()}
     found = {}
@@ -34,7 +34,7 @@ def stored_runs(conf: Path, results: Path) -> dict[str, StoredRun]:
                 name = names[
                     f"learner={choice['learner']}", f"intervention={choice['intervention']}"
                 ]
-                found[name] = load_run(RunFolder(results / "runs" / run.id), conf)
+                found[name] = load_predictions(run)
     return found
 
 
@@ -43,27 +43,29 @@ def _parts(words: tuple[str, ...]) -> tuple[str, str]:
     return learner, intervention
 
 
-def variance_ratios(runs: Mapping[str, StoredRun], conf: Path, results: Path) -> dict[str, float]:
+def variance_ratios(
+    runs: Mapping[str, RunPredictions], conf: Path, results: Path
+) -> dict[str, float]:
     """Return the variance over the SVM's, by algorithm, in the mean of both rates and groups."""
     each = variance_ratios_each(runs, conf, results)
     return {name: float(np.nanmean(ratios)) for name, ratios in each.items()}
 
 
 def variance_ratios_each(
-    runs: Mapping[str, StoredRun], conf: Path, results: Path
+    runs: Mapping[str, RunPredictions], conf: Path, results: Path
 ) -> dict[str, NDArray[np.float64]]:
     """Return the ratios by rate (accuracy, that of the good loans found) and group, (2, G)."""
-    ratios = VarianceRatios(HalfRuns(conf, results), _RESTS_ON)
+    ratios = VarianceRatios(HalfRuns(conf, Catalogue(results)), _RESTS_ON)
     return {name: ratios.each(run) for name, run in runs.items()}
 
 
-def pooled_counts(run: StoredRun) -> NDArray[np.int64]:
+def pooled_counts(run: RunPredictions) -> NDArray[np.int64]:
     """Return the counts (R, G, 4) of a run's pooled folds, a row a cross-validation."""
     labels = Labels.of(run, ())
     return np.stack([sum(map(labels.counts, folds)) for folds in run.repeats.values()])
 
 
-def joint_counts(first: StoredRun, second: StoredRun) -> NDArray[np.int64]:
+def joint_counts(first: RunPredictions, second: RunPredictions) -> NDArray[np.int64]:
     """Return the joint counts (R, G, 8) of two runs' pooled folds, a row a cross-validation."""
     labels = Labels.of(first, ())
     pairs = zip(first.repeats.values(), second.repeats.values(), strict=True)

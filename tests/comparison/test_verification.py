@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.comparison.verification import compare
+from fairbench.experiments.verification import compare
 
 STORED = {
     "row": np.arange(3, dtype=np.int32),

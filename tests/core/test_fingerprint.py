@@ -7,6 +7,7 @@ import pytest
 
 from fairbench.core import fingerprint
 from fairbench.core.fingerprint import code_digest, describe, digest, versions
+from fairbench.core.syntax import computing_tree
 from tests.harness import ROOT
 
 SOURCE = '''
@@ -106,13 +107,13 @@ def test_one_and_true_are_not_the_same_code(project):
 @pytest.mark.parametrize(
     "statement",
     [
-        "from lib.tools import half",
-        "from lib import tools",
+        "from lib.tools import half\nX = half",
+        "from lib import tools\nX = tools.half",
         "import lib.tools",
         "import lib.tools as t",
         "def f():\n    from lib.tools import half\n    return half",
         "class A:\n    def f(self):\n        import lib.tools",
-        "from lib.middle import thing",
+        "from lib.middle import thing\nX = thing",
     ],
 )
 def test_the_code_of_an_imported_module_counts_wherever_it_is_imported(project, statement):
@@ -129,6 +130,47 @@ def test_the_order_of_a_constant_set_does_not_count(project):
     assert project(source % "1, 'b'") != project(source % orders[0])
 
 
+REFUSAL = """
+from __future__ import annotations
+from lib.errors import UserError, unknown_name
+
+def check(x: int, names: list[str]) -> float:
+    if x < 0:
+        raise UserError(f"x is {x}; it must be at least 0")
+    if x not in names:
+        raise unknown_name("name", x, names)
+    return x / 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("it must be at least 0", "give a number of at least 0"),
+        ('unknown_name("name"', 'unknown_name("number"'),
+        ("names: list[str]", "names: tuple[str, ...]"),
+        ("-> float", "-> int"),
+    ],
+)
+def test_what_errors_say_and_type_checkers_read_does_not_count(project, old, new):
+    assert old in REFUSAL
+    assert project(REFUSAL.replace(old, new)) == project(REFUSAL)
+    assert project(REFUSAL.replace("x < 0", "x < 1")) != project(REFUSAL)
+
+
+def test_moving_a_module_does_not_count(project):
+    user = "from lib.tools import half\nX = half(1)\n"
+    moved = user.replace("lib.tools", "lib.deep.halves")
+    assert project(moved, deep__halves=TOOLS) == project(user)
+
+
+def test_a_module_imported_for_types_alone_does_not_count(project):
+    source = (
+        "from __future__ import annotations\nfrom lib.tools import half\ndef f(x: half): pass\n"
+    )
+    assert project(source, tools="half = 1") == project(source, tools="half = 2")
+
+
 def test_other_modules_do_not_count(project):
     before = project(other="X = 1\n")
     assert project(other="X = 2\n") == before
@@ -143,10 +185,10 @@ def test_modules_may_import_each_other_and_their_order_does_not_matter(project):
 
 
 def test_a_submodule_and_one_that_does_not_exist(project):
-    source = "from lib.sub.deep import x\nfrom lib.none import y\n"
+    source = "from lib.sub.deep import x\nfrom lib.none import y\nZ = x, y\n"
     before = project(source, sub__deep="x = 1\n")
     assert project(source, sub__deep="x = 2\n") != before
-    assert project(modules=("lib.none", "json")) == digest({})
+    assert project(modules=("lib.none", "json")) == digest([])
 
 
 @pytest.mark.parametrize("package", fingerprint.PACKAGES)
@@ -157,8 +199,7 @@ def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     for path in paths:
         copy.write_text(ast.unparse(ast.parse(path.read_text())))
         one, other = (
-            fingerprint._plain(compile(fingerprint._on_one_line(each), "m", "exec", optimize=2))
-            for each in (path, copy)
+            ast.dump(computing_tree(ast.parse(each.read_bytes()))) for each in (path, copy)
         )
         assert one == other, path
 
@@ -184,11 +225,11 @@ class Plain:
 def test_a_component_is_described_by_its_class_and_fields_and_theirs():
     described = describe(Outer(Inner(0.25)))
     assert described == {
-        "class": f"{__name__}.Outer",
-        "inner": {"class": f"{__name__}.Inner", "rate": 0.25},
+        "class": "Outer",
+        "inner": {"class": "Inner", "rate": 0.25},
         "levels": (0.5, 0.9),
     }
-    assert describe(Plain()) == {"class": f"{__name__}.Plain"}
+    assert describe(Plain()) == {"class": "Plain"}
     found = [Outer(), Outer(Inner()), Outer(Inner(0.25)), Outer(levels=(0.5,)), Inner(), Plain()]
     assert len({digest(describe(each)) for each in found}) == len(found)
 

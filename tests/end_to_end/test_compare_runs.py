@@ -5,14 +5,15 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import find_run, finished_runs, load_run
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.metrics.confusion import binary_confusion
-from fairbench.results.runs import RunFolder
-from tests.harness import CONF, configuration, fairbench
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
+from tests.harness import configuration, fairbench
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
 RUNS = {
@@ -39,7 +40,7 @@ def results(tmp_path_factory):
 
 def load(results, name):
     folder, ids = results
-    return load_run(find_run(ids[name], folder), CONF)
+    return load_predictions(Catalogue(folder).one(ids[name]))
 
 
 def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
@@ -47,10 +48,10 @@ def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
     assert [len(folds) for folds in run.repeats.values()] == [5]
     rows = np.concatenate([fold.rows for fold in run.repeats[0]])
     np.testing.assert_array_equal(np.sort(rows), np.arange(300))
-    metrics = find_run(run.id, results[0]).metrics()
+    metrics = Catalogue(results[0]).one(run.id).metrics()
     errors = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
     for fold, value in zip(run.repeats[0], errors["value"], strict=True):
-        target = run.dataset.target.to_numpy()[fold.rows]
+        target = run.people.target.to_numpy()[fold.rows]
         assert (fold.prediction != target).mean() == pytest.approx(value)
 
 
@@ -118,13 +119,13 @@ def test_runs_that_cannot_be_compared_are_refused(results, names, words):
 
 def test_runs_are_found_by_id_prefix_or_name(results):
     folder, ids = results
-    assert find_run(ids["lr"][:8], folder).path.name == ids["lr"]
-    name = RunFolder(folder / "runs" / ids["folds_lr"]).environment()["name"]
+    assert Catalogue(folder).one(ids["lr"][:8]).path.name == ids["lr"]
+    name = Run(folder / "runs" / ids["folds_lr"]).environment["name"]
     with pytest.raises(UserError, match=f"'{name}' means 2 runs: .*; name one by its id"):
-        find_run(name, folder)
+        Catalogue(folder).one(name)
     with pytest.raises(UserError, match="unknown run .* 'zzz'"):
-        find_run("zzz", folder)
-    assert len(list(finished_runs(folder))) == len(RUNS)
+        Catalogue(folder).one("zzz")
+    assert len(Catalogue(folder)) == len(RUNS)
 
 
 def test_command_prints_events_and_writes_table_and_figure(results):
@@ -170,14 +171,14 @@ def test_words_that_mean_nothing_are_refused(results, words, message):
 
 def test_groups_are_those_asked_for(results):
     run, other = load(results, "lr"), load(results, "nb")
-    attribute = run.dataset.sensitive.columns[-1]
+    attribute = run.people.sensitive.columns[-1]
     comparison = compare_pair(
         run, other, Settings(objectives=("accuracy_gap",), rope=(0.0,), protect=(attribute,))
     ).comparisons[0]
-    groups = run.dataset.groups(attribute).cat.codes.to_numpy()
+    groups = run.people.groups(attribute).cat.codes.to_numpy()
     gaps = []
     for fold in (run.repeats[0][0], other.repeats[0][0]):
-        target = run.dataset.target.to_numpy()[fold.rows]
+        target = run.people.target.to_numpy()[fold.rows]
         counts = binary_confusion(target, fold.prediction, groups[fold.rows], n_groups=2)
         rates = counts[:, [0, 3]].sum(axis=1) / counts.sum(axis=1)
         gaps.append(abs(rates[1] - rates[0]))

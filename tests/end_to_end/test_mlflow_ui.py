@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from fairbench.tracking.entries import metric_values
 from tests.harness import ROOT, run_py
 
@@ -109,7 +109,7 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     names_and_values = shown.partition("|Metrics|")[2].split("|")
     assert "accuracy" in names_and_values
     for folder in (cwd / "results" / "runs").iterdir():
-        accuracy = dict(metric_values(RunFolder(folder).metrics()))["accuracy"]
+        accuracy = dict(metric_values(Run(folder).metrics()))["accuracy"]
         assert f"{accuracy:.3g}" in names_and_values
 
 

@@ -9,12 +9,13 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import compare_pair, worth
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import find_run, load_run
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.inference.effective_counts import mean_relative_shrinkage
+from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, configuration
 
 COMMON = ("dataset.n_samples=400", "method=baseline", "tracking=none", "figures=false")
@@ -43,19 +44,19 @@ def run(folder, *words):
 
 def load(results, name):
     folder, ids = results
-    return load_run(find_run(ids[name], folder), CONF)
+    return load_predictions(Catalogue(folder).one(ids[name]))
 
 
 def ratios(results, **options):
-    half_runs = HalfRuns(CONF, results[0], options.pop("reference", ""))
+    half_runs = HalfRuns(CONF, Catalogue(results[0]), options.pop("reference", ""))
     return VarianceRatios(half_runs, RELATIVE.objectives, **options)
 
 
 def by_hand(results, name):
     """Return accuracy's and TPR's (1 / 2J) sum (theta_j - theta_j^c)^2 of each group, (2, G)."""
     stored = load(results, name)
-    target = stored.dataset.target.to_numpy()
-    groups = stored.dataset.groups(stored.protect).cat.codes.to_numpy()
+    target = stored.people.target.to_numpy()
+    groups = stored.people.groups(stored.protect).cat.codes.to_numpy()
     total = np.zeros((2, groups.max() + 1))
     for halves in stored.repeats.values():
         for g in range(groups.max() + 1):
@@ -141,7 +142,7 @@ def test_two_references_must_be_told_apart(results, tmp_path):
     folder, ids = results
     copied = shutil.copytree(folder, tmp_path / "results")
     other = run(copied, *HALVES, "learner=svm", "learner.C=3", "learner.folds=0")
-    lr = load_run(find_run(ids["lr"], copied), CONF)
+    lr = load_predictions(Catalogue(copied).one(ids["lr"]))
     with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
         ratios((copied, ids))(lr)
     named = ratios((copied, ids), reference=ids["half_svm"]).each(lr)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbench.results.cells import Store
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from tests.harness import fairbench, run_folder, run_py
 
 RUN = ("split.repeats=4", "dataset.n_samples=300", "method=ensemble", "tracking=none")
@@ -98,7 +98,7 @@ def test_a_run_is_verified_bit_for_bit(copied):
 def test_another_value_in_a_cell_that_is_whole_is_found(copied):
     run = run_folder(copied / "results")
     kept = Store(copied / "results")
-    cell = RunFolder(run).cells()[0]
+    cell = Run(run).cells()[0]
     columns = dict(kept.read(cell).columns)
     name = next(name for name in columns if name not in ("part", "row"))
     columns[name] = columns[name] * 1.5
@@ -110,7 +110,7 @@ def test_another_value_in_a_cell_that_is_whole_is_found(copied):
 
 def test_a_corrupt_cell_is_found(copied):
     run = run_folder(copied / "results")
-    path = Store(copied / "results").cell_path(RunFolder(run).cells()[0])
+    path = Store(copied / "results").cell_path(Run(run).cells()[0])
     table = pq.read_table(path)
     pq.write_table(table.slice(1).replace_schema_metadata(table.schema.metadata), path)
     said = store("verify", run.name, cwd=copied, status=1)

@@ -9,7 +9,7 @@ import time
 import pandas as pd
 import pytest
 
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from tests.harness import command, comparable, run_py
 
 SWEEP = (
@@ -42,8 +42,8 @@ def cells_of(cwd):
 def test_readings_share_one_bag(undisturbed):
     cwd, done = undisturbed
     assert "3 runs finished, 0 skipped, 0 failed; fitted 12 of 12 cells" in done.stdout
-    folders = [RunFolder(path) for path in (cwd / "results" / "runs").iterdir()]
-    cells = {folder.environment()["name"].split(", ")[-1]: folder.cells() for folder in folders}
+    folders = [Run(path) for path in (cwd / "results" / "runs").iterdir()]
+    cells = {folder.environment["name"].split(", ")[-1]: folder.cells() for folder in folders}
     assert cells["ensemble"] == cells["self_consistency"]
     assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 from fairbench.tracking.database import local
 from fairbench.tracking.entries import metric_values
 from fairbench.tracking.importer import Tracking, entries
@@ -57,7 +57,7 @@ def test_sync_logs_what_is_missing_once(cwd):
     client, experiment, runs = client_and_runs(cwd)
     assert len(runs) == 1
     (run,) = runs
-    folder = RunFolder(run_folder(cwd / "results"))
+    folder = Run(run_folder(cwd / "results"))
     assert run.data.tags["fairbench.run_id"] == folder.path.name
     assert run.data.metrics == pytest.approx(dict(metric_values(folder.metrics())))
     assert run.data.params["dataset.n_samples"] == "300"
@@ -67,17 +67,17 @@ def test_sync_logs_what_is_missing_once(cwd):
 
 
 def test_recomputed_metrics_replace_the_entry(cwd):
-    folder = RunFolder(run_folder(cwd / "results"))
-    environment = folder.environment() | {"fingerprint": "another"}
+    folder = Run(run_folder(cwd / "results"))
+    environment = folder.environment | {"fingerprint": "another"}
     (folder.path / "environment.json").write_text(json.dumps(environment))
     synchronise(cwd)
     _, _, runs = client_and_runs(cwd)
-    assert [run.data.tags["fairbench.core.fingerprint"] for run in runs] == ["another"]
+    assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]
 
 
 def test_half_logged_and_doubled_entries_are_mended(cwd):
     """A killed importer leaves an entry without a fingerprint, two at once leave two."""
-    folder = RunFolder(run_folder(cwd / "results"))
+    folder = Run(run_folder(cwd / "results"))
     client, experiment, (logged,) = client_and_runs(cwd)
     mine = {"fairbench.run_id": folder.path.name}
     client.create_run(experiment.experiment_id, tags=mine)
@@ -87,7 +87,7 @@ def test_half_logged_and_doubled_entries_are_mended(cwd):
     client.set_terminated(double.info.run_id)
     synchronise(cwd)
     _, _, (left,) = client_and_runs(cwd)
-    assert left.data.tags["fairbench.core.fingerprint"] == folder.environment()["fingerprint"]
+    assert left.data.tags["fairbench.fingerprint"] == folder.environment["fingerprint"]
     assert left.info.run_id in (logged.info.run_id, double.info.run_id)
 
 
@@ -118,7 +118,7 @@ def test_a_disk_is_local_or_shared_by_its_mount(tmp_path, kind, expected):
 
 
 def test_unfinished_run_is_not_logged(cwd, tmp_path):
-    folder = RunFolder(tmp_path / "half")
+    folder = Run(tmp_path / "half")
     assert Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder]) == {}
 
 

@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.stored_runs import find_run, load_run
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.tradeoff_points import run_points
 from fairbench.comparison.tradeoff_runs import candidates, part_names
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.inference.error_and_gaps import METRICS, dominated
-from tests.harness import CONF, configuration
+from fairbench.results.catalogue import Catalogue
+from tests.harness import configuration
 
 COMMON = (
     "dataset.n_samples=300", "split.repeats=3", "split.validation=0.2", "tracking=none",
@@ -39,7 +40,7 @@ def results(tmp_path_factory):
 
 def test_runs_of_one_split_are_found_once_each_and_named(results):
     folder, ids = results
-    found = {each.folder.path.name: each.names for each in candidates("simulated", "", folder)}
+    found = {each.run.id: each.names for each in candidates("simulated", "", Catalogue(folder))}
     assert set(found) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
     assert found[ids["reweighing"]] == {
         "learner": "logistic regression", "intervention": "reweighing", "method": "baseline",
@@ -48,22 +49,19 @@ def test_runs_of_one_split_are_found_once_each_and_named(results):
 
 def test_fewer_than_two_runs_are_refused(results):
     with pytest.raises(UserError, match=r"has 0 finished run of german by sex; a trade-off needs"):
-        candidates("german", "sex", results[0])
+        candidates("german", "sex", Catalogue(results[0]))
 
 
 def test_namesakes_are_told_apart_by_the_options_that_differ():
-    configs = [
-        {"_target_": "algorithms.interventions.grid_search.GridSearch", "grid": 5, "bound": bound}
-        for bound in (0.1, 0.2)
-    ]
-    configs.append({"_target_": "algorithms.interventions.none.NoIntervention"})
+    configs = [{"name": "grid_search", "grid": 5, "bound": bound} for bound in (0.1, 0.2)]
+    configs.append({"name": "none"})
     assert part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
 
 
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
-    stored = find_run(ids["postprocessed"], folder)
-    metrics, run = stored.metrics(), load_run(stored, CONF)
+    stored = Catalogue(folder).one(ids["postprocessed"])
+    metrics, run = stored.metrics(), load_predictions(stored)
     found = run_points(run, run.protect)
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:

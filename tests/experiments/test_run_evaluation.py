@@ -27,7 +27,7 @@ def run_with_impossible_sds(method, results):
 
 
 def test_a_method_that_declares_them_has_undefined_rows_with_a_count(tmp_path):
-    metrics = pipeline.evaluate_run(run_with_impossible_sds("normal_nll_reference", tmp_path))
+    metrics, _ = pipeline.evaluate_run(run_with_impossible_sds("normal_nll_reference", tmp_path))
     everyone = metrics[metrics["attribute"] == ""]
     for metric, what in (
         ("nll", "sd"), ("crps", "sd"), ("truth_rmse_sd", "sd"), ("coverage", "interval"),
@@ -56,5 +56,5 @@ def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
     features = run.dataset.features
     scaler = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
     np.testing.assert_array_equal(encoded, scaler.transform(features.iloc[cell.fold.test]))
-    metrics = pipeline.evaluate_run(run)
+    metrics, _ = pipeline.evaluate_run(run)
     assert (metrics["metric"] == "individual_fairness_prediction").sum() == (1 + 2 * 5) * 3

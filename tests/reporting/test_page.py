@@ -10,14 +10,14 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.experiments.build import IDENTITY, container, identity
+from fairbench.experiments.build import IDENTITY, stored_configuration
 from fairbench.experiments.presets import Presets, options_of
 from fairbench.experiments.provenance import commands, overrides
 from fairbench.inference.probability_best import probability_better
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report
-from fairbench.results.collection import read_collection
+from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, configuration
 from tests.reporting.page_runs import copy, finish, places
 
@@ -61,7 +61,7 @@ def page(results):
 
 @pytest.fixture(scope="module")
 def block(results):
-    return max(blocks(read_collection(results)), key=lambda block: len(block.runs))
+    return max(blocks(Catalogue(results)), key=lambda block: len(block.runs))
 
 
 class Reader(HTMLParser):
@@ -158,18 +158,18 @@ def test_equal_values_of_other_evaluators_are_one_row(tmp_path):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
     copy(folder, "same", config={"evaluator.bins": 7})
     copy(folder, "other", config={"evaluator.bins": 9}, rows=worse)
-    (only,) = blocks(read_collection(tmp_path))
+    (only,) = blocks(Catalogue(tmp_path))
     tables = {each.key: each for each in metric_tables(only)}
     assert tables["roc_auc"].rows["label"].tolist() == ["baseline"]
     assert tables["error_rate"].rows["label"].nunique() == 2
 
 
 def test_commands_compute_the_same_run(results):
-    collection = read_collection(results)
+    collection = Catalogue(results)
     presets = Presets(CONF)
     for run in collection.runs.values():
         words = [f"{name}={text}" for name, text in overrides(run, presets).items()]
-        composed = identity(configuration(*words))
+        composed = stored_configuration(configuration(*words))
         assert options_of(composed, IDENTITY) == options_of(run.config, IDENTITY)
     jobs = [
         {"dataset": d, "method": m, "intervention": i}
@@ -181,7 +181,7 @@ def test_commands_compute_the_same_run(results):
 @pytest.mark.parametrize("choice", ["consistency=gamma", "method=ensemble", "dataset=german"])
 def test_choices_are_read_as_they_are_composed(choice):
     group, _, option = choice.partition("=")
-    composed = {group: container(configuration(choice)[group])}
+    composed = {group: stored_configuration(configuration(choice))[group]}
     assert Presets(CONF).choice(group, option) == options_of(composed, [group])
 
 
@@ -190,12 +190,12 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called german.
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
     presets = Presets(CONF)
-    german = container(configuration("dataset=german").dataset)
+    german = stored_configuration(configuration("dataset=german"))["dataset"]
     as_there = {"dataset": german, "evaluator.choose_on": "test"}
     copy(folder, "two", config=as_there, dataset="german")
     copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="german")
     copy(folder, "seed", config=as_there | {"seed": 1, "split.repeats": 9}, dataset="german")
-    found = presets.runs_of("fairlyuncertain/table8_13", read_collection(tmp_path).runs)
+    found = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
     assert list(found) == ["three"]
     assert found["three"][0] == {"dataset": "german", "method": "baseline"}
     report = write_report(places(tmp_path), paper="fairlyuncertain")
@@ -207,13 +207,14 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
 
 def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
-    german = container(configuration("dataset=german").dataset)
-    evaluator = container(configuration("evaluator.choose_on=test").evaluator)
+    german = stored_configuration(configuration("dataset=german"))["dataset"]
+    chosen = configuration("evaluator.choose_on=test")
+    evaluator = stored_configuration(chosen)["evaluator"]
     assert evaluator.pop("neighbours") == 0
     copy(folder, "old", config={"dataset": german, "evaluator": evaluator}, dataset="german")
     other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}
     copy(folder, "other", config=other | {"split.repeats": 9}, dataset="german")
-    found = Presets(CONF).runs_of("fairlyuncertain/table8_13", read_collection(tmp_path).runs)
+    found = Presets(CONF).runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
     assert list(found) == ["old"]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import outperformance
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import load_run
 from fairbench.comparison.tradeoff_points import run_points
 from fairbench.inference.error_and_gaps import points
 from fairbench.inference.ranking import ranking
@@ -21,8 +21,8 @@ from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.figures import confusion_counts
 from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
 from fairbench.reporting.page.write import write_report
-from fairbench.results.collection import read_collection
-from fairbench.results.runs import RunFolder
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish, places
 
@@ -44,7 +44,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {block.name: block for block in blocks(read_collection(results))}
+    return {block.name: block for block in blocks(Catalogue(results))}
 
 
 def compared(block, results):
@@ -67,7 +67,7 @@ def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_block
     assert not left_out
     assert len(table.rows) == found.contenders.available == 3
     ids = [row[2].link.removeprefix("#run-") for row in table.rows]
-    runs = [load_run(RunFolder(results / "runs" / id_), CONF) for id_ in ids]
+    runs = [load_predictions(Run(results / "runs" / id_)) for id_ in ids]
     settings = Settings(("accuracy", found.contenders.gap), (0.01, 0.01), draws=DRAWS)
     expected = outperformance(runs, settings)
     shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
@@ -149,7 +149,7 @@ def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
     texts = dict.fromkeys(("metric", "attribute", "group"), str)
     counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
     for id_ in block.arms:
-        run = load_run(RunFolder(results / "runs" / id_), CONF)
+        run = load_predictions(Run(results / "runs" / id_))
         ours = points(counts[id_], block.dataset)
         for metric, point in run_points(run, run.protect).items():
             assert ours[metric].error == pytest.approx(point.error)

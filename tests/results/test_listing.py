@@ -1,12 +1,13 @@
 """Runs are listed and filtered by what was chosen; mistaken words are refused."""
 
 import json
-from dataclasses import replace
+import shutil
 
 import pytest
 
 from fairbench.core.errors import UserError
-from fairbench.results.listing import list_runs, one_run, runs_lines
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.listing import runs_lines
 
 CHOICES = {"split": "holdout", "learner": "xgboost", "intervention": "none", "evaluator": "default"}
 
@@ -23,6 +24,9 @@ def results(tmp_path):
             "choices": {**CHOICES, "dataset": dataset, "method": method},
             "protect": protect,
             "seed": seed,
+            "name": f"{dataset}, {method}",
+            "rows": "0123",
+            "data": dataset,
         }
         folder = tmp_path / "runs" / run
         folder.mkdir(parents=True)
@@ -54,42 +58,62 @@ def results(tmp_path):
     ],
 )
 def test_words_choose_runs(results, words, expected):
-    assert {run.id for run in list_runs(results, words)} == expected
+    assert {run.id for run in Catalogue(results).matching(words)} == expected
 
 
 def test_an_unknown_key_is_refused_with_the_nearest(results):
     with pytest.raises(UserError, match="unknown key 'methd': did you mean method"):
-        list_runs(results, ["methd=ensemble"])
+        Catalogue(results).matching(["methd=ensemble"])
 
 
 def test_an_option_that_no_run_has_is_refused_with_the_nearest(results):
     with pytest.raises(
         UserError, match="option 'learner.max_dept': did you mean learner.max_depth"
     ):
-        list_runs(results, ["learner.max_dept=6"])
+        Catalogue(results).matching(["learner.max_dept=6"])
 
 
 def test_what_all_runs_have_in_common_is_said_once(results):
-    text = "\n".join(runs_lines(list_runs(results)))
+    text = "\n".join(runs_lines(Catalogue(results)))
     assert text.count("xgboost") == 1
     assert "intervention=none" in text
     assert text.count("binomial_nll") == 1
 
 
 def test_lines_fit_a_hundred_characters(results):
-    runs = list_runs(results)
-    long = replace(runs[0], choices={key: 40 * key[0] for key in runs[0].choices})
-    lines = runs_lines([long, *runs])
+    path = results / "runs" / "dd06"
+    shutil.copytree(results / "runs" / "aa01", path)
+    environment = json.loads((path / "environment.json").read_text())
+    environment["choices"] = {key: 40 * key[0] for key in environment["choices"]}
+    (path / "environment.json").write_text(json.dumps(environment))
+    lines = runs_lines(Catalogue(results))
     assert max(map(len, lines)) == 100
-    assert all("…" in line for line in lines if line.startswith("aa01") and "ddd" in line)
-    assert sum(line.startswith(("aa0", "bb0")) for line in lines) == 4
+    assert all("…" in line for line in lines if line.startswith("dd06"))
+    assert sum(line.startswith(("aa0", "bb0", "dd0")) for line in lines) == 4
 
 
-def test_one_run_is_found_by_the_beginning_of_its_id(results):
-    assert one_run("bb", results).path.name == "bb03"
-    with pytest.raises(UserError, match="2 finished runs .* begin with 'aa': aa01, aa02"):
-        one_run("aa", results)
-    with pytest.raises(UserError, match="0 finished runs"):
-        one_run("zz", results)
-    with pytest.raises(UserError, match="0 finished runs"):
-        one_run("/aa", results)
+def test_one_run_is_found_by_the_beginning_of_its_id_or_its_name(results):
+    assert Catalogue(results).one("bb").id == "bb03"
+    assert Catalogue(results).one("german, ensemble").id == "bb03"
+    with pytest.raises(UserError, match="'aa' means 2 runs: aa01 .*, aa02 "):
+        Catalogue(results).one("aa")
+    for word in ("zz", "/aa"):
+        with pytest.raises(UserError, match="unknown run in .*runs"):
+            Catalogue(results).one(word)
+
+
+def test_runs_are_selected_by_keys_and_options(results):
+    catalogue = Catalogue(results)
+    assert list(catalogue.select(dataset="adult").runs) == ["aa01", "aa02"]
+    assert list(catalogue.select(dataset=["adult", "german"], method="ensemble").runs) == [
+        "aa01", "bb03",
+    ]  # fmt: skip
+    assert list(catalogue.select(learner__max_depth=3).runs) == ["bb03"]
+    assert not catalogue.select(learner__max_depth="3").runs
+    assert catalogue.label() == {
+        "aa01": "adult, ensemble, protect=sex x race, seed=0",
+        "aa02": "adult, binomial_nll, protect=sex, seed=0",
+        "bb03": "german, ensemble, protect=sex, seed=7",
+    }
+    assert list(catalogue.to_dataframe()["learner.max_depth"]) == [6, 6, 3]
+    assert not catalogue.comparable()

@@ -1,36 +1,70 @@
 """Files of a finished run that are missing or damaged are named, with what to do."""
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from fairbench.core.errors import UserError
-from fairbench.results.collection import read_collection
-from fairbench.results.runs import RunFolder
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.runs import Run
 
 CONFIG = "learner:\n  rate: 1.0e-05\nseed: 0\nprotect: null\n"
 METRICS = pd.DataFrame(
     {"variant": [""], "metric": ["error_rate"], "attribute": [""], "group": [""], 
      "status": ["ok"], "value": [0.5], "repeat": [0], "fold": [0]}
 )  # fmt: skip
+PREDICTIONS = pd.DataFrame(
+    {"repeat": 0, "fold": 0, "part": [1, 2, 2], "row": [4, 0, 2],
+     "prediction": [0.0, 1.0, np.nan], "score": [0.1, 0.7, np.nan], "sd": [0.1, 0.7, np.nan],
+     "uncertainty": np.float64(np.float32([0.25, 0.3, 0.1]))}
+)  # fmt: skip
 READ = {
-    "config.yaml": RunFolder.config,
-    "metrics.parquet": RunFolder.metrics,
-    "cells.txt": RunFolder.cells,
+    "config.yaml": lambda run: run.config,
+    "metrics.parquet": Run.metrics,
+    "cells.txt": Run.cells,
+    "predictions.parquet": Run.predictions,
 }
 
 
 @pytest.fixture
-def folder(tmp_path):
-    run = RunFolder(tmp_path / "runs" / "0123456789ab")
-    run.write(CONFIG, ["cell"], METRICS, METRICS, {"fingerprint": "x", "choices": {}})
-    return run
+def folder(tmp_path, make_dataset):
+    path = tmp_path / "runs" / "0123456789ab"
+    tables = RunTables(METRICS, METRICS, PREDICTIONS)
+    RunWriter(path).write(
+        CONFIG, ["cell"], tables, make_dataset(), {"fingerprint": "x", "choices": {}}
+    )
+    return Run(path)
 
 
-def test_what_was_written_is_read(folder):
-    assert folder.config() == {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
+def test_what_was_written_is_read(folder, make_dataset):
+    assert folder.config == {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
     assert folder.cells() == ["cell"]
     pd.testing.assert_frame_equal(folder.metrics(), METRICS)
-    assert list(read_collection(folder.path.parents[1]).runs) == ["0123456789ab"]
+    assert list(Catalogue(folder.results).runs) == ["0123456789ab"]
+
+
+def test_predictions_are_read_bit_for_bit_and_rows_and_copies_stored_once(folder):
+    pd.testing.assert_frame_equal(folder.predictions(), PREDICTIONS, check_dtype=False)
+    some = folder.predictions(("prediction", "sd"))
+    assert list(some) == ["repeat", "fold", "part", "row", "prediction", "sd"]
+    names = pq.read_schema(folder.path / "predictions.parquet").names
+    assert names == ["prediction", "score", "uncertainty"]
+    assert len(list((folder.results / "splits").iterdir())) == 1
+
+
+def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(folder, make_dataset):
+    data, people = make_dataset(), folder.people()
+    assert (people.name, people.task, len(people)) == (data.name, data.task, len(data))
+    assert (people.target.to_numpy() == data.target.to_numpy()).all()
+    for attributes in ("sex", ["sex", "race"]):
+        pd.testing.assert_series_equal(
+            people.groups(attributes), data.groups(attributes), check_index=False
+        )
+    (path,) = (folder.results / "data").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not people.about.redistributable
 
 
 @pytest.mark.parametrize("name", READ)
@@ -47,10 +81,10 @@ def test_a_missing_file_is_named(folder, name):
         ("config.yaml", "words"),
         ("config.yaml", ""),
         ("metrics.parquet", "x"),
+        ("predictions.parquet", "x"),
     ],
 )
 def test_a_damaged_file_is_named(folder, name, content):
     (folder.path / name).write_text(content)
-    for read in (READ[name], lambda run: read_collection(run.path.parents[1])):
-        with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: remove"):
-            read(folder)
+    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: remove"):
+        READ[name](Run(folder.path))

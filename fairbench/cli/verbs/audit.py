@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.audit.options import Options
 from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
+from fairbench.cli.results_folder import Results
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.options import hidden, option
 
@@ -64,15 +64,15 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     if not options.results.is_dir():
         raise UserError(_neither(options))
     from fairbench.comparison.export import predictions_frame
-    from fairbench.comparison.stored_runs import load_run
-    from fairbench.results.listing import one_run
+    from fairbench.comparison.run_predictions import load_predictions
+    from fairbench.results.catalogue import Catalogue
 
-    run = load_run(one_run(str(options.path), options.results), checkout("audit RUN") / "conf")
+    run = load_predictions(Catalogue(options.results).one(str(options.path)))
     frame = predictions_frame(run, options.repeat)
     columns = {"target": "target", "prediction": "prediction", "score": ""}
     if "score" in frame:
         columns["score"] = "score"
-    group = options.group or tuple(run.dataset.sensitive.columns)
+    group = options.group or tuple(run.people.sensitive.columns)
     own = {name: column for name, column in columns.items() if name not in options.given}
     asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
     return asked, frame.astype(str)

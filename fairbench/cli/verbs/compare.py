@@ -18,9 +18,9 @@ from fairbench.cli.command import Command
 from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typical, worth
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import StoredRun, comparable_runs, find_run, load_run
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
@@ -28,7 +28,8 @@ from fairbench.inference.ranking import ranking
 from fairbench.reporting.comparison_figure import comparison_figure
 from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
-from fairbench.results.runs import RunFolder
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 
 ALL = ("all",)
 
@@ -55,14 +56,15 @@ def compare(options: CompareOptions) -> None:
     settings, certainty, results = options.settings(), options.certainty, options.results
     conf = checkout("compare") / "conf"
     if options.runs == ALL:
-        for folders in comparable_runs(results):
-            _matrix(folders, settings, certainty, conf, results)
+        for together in Catalogue(results).comparable():
+            _matrix(list(together), settings, certainty, conf, results)
         return
-    folders = [find_run(word, results) for word in options.runs]
+    catalogue = Catalogue(results)
+    folders = [catalogue.one(word) for word in options.runs]
     if len(folders) < 2:
         raise UserError(f"runs= names {len(folders)} run; it needs at least two, or all")
     if len(folders) == 2:
-        first, second = (load_run(folder, conf) for folder in folders)
+        first, second = (load_predictions(folder) for folder in folders)
         ratios = _ratios([first, second], settings, conf, results)
         _pair(first, second, settings, ratios, results)
     else:
@@ -70,18 +72,22 @@ def compare(options: CompareOptions) -> None:
 
 
 def _ratios(
-    runs: Sequence[StoredRun], settings: Settings, conf: Path, results: Path
+    runs: Sequence[RunPredictions], settings: Settings, conf: Path, results: Path
 ) -> Ratios | None:
     """Return what a relative rho rests on, once all its half-split runs are there."""
     if not settings.relative:
         return None
-    half_runs = HalfRuns(conf, results, settings.reference)
+    half_runs = HalfRuns(conf, Catalogue(results), settings.reference)
     half_runs.check(runs)
     return cache(VarianceRatios(half_runs, settings.objectives, settings.rho_per, settings.protect))
 
 
 def _pair(
-    first: StoredRun, second: StoredRun, settings: Settings, ratios: Ratios | None, results: Path
+    first: RunPredictions,
+    second: RunPredictions,
+    settings: Settings,
+    ratios: Ratios | None,
+    results: Path,
 ) -> None:
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
@@ -96,7 +102,7 @@ def _pair(
     written = [f"{stem}.csv"]
     if len(settings.objectives) == 2:
         by = " x ".join(settings.protect or first.protect)
-        heading = f"{first.dataset.name} by {by}, {settings.level:.0%} region"
+        heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
         figure = comparison_figure(
             compared.comparisons[shown], regions[shown], heading, compared.names
         )
@@ -109,7 +115,7 @@ def _pair(
     print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
 
 
-def _pooled(runs: Sequence[StoredRun], settings: Settings, ratios: Ratios | None) -> list[str]:
+def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:
     """Say what a count of pooled folds is worth, and the variance ratios if that rests on them."""
     folds = len(next(iter(runs[0].repeats.values())))
     if folds == 1:
@@ -130,7 +136,7 @@ def _numbers(values: NDArray[np.float64]) -> str:
 
 
 def _matrix(
-    folders: Sequence[RunFolder], settings: Settings, certainty: float, conf: Path, results: Path
+    folders: Sequence[Run], settings: Settings, certainty: float, conf: Path, results: Path
 ) -> None:
     runs = _classifiers(folders, conf)
     if len(runs) < 2:
@@ -140,16 +146,16 @@ def _matrix(
     by = " x ".join(settings.protect or runs[0].protect)
     objectives = ", ".join(settings.objectives)
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    title = f"{runs[0].dataset.name} by {by}: ranked by {objectives}"
+    title = f"{runs[0].people.name} by {by}: ranked by {objectives}"
     print_document(ranking_document(outperforms, ranks, names, ids, title))
 
 
-def _classifiers(folders: Sequence[RunFolder], conf: Path) -> list[StoredRun]:
+def _classifiers(folders: Sequence[Run], conf: Path) -> list[RunPredictions]:
     """Return the runs that can be compared, and say of the others why they are left out."""
     runs = []
     for folder in folders:
         try:
-            runs.append(load_run(folder, conf))
+            runs.append(load_predictions(folder))
         except UserError as error:
             print(f"left out: {error}")
     return runs

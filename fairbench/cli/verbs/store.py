@@ -15,7 +15,7 @@ from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
-    from fairbench.comparison.verification import Difference
+    from fairbench.experiments.verification import Difference
 
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
@@ -71,14 +71,15 @@ class VerifyOptions(Results):
 
 def ls(options: ListOptions) -> None:
     """Print a line for each run."""
-    from fairbench.results.listing import KEYS, list_runs, runs_lines
+    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.listing import runs_lines
 
     for name, _ in options.keys:
         if name not in KEYS and "." not in name:
             raise unknown_name("key", name, [*KEYS, "results"])
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
-    runs = list_runs(options.results, words)
-    if runs:
+    runs = Catalogue(options.results).matching(words)
+    if runs.runs:
         print("\n".join(runs_lines(runs)))
     print(f"{len(runs)} finished runs of {options.results}")
 
@@ -90,35 +91,34 @@ def show(options: ShowOptions) -> None:
 
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import run_document
-    from fairbench.results.listing import one_run, where_from
+    from fairbench.results.catalogue import Catalogue
+    from fairbench.results.listing import where_from
     from fairbench.results.runs import reading
 
-    folder = one_run(options.run, options.results)
-    environment = folder.environment()
+    folder = Catalogue(options.results).one(options.run)
     with reading(folder.path):
         config = (folder.path / "config.yaml").read_text()
         summary = pd.read_csv(folder.path / "summary.csv")
     console = Console(width=_WIDTH)
     print(config)
-    console.print(where_from(folder, environment))
+    console.print(where_from(folder))
     summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
-    print_document(run_document(summary, environment["name"], environment["protect"]))
+    print_document(run_document(summary, folder.name, folder.protect))
 
 
 def export_run(options: ExportOptions) -> None:
     """Write one repeat's test rows, and print how they are audited."""
     from fairbench.comparison.export import export
-    from fairbench.comparison.stored_runs import load_run
-    from fairbench.results.listing import one_run
+    from fairbench.comparison.run_predictions import load_predictions
+    from fairbench.results.catalogue import Catalogue
 
-    folder = one_run(options.run, options.results)
-    run = load_run(folder, checkout("store export") / "conf")
+    run = load_predictions(Catalogue(options.results).one(options.run))
     frame = export(run, options.file, options.repeat)
     score = " score=score" if "score" in frame else ""
     print(f"{len(frame)} rows written to {options.file}; audit them with")
     print(
         f"fairbench audit {options.file} target=target{score} prediction=prediction "
-        f"group=[{','.join(run.dataset.sensitive.columns)}]"
+        f"group=[{','.join(run.people.sensitive.columns)}]"
     )
 
 
@@ -148,11 +148,12 @@ def gc(options: GarbageOptions) -> None:
 
 def verify(options: VerifyOptions) -> int:
     """Read a run's cells, compute some again, and compare bit for bit."""
-    from fairbench.comparison import verification
+    from fairbench.experiments import verification
+    from fairbench.results.catalogue import Catalogue
     from fairbench.results.cells import Store
-    from fairbench.results.listing import one_run
 
-    folder, store = one_run(options.run, options.results), Store(options.results)
+    store = Store(options.results)
+    folder = Catalogue(options.results).one(options.run)
     damaged = verification.damaged(folder, store)
     for line in damaged:
         print(f"corrupt: {line}")
@@ -170,7 +171,7 @@ def verify(options: VerifyOptions) -> int:
 
 def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:
     """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
-    from fairbench.comparison.verification import TOLERANCE
+    from fairbench.experiments.verification import TOLERANCE
 
     for each in found:
         print(f"differs: cell {each.cell}: {each.what}, by {each.largest:.2g} of the largest value")

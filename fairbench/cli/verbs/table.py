@@ -25,19 +25,19 @@ def table(options: TableOptions) -> None:
 
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import run_document
-    from fairbench.results.listing import list_runs, one_run
+    from fairbench.results.catalogue import Catalogue
     from fairbench.results.runs import reading
 
-    runs = [] if options.run else list_runs(options.results)
-    if not (runs or options.run):
+    catalogue = Catalogue(options.results)
+    if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
-    folder = one_run(options.run or runs[-1].id, options.results)
-    environment = folder.environment()
-    with reading(folder.path):
-        summary = pd.read_csv(folder.path / "summary.csv")
+    latest = max(catalogue, key=lambda run: run.finished)
+    run = catalogue.one(options.run) if options.run else latest
+    with reading(run.path):
+        summary = pd.read_csv(run.path / "summary.csv")
     summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
-    print_document(run_document(summary, environment["name"], environment["protect"]))
-    print(f"files: {folder.path}")
+    print_document(run_document(summary, run.name, run.protect))
+    print(f"files: {run.path}")
 
 
 COMMAND = Command(TableOptions, table, examples=("fairbench table", "fairbench table 3f2a"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
-from fairbench.comparison.stored_runs import load_run
+from fairbench.cli.results_folder import Results
+from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.tradeoff_points import tradeoff
 from fairbench.comparison.tradeoff_runs import Candidate, candidates
 from fairbench.core.errors import UserError
@@ -20,6 +20,7 @@ from fairbench.inference.frontier import frontier
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.tradeoff_figure import tradeoff_figure
 from fairbench.reporting.tradeoffs import tradeoff_document
+from fairbench.results.catalogue import Catalogue
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
@@ -39,12 +40,12 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     """Print, draw and write the trade-offs of a data set's finished runs."""
     if not options.dataset:
         raise UserError("no data set is named, such as dataset=german")
-    results, conf = options.results, checkout("tradeoff") / "conf"
-    found = candidates(options.dataset, options.protect, results)
-    protect = str(found[0].folder.environment()["protect"])
-    runs = [load_run(each.folder, conf) for each in found]
+    results = options.results
+    found = candidates(options.dataset, options.protect, Catalogue(results))
+    protect = found[0].run.protect
+    runs = [load_predictions(each.run) for each in found]
     plain = [each for each in found if each.names["intervention"] == "none"]
-    curve = frontier([each.folder.metrics() for each in plain], protect)
+    curve = frontier([each.run.metrics() for each in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
     table = tradeoff(runs, [each.names for each in found], curve, runs[0].protect)
     title = f"{options.dataset} by {protect}, {len(runs)} runs"

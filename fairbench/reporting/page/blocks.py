@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
-from fairbench.results.collection import Collection, FinishedRun
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.labels import told_apart
+from fairbench.results.runs import Run
 
 ARM = ("learner", "intervention", "method")
 _SHARED = ("dataset", "split", "seed")
@@ -29,11 +31,11 @@ class Block:
 
     name: str
     title: str
-    runs: Mapping[str, FinishedRun]
+    runs: Mapping[str, Run]
     metrics: pd.DataFrame
 
     @property
-    def first(self) -> FinishedRun:
+    def first(self) -> Run:
         """A run, for what all have in common."""
         return next(iter(self.runs.values()))
 
@@ -64,17 +66,17 @@ class Block:
     def split(self) -> str:
         """The split and its options, in words."""
         options = dict(self.first.config["split"])
-        kind = str(options.pop("_target_")).rpartition(".")[2]
+        kind = options.pop("name")
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
 
-def blocks(collection: Collection) -> list[Block]:
-    """Return the blocks of a collection by data set, those of most runs first."""
-    sets: dict[str, dict[str, dict[str, FinishedRun]]] = {}
-    for run in collection.runs.values():
+def blocks(catalogue: Catalogue) -> list[Block]:
+    """Return the blocks of a catalogue by data set, those of most runs first."""
+    sets: dict[str, dict[str, dict[str, Run]]] = {}
+    for run in catalogue.runs.values():
         key = digest([run.protect, *(run.config[name] for name in _SHARED)])
         sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
-    metrics = dict(iter(collection.metrics.groupby("run", observed=True, sort=False)))
+    metrics = dict(iter(catalogue.metrics.groupby("run", observed=True, sort=False)))
     found = []
     for dataset, of_dataset in sorted(sets.items()):
         titles = _titles([next(iter(runs.values())) for runs in of_dataset.values()])
@@ -86,14 +88,14 @@ def blocks(collection: Collection) -> list[Block]:
     return found
 
 
-def _most_runs_first(titled: tuple[Mapping[str, FinishedRun], str]) -> tuple[int, list[Any]]:
+def _most_runs_first(titled: tuple[Mapping[str, Run], str]) -> tuple[int, list[Any]]:
     """Sort by how many runs there are, then by title, its numbers as numbers."""
     runs, title = titled
     words = re.split(r"(\d+)", title)
     return -len(runs), [int(word) if word.isdigit() else word for word in words]
 
 
-def _titles(firsts: Sequence[FinishedRun]) -> list[str]:
+def _titles(firsts: Sequence[Run]) -> list[str]:
     """Name blocks of one data set, each by one of its runs, by what differs between them."""
     titles = told_apart([run.choices["dataset"] for run in firsts], firsts, ("dataset", "split"))
     for name, values in (
@@ -105,7 +107,7 @@ def _titles(firsts: Sequence[FinishedRun]) -> list[str]:
     return titles
 
 
-def named(runs: Sequence[FinishedRun]) -> list[str]:
+def named(runs: Sequence[Run]) -> list[str]:
     """Name each run by its choices, and by the options of them in which namesakes differ.
 
     The learner is left out where all have the same.
@@ -117,40 +119,3 @@ def named(runs: Sequence[FinishedRun]) -> list[str]:
         for run in runs
     ]
     return told_apart(names, runs, ARM)
-
-
-def told_apart(
-    names: Sequence[str], runs: Sequence[FinishedRun], groups: Sequence[str]
-) -> list[str]:
-    """Add to each name the options of these groups in which its namesakes differ."""
-    namesakes: dict[str, list[dict[str, Any]]] = {}
-    flat = [dict(_options(run, groups)) for run in runs]
-    for name, options in zip(names, flat, strict=True):
-        namesakes.setdefault(name, []).append(options)
-    differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
-    return [
-        ", ".join(
-            [name, *(f"{_last(key)}={options[key]}" for key in differing[name] if key in options)]
-        )
-        for name, options in zip(names, flat, strict=True)
-    ]
-
-
-def _last(option: str) -> str:
-    return option.rpartition(".")[2]
-
-
-def _options(run: FinishedRun, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    for group in groups:
-        for name, value in run.config.get(group, {}).items():
-            if name != "_target_":
-                yield f"{group}.{name}", value
-
-
-def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for each in options for name in each)
-    return [
-        name
-        for name in names
-        if any(each.get(name) != options[0].get(name) for each in options[1:])
-    ]

@@ -14,8 +14,9 @@ from fairbench.inference.error_and_gaps import point_table, points
 from fairbench.inference.frontier import frontier
 from fairbench.metrics.confusion import FN, FP
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.page.blocks import ARM, Block, named, told_apart
-from fairbench.results.collection import FinishedRun
+from fairbench.reporting.page.blocks import ARM, Block, named
+from fairbench.results.labels import told_apart
+from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -126,7 +127,7 @@ def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[Drawing]:
     yield tradeoff_figure(table, curve, f"{block.dataset} by {block.protect}", base)
 
 
-def _names(runs: Sequence[FinishedRun]) -> list[Mapping[str, str]]:
+def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     """Name the parts of every run, each by its choice and the options of it that differ."""
     named = {part: told_apart([run.choices[part] for run in runs], runs, [part]) for part in ARM}
     return [{part: named[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]

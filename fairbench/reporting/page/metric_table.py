@@ -13,9 +13,10 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.probability_best import standings
-from fairbench.reporting.page.blocks import Block, named, told_apart
+from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.page.goodness import direction, goodness, rope
 from fairbench.reporting.runs import headline
+from fairbench.results.labels import told_apart
 
 CERTAIN = 0.95
 EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import every_pair
 from fairbench.comparison.settings import Settings
-from fairbench.comparison.stored_runs import StoredRun, load_run
 from fairbench.core.errors import UserError
 from fairbench.core.formats import percent
 from fairbench.inference.all_pairs import (
@@ -42,7 +42,7 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.page.blocks import Block
 from fairbench.reporting.page.goodness import ROPE
 from fairbench.reporting.page.metric_table import CERTAIN
-from fairbench.results.runs import RunFolder
+from fairbench.results.runs import Run
 
 MOST = 8  # runs whose pairs a reader can take in
 DRAWS = 1000  # of every repeat; the page shows medians over repeats
@@ -147,12 +147,12 @@ def compare_block(
 
 def _loaded(
     ids: Mapping[str, float], results: Path, conf: Path
-) -> tuple[list[StoredRun], list[str]]:
+) -> tuple[list[RunPredictions], list[str]]:
     """Return the runs that can be read, and what is wrong with the others."""
     runs, left_out = [], []
     for id_ in ids:
         try:
-            runs.append(load_run(RunFolder(results / "runs" / id_), conf))
+            runs.append(load_predictions(Run(results / "runs" / id_)))
         except UserError as error:
             left_out.append(str(error))
     return runs, left_out

@@ -35,7 +35,7 @@ from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, MetricTable
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
 from fairbench.reporting.papers.matching import PaperTable
-from fairbench.results.collection import FinishedRun
+from fairbench.results.runs import Run
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
@@ -44,7 +44,7 @@ _GLANCE = (
 _FEW = 5  # repeats: fewer are a quick look
 _FILES = ("md", "tex", "csv")
 
-Source = Callable[[Sequence[FinishedRun]], Provenance]
+Source = Callable[[Sequence[Run]], Provenance]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def sources(presets: Presets) -> Source:
     """Return what finds where numbers come from, each set of runs once."""
     known: dict[tuple[str, ...], Provenance] = {}
 
-    def source(runs: Sequence[FinishedRun]) -> Provenance:
+    def source(runs: Sequence[Run]) -> Provenance:
         key = tuple(run.id for run in runs)
         if key not in known:
             known[key] = provenance(runs, presets)
@@ -329,7 +329,7 @@ def _runs(block: Block) -> Section:
     return Section("Runs", [Table(columns, rows, sortable=True)])
 
 
-def _run_row(run: FinishedRun, label: str) -> list[Any]:
+def _run_row(run: Run, label: str) -> list[Any]:
     known, folder = run.environment, f"../runs/{run.id}"
     commit = known.get("git_commit", "")[:12] + "+" * bool(known.get("git_dirty"))
     files: Text = (

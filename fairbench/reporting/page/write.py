@@ -36,7 +36,7 @@ from fairbench.reporting.page.sections import (
 )
 from fairbench.reporting.papers.mapping import Paper, papers_in
 from fairbench.reporting.papers.matching import PaperTable, paper_tables
-from fairbench.results.collection import Collection, read_collection
+from fairbench.results.catalogue import Catalogue
 
 _CSV = [
     "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
@@ -81,7 +81,7 @@ def write_report(
     UserError : an unknown experiment, or nothing finished.
     """
     presets = _presets(places.conf)
-    collection = _of_experiment(read_collection(places.results), experiment, presets)
+    collection = _of_experiment(Catalogue(places.results), experiment, presets)
     if not collection.runs:
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
@@ -110,7 +110,7 @@ def write_report(
 
 
 def _of_papers(
-    collection: Collection, places: Places, presets: Presets, paper: str
+    collection: Catalogue, places: Places, presets: Presets, paper: str
 ) -> Iterator[PaperTable]:
     """Yield the tables that runs answer, of every paper or of one."""
     for name in [paper] if paper else papers_in(places.published):
@@ -151,7 +151,7 @@ def _presets(conf: Path) -> Presets:
     return Presets(conf)
 
 
-def _of_experiment(collection: Collection, experiment: str, presets: Presets) -> Collection:
+def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> Catalogue:
     if not experiment:
         return collection
     known = presets.experiments()

@@ -19,7 +19,8 @@ from fairbench.experiments.presets import Presets
 from fairbench.reporting.papers.mapping import Paper, answers, metrics_of, rule_of
 from fairbench.reporting.papers.running import computed_numbers
 from fairbench.reporting.papers.verdicts import ABSENT, counts, judge, quick_note
-from fairbench.results.collection import Collection, FinishedRun, read_collection
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 
 _FRONT = ("experiment", "dataset", "method", "intervention", "option")
 _OPTIONS = ("intervention.", "method.")
@@ -39,7 +40,7 @@ class PaperTable:
     table: str
     experiments: tuple[str, ...]
     rows: pd.DataFrame
-    runs: tuple[FinishedRun, ...]
+    runs: tuple[Run, ...]
     note: str
 
     @property
@@ -49,7 +50,7 @@ class PaperTable:
 
 
 def paper_tables(
-    paper: Paper, tables: Sequence[str], collection: Collection, presets: Presets, results: Path
+    paper: Paper, tables: Sequence[str], collection: Catalogue, presets: Presets, results: Path
 ) -> Iterator[PaperTable]:
     """Yield tables of a paper with what answers them.
 
@@ -72,9 +73,9 @@ def paper_tables(
 
 def finished_runs(
     experiment: str, conf: Path, results: Path
-) -> list[tuple[dict[str, str], FinishedRun, pd.DataFrame]]:
+) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
     """Return what an experiment's finished jobs chose, their runs, and the runs' metrics."""
-    collection = read_collection(results)
+    collection = Catalogue(results)
     runs = Presets(conf).runs_of(experiment, collection.runs)
     metrics = collection.metrics[collection.metrics["run"].isin(runs)]
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("category"), object))
@@ -88,11 +89,11 @@ def finished_runs(
 class _Answers:
     """The runs that answer an experiment, and their summaries with what each chose in front."""
 
-    runs: dict[str, FinishedRun]
+    runs: dict[str, Run]
     summaries: pd.DataFrame
 
 
-def _answers(name: str, paper: Paper, collection: Collection, presets: Presets) -> _Answers:
+def _answers(name: str, paper: Paper, collection: Catalogue, presets: Presets) -> _Answers:
     runs = presets.runs_of(name, collection.runs)
     metrics = collection.metrics
     chosen = metrics["run"].isin(runs) & metrics["metric"].isin(metrics_of(paper))

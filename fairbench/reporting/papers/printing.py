@@ -18,7 +18,7 @@ from fairbench.reporting.papers.mapping import KEYS, Paper, metrics_of
 from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
 from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
 from fairbench.reporting.papers.verdicts import ABSENT, VERDICTS, scoreboard
-from fairbench.results.collection import read_collection
+from fairbench.results.catalogue import Catalogue
 
 _WIDTH = 100
 _NUMBERS = ("published", "ours", "difference")
@@ -64,7 +64,7 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
-    collection = read_collection(results)
+    collection = Catalogue(results)
     wanted = metrics_of(paper, *names) if set(names) <= set(paper.tables) else set()
     kept = collection.metrics["metric"].isin(wanted)
     collection = type(collection)(collection.runs, collection.metrics[kept])

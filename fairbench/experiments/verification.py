@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.stored_runs import configuration
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute
+from fairbench.experiments.recompose import recompose
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
-from fairbench.results.runs import RunFolder, machine
+from fairbench.results.run_writer import machine
+from fairbench.results.runs import Run
 
 # Between CPU types: of an output's largest value, from other orders of summation.
 TOLERANCE = 1e-4
@@ -30,10 +31,10 @@ class Difference:
     largest: float
 
 
-def damaged(folder: RunFolder, store: Store) -> list[str]:
+def damaged(run: Run, store: Store) -> list[str]:
     """Return what is wrong with each cell of a run that is missing or not as it was written."""
     found = []
-    for cell in folder.cells():
+    for cell in run.cells():
         try:
             store.read(cell)
         except CorruptCellError as error:
@@ -41,19 +42,19 @@ def damaged(folder: RunFolder, store: Store) -> list[str]:
     return found
 
 
-def sample(folder: RunFolder, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
+def sample(run: Run, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
     """Return some cells of a run, drawn at random, each under the id it is stored with.
 
     Raises
     ------
     UserError : the stored configuration makes another number of cells than the run has.
     """
-    run = pipeline.prepare(configuration(folder, conf))
-    now = list({cell.id: cell for cell in run.cells}.values())
-    stored = folder.cells()
+    planned = pipeline.prepare(recompose(run, conf))
+    now = list({cell.id: cell for cell in planned.cells}.values())
+    stored = run.cells()
     if len(now) != len(stored):
         raise UserError(
-            f"run {folder.path.name} has {len(stored)} cells, and its configuration makes "
+            f"run {run.id} has {len(stored)} cells, and its configuration makes "
             f"{len(now)} with the code as it is: run it again"
         )
     drawn = np.random.default_rng(seed).choice(len(now), min(cells, len(now)), replace=False)
@@ -95,9 +96,9 @@ def _largest(stored: NDArray[Any], fresh: NDArray[Any]) -> float:
     return float(np.abs(before - after)[finite].max() / scale)
 
 
-def changes_since(folder: RunFolder, cell: Cell) -> dict[str, str]:
+def changes_since(run: Run, cell: Cell) -> dict[str, str]:
     """Return what differs between where a run was made and here: CPU, commit, versions."""
-    then, now = folder.environment(), machine()
+    then, now = run.environment, machine()
     versions = cell.study.identity()["versions"]
     pairs = {
         "CPU": (then["cpu"], now["cpu"]),

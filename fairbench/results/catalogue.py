@@ -1,0 +1,174 @@
+"""The catalogue of a results folder: every finished run, found by what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from fairbench.core.errors import UserError, nearest, unknown_name
+from fairbench.results.labels import labels
+from fairbench.results.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+KEYS = (*GROUPS, "protect", "seed")
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The finished runs of a results folder, or those of them that were selected from a `whole`.
+
+    Runs of earlier versions, which lack their predictions, are not listed.
+    """
+
+    folder: Path
+    selected: Mapping[str, Run] | None = None
+    whole: Catalogue | None = None
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """The runs by id, in the order of their ids."""
+        if self.selected is not None:
+            return dict(self.selected)
+        found = (Run(path.parent) for path in sorted(self.folder.glob("runs/*/environment.json")))
+        return {run.id: run for run in found if "rows" in run.environment}
+
+    def __iter__(self) -> Iterator[Run]:
+        """Go through the runs."""
+        return iter(self.runs.values())
+
+    def __len__(self) -> int:
+        """Return how many runs there are."""
+        return len(self.runs)
+
+    def only(self, runs: Sequence[Run] | set[str]) -> Catalogue:
+        """Return the catalogue of some of its runs, given themselves or by id."""
+        ids = {run.id if isinstance(run, Run) else run for run in runs}
+        chosen = {id_: run for id_, run in self.runs.items() if id_ in ids}
+        return Catalogue(self.folder, chosen, self)
+
+    def select(self, **options: Any) -> Catalogue:
+        """Return the runs that have one of the wanted values of every option.
+
+        Parameters
+        ----------
+        options : ``dataset="adult"``, ``method=["ensemble", "baseline"]``, ``seed=0``, and any
+            option of a configuration, two underscores for the dot: ``learner__max_depth=6``.
+
+        Raises
+        ------
+        UserError : a key or an option that no run has.
+        """
+        wanted = {name.replace("__", "."): _several(value) for name, value in options.items()}
+        for name in wanted:
+            self._check(name)
+        kept = [run for run in self if all(_value(run, n) in v for n, v in wanted.items())]
+        return self.only(kept)
+
+    def _check(self, name: str) -> None:
+        if name in KEYS or not self.runs:
+            return
+        if "." not in name:
+            raise unknown_name("key", name, KEYS)
+        known = {option for run in self for option in flat(run.config)}
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"did you mean {' or '.join(close)}? " if close else ""
+            raise UserError(f"no run has an option '{name}': {hint}`show` prints a run's options")
+
+    def matching(self, words: Sequence[str]) -> Catalogue:
+        """Return what ``key=value,value`` words and beginnings of ids describe, as typed."""
+        pairs = [word.partition("=") for word in words if "=" in word]
+        wanted = {key.replace(".", "__"): _read(values) for key, _, values in pairs}
+        starts = tuple(word for word in words if "=" not in word)
+        chosen = self.select(**wanted)
+        return chosen.only({id_ for id_ in chosen.runs if not starts or id_.startswith(starts)})
+
+    def one(self, word: str) -> Run:
+        """Return the run that `word` means: the beginning of its id, or its name.
+
+        Raises
+        ------
+        UserError : no run, or several, of that id or name.
+        """
+        found = [run for run in self if run.id.startswith(word)]
+        found = found or [run for run in self if run.name == word]
+        if not found:
+            names = {*self.runs, *(run.name for run in self)}
+            raise unknown_name(f"run in {self.folder / 'runs'}", word, names)
+        if len(found) > 1:
+            ids = ", ".join(f"{run.id} ({run.name})" for run in found[:5])
+            raise UserError(f"'{word}' means {len(found)} runs: {ids}; name one by its id")
+        return found[0]
+
+    def comparable(self) -> list[Catalogue]:
+        """Return the runs that predict the same rows for the same groups, two or more together."""
+        together: dict[tuple[str, ...], list[Run]] = {}
+        for run in self:
+            known = run.environment
+            key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
+            together.setdefault(key, []).append(run)
+        return [self.only(runs) for runs in together.values() if len(runs) > 1]
+
+    def label(self) -> dict[str, str]:
+        """Return what tells these runs apart, by id: their choices, and options that differ."""
+        return dict(zip(self.runs, labels(list(self)), strict=True))
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """The metrics of all runs' own variants in one table, with the column ``run``."""
+        from fairbench.results.metric_tables import read_metrics
+
+        if self.whole is not None and "metrics" in self.whole.__dict__:
+            return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
+        return read_metrics({run.id: run.path / "metrics.parquet" for run in self})
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return a row a run: id, name, choices, protected attributes, seed, every option."""
+        import pandas as pd
+
+        rows = [
+            {"run": run.id, "name": run.name, "protect": run.protect, "seed": run.seed}
+            | run.choices
+            | {key: value for key, value in flat(run.config).items() if "." in key}
+            for run in self
+        ]
+        return pd.DataFrame(rows)
+
+
+def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``."""
+    options: dict[str, Any] = {}
+    for name, value in node.items():
+        inner = isinstance(value, Mapping)
+        options |= flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return options
+
+
+def _several(value: Any) -> list[Any]:
+    values = list(value) if isinstance(value, list | tuple | set) else [value]
+    return [*values, *(each.replace(" ", "") for each in values if isinstance(each, str))]
+
+
+def _value(run: Run, name: str) -> Any:
+    if "." in name:
+        return flat(run.config).get(name, _several)  # which equals no value
+    if name == "protect":
+        return run.protect.replace(" ", "")
+    return run.seed if name == "seed" else run.choices[name]
+
+
+def _read(texts: str) -> list[Any]:
+    """Return the values that a word of the command line lists."""
+    try:
+        values = [yaml.safe_load(text) for text in texts.split(",")]
+    except yaml.YAMLError:
+        raise UserError(f"'{texts}' cannot be read as the value of an option") from None
+    return [*values, *texts.split(",")]

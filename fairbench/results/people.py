@@ -1,0 +1,122 @@
+"""Whom results are about: target, groups and clusters of a data set, stored once for all runs.
+
+They are about people, so only the owner of a results folder may read these files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import atomic
+from fairbench.data.dataset import Dataset, Task, group_labels
+
+_META = b"fairbench"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is said of a data set beside its rows."""
+
+    name: str
+    task: Task
+    privileged: Mapping[str, str]
+    target_name: str
+    positive_label: str
+    favourable: int | None
+    redistributable: bool
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Target, groups and clusters of every row of a data set.
+
+    Attributes
+    ----------
+    target : (n,) labels or values.
+    sensitive : (n, a) categorical labels.
+    clusters : (n,) marks of rows that belong together, where there are any.
+    """
+
+    digest: str
+    about: Description
+    target: pd.Series
+    sensitive: pd.DataFrame
+    clusters: pd.Series | None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.target)
+
+    @property
+    def name(self) -> str:
+        """The name of the data set."""
+        return self.about.name
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.about.task
+
+    def groups(self, attributes: str | Sequence[str]) -> pd.Series:
+        """Return each row's group as a categorical whose first category is the reference."""
+        return group_labels(self.name, self.sensitive, self.about.privileged, attributes)
+
+
+def people_path(results: Path, digest: str) -> Path:
+    """Return where the people of a data set are kept."""
+    return results / "data" / f"{digest}.parquet"
+
+
+def write_people(results: Path, data: Dataset) -> None:
+    """Store target, groups and clusters of a data set, unless they are there."""
+    path = people_path(results, data.digest)
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.chmod(path.parent, 0o700)
+    columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
+    if data.clusters is not None:
+        columns["clusters"] = data.clusters
+    frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
+    facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
+    meta = json.dumps(asdict(Description(**{**facts, "privileged": dict(data.privileged)})))
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
+    with atomic(path) as temporary:
+        temporary.touch(mode=0o600)
+        pq.write_table(table, temporary, compression="zstd")
+
+
+@lru_cache(maxsize=8)
+def read_people(results: Path, digest: str) -> People:
+    """Return the people of a data set.
+
+    Raises
+    ------
+    UserError : the file is missing or damaged.
+    """
+    path = people_path(results, digest)
+    try:
+        table = pq.read_table(path)
+        meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
+        frame = table.to_pandas()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} is missing or damaged: it is left out where data may not be passed on; repeat "
+            "the command of a run of this data set, which fits nothing that is in the store"
+        ) from error
+    about = Description(**{**meta, "task": Task(meta["task"])})
+    groups = [name for name in frame if name.startswith("group.")]
+    sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
+    return People(digest, about, frame["target"], sensitive, frame.get("clusters"))

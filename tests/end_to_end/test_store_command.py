@@ -46,7 +46,7 @@ def test_a_run_is_listed_and_shown(original):
     shown = store("show", run[:6], cwd=original)
     for expected in ("n_samples: 300", "versions", "xgboost", "error rate"):
         assert expected in shown
-    assert "0 finished runs" in store("show", "zz", cwd=original, status=2)
+    assert "unknown run" in store("show", "zz", cwd=original, status=2)
 
 
 def test_a_run_is_exported_and_audited(original):

@@ -85,7 +85,7 @@ def test_dominance_is_of_no_larger_and_somewhere_smaller():
 def test_the_command_prints_and_writes_everything(results, capsys):
     folder, ids = results
     run_command(["tradeoff", "dataset=simulated", f"results={folder}"])
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "error against the equalized odds gap" in printed
     assert "error of logistic regression, baseline" in printed
     (table_file,) = (folder / "report" / "tradeoff").glob("*.csv")
@@ -103,7 +103,7 @@ def test_the_command_prints_and_writes_everything(results, capsys):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [([], "no data set: say"), (["dataset=x", "metric=y"], "unknown option 'metric'")],
+    [([], "no data set is named"), (["dataset=x", "metric=y"], "unknown option 'metric'")],
 )
 def test_a_wrong_command_is_refused(words, message):
     with pytest.raises(UserError, match=message):

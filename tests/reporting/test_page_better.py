@@ -132,16 +132,16 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
     block = of_blocks["simulated-1"]
     lost = next(iter(block.arms))
-    path = results / "runs" / lost / "cells.txt"
-    cells = path.read_text()
+    path = results / "runs" / lost / "predictions.parquet"
+    content = path.read_bytes()
     try:
-        path.write_text("\n".join("0" * 64 for _ in cells.split()))
+        path.write_bytes(b"damaged")
         found, table, (reason,) = compared(block, results)
     finally:
-        path.write_text(cells)
+        path.write_bytes(content)
     assert lost not in found.ids
     assert len(table.rows) == 2
-    assert reason.startswith(f"run {lost}, repeat 0, fold 0: its cell is missing or corrupt")
+    assert f"{lost}/predictions.parquet is missing or damaged" in reason
 
 
 def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):

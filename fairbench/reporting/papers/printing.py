@@ -14,7 +14,7 @@ from rich.table import Table
 
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import Presets
-from fairbench.reporting.papers.mapping import KEYS, Paper, metrics_of
+from fairbench.reporting.papers.mapping import KEYS, Paper
 from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
 from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
 from fairbench.reporting.papers.verdicts import ABSENT, VERDICTS, scoreboard
@@ -64,11 +64,7 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
-    collection = Catalogue(results)
-    wanted = metrics_of(paper, *names) if set(names) <= set(paper.tables) else set()
-    kept = collection.metrics["metric"].isin(wanted)
-    collection = type(collection)(collection.runs, collection.metrics[kept])
-    found = list(paper_tables(paper, names, collection, Presets(conf), results))
+    found = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
     console = Console(width=_WIDTH)
     for each in found:
         _write(each, results / "report" / paper.name / f"table{each.table}", made_by(paper, each))

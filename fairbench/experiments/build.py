@@ -117,6 +117,13 @@ def container(node: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in values.items()}
 
 
+def resolved(cfg: DictConfig) -> dict[str, Any]:
+    """Return a configuration as plain values; of Hydra's own part, the choices alone."""
+    chosen: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
+    own = OmegaConf.create({name: cfg[name] for name in cfg if name != "hydra"})
+    return {**container(own), "hydra": {"runtime": {"choices": chosen}}}
+
+
 def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
     """Return the attributes that `protect` names, the data set's first by default.
 

@@ -22,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
+from fairbench.experiments.build import resolved
 from fairbench.experiments.ensure import ensure
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
@@ -119,7 +120,7 @@ def plan(cfg: DictConfig) -> Plan:
     IncompatibleError : a combination that cannot work.
     """
     run = pipeline.prepare(cfg)
-    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    config = resolved(cfg)
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
     finished = bool(cfg.resume) and run.writer.finished(run.fingerprint)
     drawn = run.folder.figures.exists()

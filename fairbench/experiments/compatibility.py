@@ -6,14 +6,16 @@ It reads what components declare of themselves, their `Capabilities`, and names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from fairbench.core.errors import IncompatibleError
+from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.build import configurations
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
@@ -41,9 +43,20 @@ class Combination:
     names: Mapping[str, str]
 
     def of(self, group: str) -> Capabilities:
-        """Return what the choice for a group declares."""
-        declared: Capabilities = getattr(self, group).capabilities
-        return declared
+        """Return what the choice for a group declares.
+
+        Raises
+        ------
+        UserError : it declares nothing, not even by inheriting from its contract.
+        """
+        parts = {"learner": self.learner, "intervention": self.intervention, "method": self.method}
+        if not hasattr(parts[group], "capabilities"):
+            kind = f"{type(parts[group]).__name__}({group.capitalize()})"
+            raise UserError(
+                f"{self.named(group)} declares no capabilities: write class {kind}, with "
+                f"{group.capitalize()} from fairbench.experiments.contracts"
+            )
+        return parts[group].capabilities
 
     def named(self, group: str) -> str:
         """Return a choice as it is written: ``learner=xgboost``."""
@@ -150,6 +163,9 @@ def _or(names: list[str]) -> str:
 
 @cache
 def _choices(group: str) -> dict[str, Any]:
-    """Return every choice of a group, built as it is configured, by name."""
-    configured = configurations(group).items()
-    return {name: instantiate(each, _convert_="all") for name, each in configured}
+    """Return every choice of a group that can be built as it is configured, by name."""
+    built = {}
+    for name, options in configurations(group).items():
+        with suppress(InstantiationException):
+            built[name] = instantiate(options, _convert_="all")
+    return {name: each for name, each in built.items() if hasattr(each, "capabilities")}

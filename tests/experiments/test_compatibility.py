@@ -4,7 +4,9 @@ import importlib.util
 
 import pytest
 
-from fairbench.core.errors import IncompatibleError
+from algorithms.interventions.none import NoIntervention
+from algorithms.methods.baseline import Baseline
+from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import compatibility, pipeline
 from tests.harness import TINY, configuration
 
@@ -86,3 +88,13 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     )
     with pytest.raises(IncompatibleError, match=r"package fairgbm, .*\[benchmark\].* use"):
         pipeline.prepare(configuration("learner=lightgbm", *TINY, results=tmp_path))
+
+
+def test_a_component_that_inherits_from_no_contract_is_told_what_to_write(make_dataset):
+    class Plain:
+        encoding = None
+
+    parts = (Plain(), NoIntervention(), Baseline(), ("group",))
+    names = {"learner": "plain", "intervention": "none", "method": "baseline"}
+    with pytest.raises(UserError, match=r"learner=plain .* write class Plain\(Learner\)"):
+        compatibility.check(compatibility.Combination(make_dataset(10), *parts, names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -128,7 +128,9 @@ def _of_metric(rows: pd.DataFrame, title: str) -> Table:
     for name in (*keys, *_NUMBERS, "verdict"):
         right = name in (*_NUMBERS, "n_labelled")
         heading = _HEADINGS.get(name, name)
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        whole = name in (*_NUMBERS, "verdict")
+        justify: Literal["right", "left"] = "right" if right else "left"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
     digits, blocks = _decimals(rows), rows[keys[0]].duplicated().any()
     ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
     for previous, row in zip([None, *ordered], ordered, strict=False):
@@ -137,6 +139,8 @@ def _of_metric(rows: pd.DataFrame, title: str) -> Table:
         front = [str(row[name]) for name in keys]
         if previous and previous[keys[0]] == row[keys[0]]:
             front[0] = ""
+        if keys[-1] == "our method" and row["our method"] == row["method"]:
+            front[-1] = ""
         table.add_row(*front, *_cells(row, digits))
     return table
 

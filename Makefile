@@ -26,6 +26,8 @@ $(STAMP): requirements.lock
 		| { grep -v '^WARNING: Location' || true; }
 	@$(BIN)/python -c 'import hydra, mlflow, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."
@@ -34,7 +36,7 @@ system-packages: ## Slurm and Chromium, for the tests that drive them (apt-get, 
 	@.ci/system_packages
 
 run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adult"
-	@$(BIN)/python run.py $(ARGS)
+	@$(BIN)/python -m fairbench run $(ARGS)
 
 data: $(STAMP) ## find, download and verify the raw files of every data set
 	@$(BIN)/python -m fairbench data check $(ARGS)

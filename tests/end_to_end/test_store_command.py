@@ -46,6 +46,8 @@ def test_a_run_is_listed_and_shown(original):
     shown = store("show", run[:6], cwd=original)
     for expected in ("n_samples: 300", "versions", "xgboost", "error rate"):
         assert expected in shown
+    table = fairbench("table", cwd=original).stdout
+    assert table.splitlines()[3] in shown and f"runs/{run}" in table
     assert "unknown run" in store("show", "zz", cwd=original, status=2)
 
 

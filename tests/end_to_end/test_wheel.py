@@ -1,12 +1,15 @@
-"""The wheel holds the library alone, and evaluates arrays without the checkout."""
+"""The wheel holds the library alone: arrays, audits and help without the checkout."""
 
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 
 import pytest
 
+from tests.audit.tables import predictions, written
 from tests.harness import ROOT
 
 USE = """
@@ -39,3 +42,24 @@ def test_wheel_evaluates_arrays(tmp_path):
     place, value = done.stdout.split()
     assert place.startswith(str(site))
     assert float(value) == 1.0
+    assert "fairbench = fairbench.cli.main:main" in entry_points(site)
+    (tmp_path / "here").mkdir()
+    run = partial(subprocess.run, cwd=tmp_path / "here", capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(site)}
+    command = [sys.executable, "-m", "fairbench"]
+    written(predictions(60), tmp_path / "here")
+    words = ("audit", "predictions.csv", "target=label", "score=score", "group=sex")
+    audited = run([*command, *words], env=environment)
+    assert audited.returncode == 0, audited.stderr
+    # Outside a checkout the whole place is printed.
+    assert f"{tmp_path / 'here' / 'results'}" in audited.stdout.replace("\n", "")
+    for words in (("run", "dataset=german"), ("data", "check")):
+        refused = run([*command, *words], env=environment)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith(f"error: fairbench {words[0]}")
+        assert "needs a checkout" in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def entry_points(site):
+    (found,) = site.glob("*.dist-info/entry_points.txt")
+    return found.read_text()

@@ -10,13 +10,19 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import adult, configuration, cpu_of, cpu_of_process, wall_of
+from benchmarks.measure import ROOT, adult, configuration, cpu_of, cpu_of_process, wall_of
+from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.experiments import pipeline
 from fairbench.results.runs import Run
 from fairbench.tracking.importer import Tracking
 
 METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
-LISTED, IMPORTED = 10_000, 100
+LISTED, IMPORTED, JOBS = 10_000, 100, 10_000
+SWEEP = (
+    "dataset=german,adult,compas,insurance", "learner=xgboost,mlp,random_forest,lightgbm",
+    "method=ensemble,binomial_nll,baseline", "intervention=none,threshold_optimizer",
+    "seed=range(5)", "split.repeats=3",
+)  # fmt: skip
 SMALL = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2")
 Row = tuple[str, float, str]
 
@@ -24,6 +30,7 @@ Row = tuple[str, float, str]
 def costs() -> Iterator[Row]:
     """Yield the rows of a table."""
     yield "CPU s, start of a job after the first", _start(), "< 0.15"
+    yield f"CPU s to compose {JOBS:,} jobs", _compose() * JOBS, "< 600"
     with tempfile.TemporaryDirectory() as folder:
         run = pipeline.prepare(configuration(*SMALL, f"results={folder}"))
         pipeline.execute(run)
@@ -36,6 +43,13 @@ def _start() -> float:
     words = adult()[1].split()
     _prepare(*words, "method=baseline")
     return max(cpu_of(partial(_prepare, *words, f"method={name}")) for name in METHODS)
+
+
+def _compose() -> float:
+    """Return the CPU seconds that a job of a sweep of a few hundred takes to compose."""
+    with hydra_of(ROOT / "conf"):
+        line = CommandLine(SWEEP, ROOT / "conf", sweep=True)
+        return cpu_of(lambda: [line.compose(job) for job in line.jobs]) / len(line.jobs)
 
 
 def _prepare(*words: str) -> None:

@@ -121,6 +121,8 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     done = run_py(*SWEEP, f"hydra/launcher={launcher}", "figures=false", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("Warning") == 0
+    # The bag that two of the runs share is fitted once, whoever computes it.
+    assert "fitted 12 of 12 cells" in done.stdout
     found = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
         pd.testing.assert_frame_equal(metrics, found[run])

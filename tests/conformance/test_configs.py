@@ -2,7 +2,6 @@
 
 import inspect
 
-import pytest
 import yaml
 from hydra.utils import get_method
 
@@ -12,34 +11,41 @@ GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
 CHOICES = [(group, name) for group in GROUPS for name in options(group)]
 
 
-@pytest.mark.parametrize(("group", "name"), CHOICES)
-def test_keys_are_the_parameters_of_the_target(group, name):
+def stored(group, name):
+    """Return the options of a choice and what it names."""
     config = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
-    target = get_method(config.pop("_target_"))
-    parameters = dict(inspect.signature(target).parameters)
-    if group == "dataset":
-        assert next(iter(parameters)) == "archive"
-        parameters.pop("archive")
-    needed = {name for name, each in parameters.items() if each.default is each.empty}
-    assert needed <= set(config) <= set(parameters)
+    return config, get_method(config.pop("_target_"))
 
 
-@pytest.mark.parametrize(("group", "name"), [c for c in CHOICES if c[0] != "dataset"])
-def test_yaml_defaults_are_the_code_defaults(group, name):
+def test_keys_are_the_parameters_of_the_target():
+    for group, name in CHOICES:
+        config, target = stored(group, name)
+        parameters = dict(inspect.signature(target).parameters)
+        if group == "dataset":
+            assert next(iter(parameters)) == "archive", name
+            parameters.pop("archive")
+        needed = {key for key, each in parameters.items() if each.default is each.empty}
+        assert needed <= set(config) <= set(parameters), (group, name)
+
+
+def test_yaml_defaults_are_the_code_defaults():
     """Save what tells several choices of one class apart."""
-    every = [yaml.safe_load((CONF / group / f"{each}.yaml").read_text()) for each in options(group)]
-    config = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
-    same = [each for each in every if each["_target_"] == config["_target_"]]
-    parameters = inspect.signature(get_method(config.pop("_target_"))).parameters
-    for key, value in config.items():
-        default = parameters[key].default
-        if len({str(each.get(key)) for each in same}) == 1:
-            assert value == (list(default) if isinstance(default, tuple) else default), key
+    for group, name in CHOICES:
+        if group == "dataset":
+            continue
+        config, target = stored(group, name)
+        every = [stored(group, each) for each in options(group)]
+        same = [each for each, other in every if other is target]
+        parameters = inspect.signature(target).parameters
+        for key, value in config.items():
+            default = parameters[key].default
+            if len({str(each.get(key)) for each in same}) == 1:
+                expected = list(default) if isinstance(default, tuple) else default
+                assert value == expected, (group, name, key)
 
 
-@pytest.mark.parametrize(("group", "name"), CHOICES)
-def test_target_is_documented(group, name):
-    config = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
-    target = get_method(config["_target_"])
-    assert inspect.getdoc(target)
-    assert inspect.getdoc(inspect.getmodule(target))
+def test_target_is_documented():
+    for group, name in CHOICES:
+        _, target = stored(group, name)
+        assert inspect.getdoc(target), (group, name)
+        assert inspect.getdoc(inspect.getmodule(target)), (group, name)

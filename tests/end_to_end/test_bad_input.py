@@ -42,7 +42,7 @@ CASES = {
     ),
     "learner and task": (
         ["dataset=diabetes", "method=baseline", "learner=logistic_regression"],
-        "error: learner=logistic_regression predicts labels, not values: use learner=",
+        "error: learner=logistic_regression needs a binary target, and dataset=diabetes is a regression: use ",
     ),
     "attribute": (
         ["protect=race"],

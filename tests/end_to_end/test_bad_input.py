@@ -42,7 +42,8 @@ CASES = {
     ),
     "learner and task": (
         ["dataset=diabetes", "method=baseline", "learner=logistic_regression"],
-        "error: learner=logistic_regression needs a binary target, and dataset=diabetes is a regression: use ",
+        "error: learner=logistic_regression needs a binary target, and dataset=diabetes is a "
+        "regression: use learner=",
     ),
     "attribute": (
         ["protect=race"],

@@ -114,6 +114,7 @@ def test_the_next_row_is_one_without_a_label(labelled):
     assert not named & set(acknowledged)
 
 
+@pytest.mark.thorough
 def test_the_report_is_opened(labelled, tmp_path):
     folder, _, acknowledged = labelled
     out = run("report", "state=audit.json", f"out={tmp_path}", cwd=folder)

@@ -111,6 +111,7 @@ def test_help_teaches_and_imports_nothing_heavy(tmp_path):
     assert not loaded & {"numpy", "pandas", "sklearn", "xgboost", "mlflow", "torch"}
 
 
+@pytest.mark.thorough
 def test_a_run_imports_only_what_it_uses(tmp_path):
     printed, loaded = run_and_list_modules(*SMALL, "tracking=none", cwd=tmp_path)
     assert "fitted 3 of 3 cells" in printed
@@ -125,6 +126,7 @@ def test_plan_computes_nothing(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.thorough
 def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     rows = ["x,y,g"] + [f"{i % 7},{int(i == 0)},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "rare.csv").write_text("\n".join(rows) + "\n")
@@ -158,6 +160,7 @@ def test_your_own_table(tmp_path):
     assert "sex: m" in done.stdout
 
 
+@pytest.mark.thorough
 def test_interrupting_keeps_finished_cells(tmp_path):
     words = ("dataset.n_samples=20000", "method=ensemble", "split.repeats=40", "tracking=none")
     process = subprocess.Popen(

@@ -89,6 +89,7 @@ def test_copied_results_resume(copied):
     assert "nothing to fit: all 4 cells were in the store" in run_py(*RUN, cwd=copied).stdout
 
 
+@pytest.mark.thorough
 def test_a_run_is_verified_bit_for_bit(copied):
     run = run_folder(copied / "results")
     said = store("verify", run.name, "cells=2", cwd=copied)
@@ -119,6 +120,7 @@ def test_a_corrupt_cell_is_found(copied):
     assert "the content is not what was written" in said
 
 
+@pytest.mark.thorough
 def test_garbage_goes_and_the_run_stays(copied):
     run = run_folder(copied / "results")
     assert "freed 0.00 MB" in store("gc", "hours=0", cwd=copied)

@@ -48,6 +48,7 @@ def test_readings_share_one_bag(undisturbed):
     assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
 
 
+@pytest.mark.thorough
 def test_new_reading_of_a_finished_bag_fits_nothing(undisturbed, tmp_path):
     cwd = tmp_path / "copy"
     shutil.copytree(undisturbed[0], cwd)
@@ -63,7 +64,9 @@ def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
     assert "nothing to fit: all 6 cells were in the store" in done.stdout
 
 
-@pytest.mark.parametrize("launcher", ["basic", "submitit_slurm"])
+@pytest.mark.parametrize(
+    "launcher", ["basic", pytest.param("submitit_slurm", marks=pytest.mark.thorough)]
+)
 def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, launcher):
     done = run_py(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -128,6 +131,7 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
         pd.testing.assert_frame_equal(metrics, found[run])
 
 
+@pytest.mark.thorough
 def test_incompatible_jobs_are_skipped_and_listed(tmp_path):
     done = run_py(
         "-m", "dataset=diabetes", "method=binomial_nll,baseline", "split.repeats=1",

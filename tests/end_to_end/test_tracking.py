@@ -75,6 +75,7 @@ def test_recomputed_metrics_replace_the_entry(cwd):
     assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]
 
 
+@pytest.mark.thorough
 def test_half_logged_and_doubled_entries_are_mended(cwd):
     """A killed importer leaves an entry without a fingerprint, two at once leave two."""
     folder = Run(run_folder(cwd / "results"))

@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import central_interval
-from fairbench.metrics.rates import (
-    Rate,
-    accuracy,
-    false_positive_rate,
-    positive_predictive_value,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics.rates import Rate
+from fairbench.metrics.registry import BINARY, label, metrics_of
 
 Floats = NDArray[np.float64]
 
@@ -28,22 +22,14 @@ SMALL, LARGE, OPEN, UNKNOWN = "small", "large", "open", "too few rows"
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
     {
-        "statistical_parity": selection_rate,
-        "equal_opportunity": true_positive_rate,
-        "false_positive_rate_gap": false_positive_rate,
-        "predictive_parity": positive_predictive_value,
-        "accuracy_gap": accuracy,
+        name: metric.rates[0]
+        for name, metric in metrics_of(BINARY, "widest").items()
+        if metric.is_gap and len(metric.rates) == 1
     }
 )
 # What the rate of each is called.
 RATE_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "statistical_parity": "selection rate",
-        "equal_opportunity": "true positive rate",
-        "false_positive_rate_gap": "false positive rate",
-        "predictive_parity": "precision",
-        "accuracy_gap": "accuracy",
-    }
+    {name: label(rate.name) for name, rate in RATE_OF.items()}
 )
 
 

@@ -22,8 +22,8 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
-from fairbench.metrics.probability import brier_rows, log_loss_rows
 from fairbench.metrics.ranks import tie_blocks
+from fairbench.metrics.registry import BINARY, metrics_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -60,8 +60,9 @@ class WeightedScores:
         y, p, stratum = self.label[known], self.score[known], self.arms[known]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
         each = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
-        self._mean("log_loss", log_loss_rows(y, p), stratum, sizes, where)
-        self._mean("brier_score", brier_rows(y, p), stratum, sizes, where)
+        for metric in metrics_of(BINARY, "mean").values():
+            if metric.needs == ("score",):
+                self._mean(metric.name, metric(y, p), stratum, sizes, where)
         n, reason = len(y), undefined(f"only one class in {where.group or 'the part'}")
         area = weighted_auc(y, p, each)
         status = OK if not np.isnan(area) else reason if n else _nothing(where)

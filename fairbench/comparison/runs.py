@@ -97,7 +97,8 @@ def compare_pair(
         generator = rng(settings.seed, "comparison", first.people.name, repeat)
         tables = _draws(_counts(labels, one, other, worths, settings), settings, generator)
         objectives = [objective(name) for name in settings.objectives]
-        comparisons.append(compare(*tables, objectives, settings.rope))
+        rope = settings.rope or tuple(each.epsilon for each in objectives)
+        comparisons.append(compare(*tables, objectives, rope))
     if not comparisons:
         raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
     return PairComparison((first.name, second.name), comparisons)

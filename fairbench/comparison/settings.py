@@ -31,7 +31,10 @@ class Settings:
         ("accuracy", "equal_opportunity"), "What the runs are compared by.", shown="[METRIC,...]"
     )
     rope: tuple[float, ...] = option(
-        (0.01, 0.01), "Up to which difference of each objective two runs are practically equal."
+        (),
+        "Up to which difference of each objective two runs are practically equal; by default what "
+        "each metric declares, 0.01 for most.",
+        shown="[NUMBER,...]",
     )
     rho: str = option(
         AVERAGE,

@@ -23,8 +23,8 @@ from fairbench.evaluation.table import (
 )
 from fairbench.metrics.abstention import area_under_risk_coverage, keep_weights
 from fairbench.metrics.confusion import total
-from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate
+from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
@@ -61,7 +61,9 @@ class AbstentionEvaluation:
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            self._at(test, rate, "abstained", NO_SETTING, ("error_rate", *GROUP_METRICS))
+            self._at(
+                test, rate, "abstained", NO_SETTING, ("error_rate", *metrics_of(BINARY, "widest"))
+            )
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
@@ -114,8 +116,9 @@ class AbstentionEvaluation:
 
 def _values(counts: Array, metrics: Sequence[str]) -> list[float]:
     """Return the overall error rate, or group metrics, of (G, 4) counts."""
+    gaps = metrics_of(BINARY, "widest")
     return [
-        float(error_rate(total(counts))[0] if name == "error_rate" else GROUP_METRICS[name](counts))
+        float(error_rate(total(counts))[0] if name == "error_rate" else gaps[name](counts))
         for name in metrics
     ]
 

@@ -10,9 +10,9 @@ from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled import Labelled
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Status, Where
 from fairbench.metrics.confusion import binary_confusion, total
-from fairbench.metrics.group import GROUP_METRICS, GroupMetric
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
 from fairbench.metrics.rates import error_rate
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 # The gaps that thresholds can close by a linear programme.
 CONSTRAINTS = (
@@ -40,7 +40,7 @@ def evaluate_group_thresholds(
     if validation is None or missing or not relaxations:
         return
     for name in CONSTRAINTS:
-        metric = GROUP_METRICS[name]
+        metric = metrics_of(BINARY, "widest")[name]
         status = _status(data, metric, attribute)
         if status == OK:
             status = _status(validation, metric, attribute, of=" of the validation rows")
@@ -60,7 +60,7 @@ def evaluate_group_thresholds(
                 )
 
 
-def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -> Status:
+def _status(data: Labelled, metric: Metric, attribute: str, of: str = "") -> Status:
     """Say whether every group has the labels that the metric's rates rest on."""
     labels = data.groups[attribute].cat
     groups = [str(label) for label in labels.categories]
@@ -74,7 +74,7 @@ def _status(data: Labelled, metric: GroupMetric, attribute: str, of: str = "") -
 def _measured(
     data: Labelled,
     validation: Labelled,
-    metric: GroupMetric,
+    metric: Metric,
     relaxations: Sequence[float],
     attribute: str,
 ) -> list[tuple[float, ...]]:

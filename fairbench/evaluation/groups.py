@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,16 +22,9 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
 from fairbench.metrics.confusion import binary_confusion
-from fairbench.metrics.group import GROUP_METRICS, PAIRWISE, debiased, difference, ratio
-from fairbench.metrics.rates import (
-    RATES,
-    Counts,
-    Rate,
-    balanced_accuracy,
-    selection_rate,
-    true_negative_rate,
-    true_positive_rate,
-)
+from fairbench.metrics.group import debiased
+from fairbench.metrics.rates import Counts, Rate, selection_rate
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
 
@@ -49,13 +42,18 @@ class Counted:
     draws: Array
 
     @cached_property
-    def sizes(self) -> dict[str, list[int]]:
-        """How many rows each rate rests on in each group."""
-        return {rate.name: rate.size(self.counts).astype(int).tolist() for rate in RATES}
+    def _sizes(self) -> dict[str, list[int]]:
+        return {}
+
+    def sizes(self, rate: Rate) -> list[int]:
+        """Return how many rows a rate rests on in each group."""
+        if rate.name not in self._sizes:
+            self._sizes[rate.name] = rate.size(self.counts).astype(int).tolist()
+        return self._sizes[rate.name]
 
     def weakest(self, rates: tuple[Rate, ...], among: Iterable[int]) -> tuple[int, int, Rate]:
         """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
-        sizes = [(self.sizes[rate.name][g], g, rate) for rate in rates for g in among]
+        sizes = [(self.sizes(rate)[g], g, rate) for rate in rates for g in among]
         return min(sizes, key=lambda each: each[0])
 
     def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> Status:
@@ -116,14 +114,11 @@ class GroupEvaluation:
         return Counted(name, groups, counts, draws)
 
     def _rates(self, counted: Counted) -> None:
-        functions: dict[str, Callable[[Counts], Array]] = {rate.name: rate for rate in RATES}
-        functions["balanced_accuracy"] = balanced_accuracy
-        samples = np.stack([function(counted.draws) for function in functions.values()], axis=1)
+        metrics = metrics_of(BINARY, "rate")
+        samples = np.stack([metric(counted.draws) for metric in metrics.values()], axis=1)
         lower, upper = central_interval(samples, self.level)
-        for i, (name, function) in enumerate(functions.items()):
-            balanced = (true_positive_rate, true_negative_rate)
-            rates = (function,) if isinstance(function, Rate) else balanced
-            values = function(counted.counts)
+        for i, (name, metric) in enumerate(metrics.items()):
+            rates, values = metric.rates, metric(counted.counts)
             for g, group in enumerate(counted.groups):
                 self.table.add(
                     name,
@@ -135,41 +130,39 @@ class GroupEvaluation:
                 )
 
     def _pairs(self, counted: Counted) -> None:
-        for name, rate in PAIRWISE.items():
-            for form in (difference, ratio):
-                values, samples = form(rate, counted.counts), form(rate, counted.draws)
-                lower, upper = central_interval(samples, self.level)
-                outside = (np.abs(samples - 1) > self.ratio_band).mean(axis=0)
-                for g, group in enumerate(counted.groups[1:], start=1):
-                    where, metric = Where(counted.attribute, group), f"{name}_{form.__name__}"
-                    n = counted.weakest((rate,), [0, g])[0]
-                    status = self._pair_status(counted, rate, g, values[g - 1])
-                    interval = (lower[g - 1], upper[g - 1])
+        for metric in metrics_of(BINARY, "difference", "ratio").values():
+            values, samples = metric(counted.counts), metric(counted.draws)
+            lower, upper = central_interval(samples, self.level)
+            outside = (np.abs(samples - 1) > self.ratio_band).mean(axis=0)
+            for g, value in enumerate(values, start=1):
+                where = Where(counted.attribute, counted.groups[g])
+                n = counted.weakest(metric.rates, [0, g])[0]
+                status = self._pair_status(counted, metric, g, value)
+                interval = (lower[g - 1], upper[g - 1])
+                self.table.add(metric.name, value, n, where, interval=interval, status=status)
+                if metric.interval == "ratio":
                     self.table.add(
-                        metric, values[g - 1], n, where, interval=interval, status=status
+                        f"{metric.name}_outside_band",
+                        NAN if np.isnan(value) else outside[g - 1],
+                        n,
+                        where,
+                        setting=Setting(band=self.ratio_band),
+                        status=status,
                     )
-                    if form is ratio:
-                        self.table.add(
-                            f"{metric}_outside_band",
-                            NAN if np.isnan(values[g - 1]) else outside[g - 1],
-                            n,
-                            where,
-                            setting=Setting(band=self.ratio_band),
-                            status=status,
-                        )
 
-    def _pair_status(self, counted: Counted, rate: Rate, g: int, value: float) -> Status:
-        status = counted.status((rate,), self.minimum, [0, g])
+    def _pair_status(self, counted: Counted, metric: Metric, g: int, value: float) -> Status:
+        status = counted.status(metric.rates, self.minimum, [0, g])
         if np.isnan(value) and status.kind != "undefined":
-            return undefined(f"{rate.name} of group '{counted.groups[0]}' is 0")
+            return undefined(f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0")
         return status
 
     def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
-        samples = np.stack([metric(counted.draws) for metric in GROUP_METRICS.values()], axis=1)
+        metrics = metrics_of(BINARY, "widest")
+        samples = np.stack([metric(counted.draws) for metric in metrics.values()], axis=1)
         lower, upper = central_interval(samples, self.level)
         many, where = len(counted.groups) > 2, Where(counted.attribute)
         resampled = resampled_counts(counted.counts, RESAMPLES, generator) if many else None
-        for i, (name, metric) in enumerate(GROUP_METRICS.items()):
+        for i, (name, metric) in enumerate(metrics.items()):
             value, everyone = float(metric(counted.counts)), range(len(counted.groups))
             n = counted.weakest(metric.rates, everyone)[0]
             status = counted.status(metric.rates, self.minimum, everyone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,8 @@ from fairbench.evaluation.table import (
     undefined,
 )
 from fairbench.metrics.mixture_parity import is_normal, uncertainty_aware_parity
-from fairbench.metrics.regression import (
-    crps_normal_rows,
-    distribution_parity,
-    normal_nll_rows,
-    normal_quantile,
-    r2_score,
-)
+from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
+from fairbench.metrics.regression import distribution_parity, normal_quantile
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -89,25 +84,30 @@ def _sd_column(data: Labelled) -> str | None:
 def _part(
     table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
 ) -> None:
-    y, mean, n = data.target[rows], data.column("prediction")[rows], int(rows.sum())
-    status = invalid_rows(~np.isfinite(mean), "prediction")
-    table.add_mean("mae", np.abs(y - mean), where, status=status)
-    table.add_mean("mean_prediction", mean, where, status=status)
-    exists = n > 0 and status == OK
-    rmse = float(np.sqrt(((y - mean) ** 2).mean())) if exists else NAN
-    table.add("rmse", rmse, n, where, status=status if n else undefined(no_rows(where.group)))
-    r2 = r2_score(y, mean) if exists else NAN
-    reason = f"target is constant in {where.group or 'the part'}" if n else no_rows(where.group)
-    constant = undefined(reason) if np.isnan(r2) and status == OK else status
-    table.add("r2", r2, n, where, status=constant)
+    y, columns = (
+        data.target[rows],
+        {str(name): data.column(name)[rows] for name in data.predictions},
+    )
     name = _sd_column(data)
     if name:
-        sd = data.column(name)[rows]
-        status = invalid_rows(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
-        table.add_mean("nll", normal_nll_rows(y, mean, sd), where, status=status)
-        if name == "sd":
-            table.add_mean("crps", crps_normal_rows(y, mean, sd), where, status=status)
+        columns["sd_or_uncertainty"] = columns[name]
+    for metric in metrics_of(REGRESSION).values():
+        if not metric.special and all(need in columns for need in metric.needs):
+            status = _status(metric, columns)
+            table.add_declared(
+                metric, [y, *(columns[n] for n in metric.needs)], where, status=status
+            )
     _intervals(table, data, rows, where, levels)
+
+
+def _status(metric: Metric, columns: Mapping[str, Array]) -> Status:
+    """Say whether the columns that a metric needs hold what it can be computed from."""
+    mean = columns["prediction"]
+    for need in metric.needs:
+        if need.startswith("sd"):
+            sd = columns[need]
+            return invalid_rows(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
+    return invalid_rows(~np.isfinite(mean), "prediction")
 
 
 def _intervals(

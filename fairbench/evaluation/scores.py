@@ -21,7 +21,7 @@ from fairbench.evaluation.table import (
     undefined,
 )
 from fairbench.metrics import probability
-from fairbench.metrics.ranks import roc_auc
+from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
 
@@ -65,33 +65,26 @@ class ScoreEvaluation:
     def _part(self, rows: NDArray[np.bool_], where: Where) -> None:
         y = self.target[rows]
         columns = {name: values[rows] for name, values in self._columns.items()}
-        if "uncertainty" in columns:
-            losses = probability.nll_of_sd(y, columns["prediction"], columns["uncertainty"])
-            self.table.add_mean("nll", losses, where)
+        for metric in metrics_of(BINARY, "mean", "auc", "none").values():
+            if not metric.special and all(name in columns for name in metric.needs):
+                self.table.add_declared(metric, [y, *(columns[n] for n in metric.needs)], where)
         if "score" in columns:
-            self._scores(y, columns["score"], where)
+            self._calibration(y, columns["score"], where)
 
-    def _scores(self, y: Array, score: Array, where: Where) -> None:
-        n, everyone = len(y), where.group or "the part"
-        self.table.add_mean("log_loss", probability.log_loss_rows(y, score), where)
-        self.table.add_mean("brier_score", probability.brier_rows(y, score), where)
-        area = roc_auc(y, score)
-        reason = f"only one class in {everyone}" if n else no_rows(where.group)
-        status = undefined(reason) if np.isnan(area) else OK
-        self.table.add("roc_auc", area, n, where, status=status)
+    def _calibration(self, y: Array, score: Array, where: Where) -> None:
+        n = len(y)
         for binning in ("width", "mass"):
-            setting, status = Setting(bins=self.bins, binning=binning), OK
-            error = NAN
+            setting = Setting(bins=self.bins, binning=binning)
+            error, status = NAN, undefined(no_rows(where.group))
             if n:
-                diagram = probability.reliability(
-                    y, score, bins=self.bins, equal_mass=binning == "mass"
-                )
-                error = diagram.expected_calibration_error()
-            else:
-                status = undefined(no_rows(where.group))
+                error, status = self._calibration_error(y, score, binning), OK
             self.table.add(
                 "expected_calibration_error", error, n, where, setting=setting, status=status
             )
+
+    def _calibration_error(self, y: Array, score: Array, binning: str) -> float:
+        mass = binning == "mass"
+        return probability.expected_calibration_error(y, score, bins=self.bins, equal_mass=mass)
 
     def _diagram(self) -> None:
         score = self.predictions["score"].to_numpy()

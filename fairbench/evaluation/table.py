@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeAlias
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES
+from fairbench.metrics.registry import Metric
 
 NAN = float("nan")
 
@@ -113,6 +114,32 @@ class MetricTable:
         quantile = NormalDist().inv_cdf((1 + self.level) / 2)
         half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
         self.add(metric, mean, n, where, setting=setting, interval=(mean - half, mean + half))
+
+    def add_declared(
+        self,
+        metric: Metric,
+        arrays: Sequence[NDArray[np.float64]],
+        where: Where = EVERYONE,
+        *,
+        status: Status = OK,
+    ) -> None:
+        """Append a declared metric of the target and the columns it needs, with its interval.
+
+        Parameters
+        ----------
+        arrays : the target and the columns, (n,) each, in the order of the declaration.
+        status : of these columns; of one that is not ok, nothing is computed.
+        """
+        n = len(arrays[0])
+        if not n:
+            status = undefined(no_rows(where.group)) if status == OK else status
+        value: Any = metric(*arrays) if n and status == OK else NAN
+        if metric.interval == "mean" and status == OK:
+            self.add_mean(metric.name, value, where)
+            return
+        if np.isnan(value) and status == OK:
+            status = undefined(metric.undefined.format(part=where.group or "the part"))
+        self.add(metric.name, value, n, where, status=status)
 
     def invalidated(self, reason: str) -> MetricTable:
         """Return the same rows without values, undefined for one reason."""

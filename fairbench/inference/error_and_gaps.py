@@ -14,8 +14,8 @@ from fairbench.core.seeds import rng
 from fairbench.inference.counts_posterior import table_draws
 from fairbench.inference.effective_counts import effective_counts, mean_shrinkage
 from fairbench.metrics.confusion import total
-from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.rates import error_rate
+from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
@@ -59,9 +59,10 @@ def points(counts: NDArray[Any], dataset: str) -> dict[str, Point]:
     draws = table_draws(observed[median], DRAWS, rng(_SEED, "tradeoff", dataset, median))
     found = {}
     for name in METRICS:
-        gaps = GROUP_METRICS[name](observed)
+        metric = metrics_of(BINARY, "widest")[name]
+        gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
-        covariance = np.cov(_error(draws), GROUP_METRICS[name](draws))
+        covariance = np.cov(_error(draws), metric(draws))
         found[name] = Point(float(errors.mean()), gap, covariance)
     return found
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.metrics.ranks import mean_over_ties, tie_blocks
+from fairbench.metrics.registry import BINARY, Metric
 
 Weights = NDArray[np.float64]
 
@@ -35,3 +36,20 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     u = np.asarray(uncertainty, float)
     ordered = mean_over_ties(u, loss)[np.argsort(u, kind="stable")]
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
+
+
+def _of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+    return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
+
+
+AREA_UNDER_RISK_COVERAGE = Metric(
+    name="area_under_risk_coverage",
+    label="area under the risk-coverage curve",
+    sentence="The error rate of the least uncertain people, on average over how many of them.",
+    task=BINARY,
+    better="lower",
+    needs=("prediction", "uncertainty"),
+    interval="none",
+    function=_of_errors,
+    special=True,
+)

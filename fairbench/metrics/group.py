@@ -5,9 +5,9 @@ The same function serves observed counts, posterior draws (T, G, 4) and effectiv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
+from fairbench.metrics.registry import BINARY, Better, Metric
 
 Values = NDArray[np.float64]
 
@@ -91,43 +92,92 @@ def _divide(top: Values, bottom: Values) -> Values:
         return np.where(bottom > 0, top / bottom, np.nan)
 
 
-@dataclass(frozen=True)
-class GroupMetric:
-    """A function (..., G, 4) -> (...), the rates it rests on, and whether 0 is fair (else 1)."""
+def _of_groups(
+    function: Callable[[Counts], Values], sentence: str, *rates: Rate, better: Better = "lower"
+) -> Metric:
+    return Metric(
+        name=function.__name__,
+        label=function.__name__.replace("_", " "),
+        sentence=sentence,
+        task=BINARY,
+        better=better,
+        needs=("prediction", "groups"),
+        interval="widest",
+        function=function,
+        rates=rates,
+        shown=("gaps",),
+    )
 
-    function: Callable[[Counts], Values]
-    rates: tuple[Rate, ...]
-    is_gap: bool = True
 
-    def __call__(self, counts: Counts) -> Values:
-        """Return the metric of every set of group counts."""
-        return self.function(counts)
-
-
-GROUP_METRICS: Mapping[str, GroupMetric] = MappingProxyType(
-    {
-        "statistical_parity": GroupMetric(statistical_parity, (selection_rate,)),
-        "disparate_impact": GroupMetric(disparate_impact, (selection_rate,), is_gap=False),
-        "equal_opportunity": GroupMetric(equal_opportunity, (true_positive_rate,)),
-        "false_positive_rate_gap": GroupMetric(false_positive_rate_gap, (false_positive_rate,)),
-        "equalized_odds": GroupMetric(equalized_odds, (true_positive_rate, false_positive_rate)),
-        "predictive_parity": GroupMetric(predictive_parity, (positive_predictive_value,)),
-        "accuracy_gap": GroupMetric(accuracy_gap, (accuracy,)),
-    }
+STATISTICAL_PARITY = _of_groups(
+    statistical_parity,
+    "The largest difference between two groups in the share that is predicted 1.",
+    selection_rate,
+)
+DISPARATE_IMPACT = _of_groups(
+    disparate_impact,
+    "The share that is predicted 1 of one group over that of another; 1 is equal.",
+    selection_rate,
+    better=1.0,
+)
+EQUAL_OPPORTUNITY = _of_groups(
+    equal_opportunity,
+    "The largest difference between two groups in the true positive rate.",
+    true_positive_rate,
+)
+FALSE_POSITIVE_RATE_GAP = _of_groups(
+    false_positive_rate_gap,
+    "The largest difference between two groups in the false positive rate.",
+    false_positive_rate,
+)
+EQUALIZED_ODDS = _of_groups(
+    equalized_odds,
+    "The larger of the largest differences in the true and in the false positive rate.",
+    true_positive_rate,
+    false_positive_rate,
+)
+PREDICTIVE_PARITY = _of_groups(
+    predictive_parity,
+    "The largest difference between two groups in precision.",
+    positive_predictive_value,
+)
+ACCURACY_GAP = _of_groups(
+    accuracy_gap,
+    "The largest difference between two groups in accuracy.",
+    accuracy,
 )
 
-PAIRWISE: Mapping[str, Rate] = MappingProxyType(
-    {
-        "statistical_parity": selection_rate,
-        "equal_opportunity": true_positive_rate,
-        "false_positive_rate": false_positive_rate,
-        "predictive_parity": positive_predictive_value,
-        "accuracy": accuracy,
-    }
+
+def _of_pairs(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Metric:
+    compared = "minus" if form == "difference" else "over"
+    return Metric(
+        name=f"{name}_{form}",
+        label=f"{name}_{form}".replace("_", " "),
+        sentence=f"A group's {rate.name.replace('_', ' ')} {compared} that of the first group.",
+        task=BINARY,
+        better="neither" if form == "difference" else 1.0,
+        needs=("prediction", "groups"),
+        interval=form,
+        function=partial(difference if form == "difference" else ratio, rate),
+        rates=(rate,),
+    )
+
+
+STATISTICAL_PARITY_DIFFERENCE = _of_pairs("difference", "statistical_parity", selection_rate)
+STATISTICAL_PARITY_RATIO = _of_pairs("ratio", "statistical_parity", selection_rate)
+EQUAL_OPPORTUNITY_DIFFERENCE = _of_pairs("difference", "equal_opportunity", true_positive_rate)
+EQUAL_OPPORTUNITY_RATIO = _of_pairs("ratio", "equal_opportunity", true_positive_rate)
+FALSE_POSITIVE_RATE_DIFFERENCE = _of_pairs("difference", "false_positive_rate", false_positive_rate)
+FALSE_POSITIVE_RATE_RATIO = _of_pairs("ratio", "false_positive_rate", false_positive_rate)
+PREDICTIVE_PARITY_DIFFERENCE = _of_pairs(
+    "difference", "predictive_parity", positive_predictive_value
 )
+PREDICTIVE_PARITY_RATIO = _of_pairs("ratio", "predictive_parity", positive_predictive_value)
+ACCURACY_DIFFERENCE = _of_pairs("difference", "accuracy", accuracy)
+ACCURACY_RATIO = _of_pairs("ratio", "accuracy", accuracy)
 
 
-def debiased(metric: GroupMetric, counts: Counts, resampled: Counts) -> float:
+def debiased(metric: Callable[[Counts], Values], counts: Counts, resampled: Counts) -> float:
     """Return a gap freed of the upward bias that many small groups give the plug-in.
 
     The bias is estimated by a parametric bootstrap (mean over `resampled` minus the plug-in) and

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from fairbench.metrics.registry import REGRESSION, Metric
+
 Array = NDArray[np.float64]
 _REACH = 8.3  # sds beyond which a normal has no mass that float64 could add to 1
 _STARTS = 16
@@ -45,6 +47,19 @@ def uncertainty_aware_parity(
         return float("nan")
     mixtures = [_Mixture(m[s > 0], s[s > 0], np.sort(m[s == 0])) for m, s in pairs]
     return _largest_gap(mixtures, tolerance)
+
+
+UNCERTAINTY_AWARE_STATISTICAL_PARITY = Metric(
+    name="uncertainty_aware_statistical_parity",
+    label="uncertainty-aware statistical parity",
+    sentence="The largest distance between two groups' predictions, each of them read as a normal.",
+    task=REGRESSION,
+    better="neither",
+    needs=("prediction", "sd_or_uncertainty", "groups"),
+    interval="none",
+    function=uncertainty_aware_parity,
+    special=True,
+)
 
 
 def is_normal(mean: Array, sd: Array) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.metrics.ranks import mean_over_ties
+from fairbench.metrics.registry import BINARY, Metric
 
 Values = NDArray[np.float64]
 
@@ -29,6 +30,19 @@ def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Values
     return log_loss_rows(target, np.clip(0.5 + side * half_width, 0.001, 0.999))
 
 
+NLL = Metric(
+    name="nll",
+    label="NLL of the uncertainty",
+    sentence="The mean negative log-likelihood of the labels, the uncertainty being read as an sd.",
+    task=BINARY,
+    better="lower",
+    needs=("prediction", "uncertainty"),
+    interval="mean",
+    function=nll_of_sd,
+    shown=("everyone",),
+)
+
+
 def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Values:
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
     y, p = np.asarray(target, float), np.clip(np.asarray(score, float), floor, 1 - floor)
@@ -36,10 +50,36 @@ def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) 
     return losses
 
 
+LOG_LOSS = Metric(
+    name="log_loss",
+    label="log loss of the score",
+    sentence="The mean negative logarithm of the probability that was given to the true label.",
+    task=BINARY,
+    better="lower",
+    needs=("score",),
+    interval="mean",
+    function=log_loss_rows,
+    shown=("everyone",),
+)
+
+
 def brier_rows(target: ArrayLike, score: ArrayLike) -> Values:
     """Return each row's squared difference of label and probability."""
     losses: Values = (np.asarray(target, float) - np.asarray(score, float)) ** 2
     return losses
+
+
+BRIER_SCORE = Metric(
+    name="brier_score",
+    label="Brier score",
+    sentence="The mean squared difference between the score and the label.",
+    task=BINARY,
+    better="lower",
+    needs=("score",),
+    interval="mean",
+    function=brier_rows,
+    shown=("everyone",),
+)
 
 
 @dataclass(frozen=True)
@@ -80,3 +120,25 @@ def reliability(
     sums = (np.bincount(index, weights=w, minlength=bins)[used] for w in (p, y))
     mean_score, base_rate = (total / size[used] for total in sums)
     return Reliability(size[used], mean_score, base_rate)
+
+
+def expected_calibration_error(
+    target: ArrayLike, score: ArrayLike, *, bins: int = 15, equal_mass: bool = False
+) -> float:
+    """Return the mean distance of mean score and share of positives in `bins` bins (Guo 2017)."""
+    diagram = reliability(target, score, bins=bins, equal_mass=equal_mass)
+    return diagram.expected_calibration_error()
+
+
+EXPECTED_CALIBRATION_ERROR = Metric(
+    name="expected_calibration_error",
+    label="expected calibration error",
+    sentence="How far scores lie from the share of labels 1 among like scores, on average.",
+    task=BINARY,
+    better="lower",
+    needs=("score",),
+    interval="none",
+    function=expected_calibration_error,
+    shown=("everyone",),
+    special=True,
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.metrics.registry import BINARY, Metric
+
 Values = NDArray[np.float64]
 
 
@@ -44,6 +46,20 @@ def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
         return float("nan")
     rank_sum = average_ranks(score)[y].sum()
     return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+ROC_AUC = Metric(
+    name="roc_auc",
+    label="ROC AUC",
+    sentence="The chance that somebody with label 1 has a higher score than somebody with label 0.",
+    task=BINARY,
+    better="higher",
+    needs=("score",),
+    interval="auc",
+    function=roc_auc,
+    undefined="only one class in {part}",
+    shown=("everyone",),
+)
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:

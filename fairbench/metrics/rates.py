@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.metrics.registry import BINARY, Better, Metric
+
 Counts = NDArray[Any]
 
 
@@ -61,18 +63,86 @@ negative_predictive_value = Rate(
 )
 f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no predicted positives")
 
-RATES: tuple[Rate, ...] = (
+
+def _declared(
+    rate: Rate, label: str, sentence: str, better: Better, shown: tuple[str, ...] = ()
+) -> Metric:
+    return Metric(
+        name=rate.name,
+        label=label,
+        sentence=sentence,
+        task=BINARY,
+        better=better,
+        needs=("prediction",),
+        interval="rate",
+        function=rate,
+        rates=(rate,),
+        shown=shown,
+    )
+
+
+SELECTION_RATE = _declared(
     selection_rate,
-    base_rate,
-    accuracy,
+    "selection rate",
+    "The share of people that are predicted 1.",
+    "neither",
+    ("groups",),
+)
+BASE_RATE = _declared(base_rate, "base rate", "The share of people whose label is 1.", "neither")
+ACCURACY = _declared(
+    accuracy, "accuracy", "The share of people whose prediction is right.", "higher"
+)
+ERROR_RATE = _declared(
     error_rate,
+    "error rate",
+    "The share of people whose prediction is wrong.",
+    "lower",
+    ("everyone", "groups"),
+)
+TRUE_POSITIVE_RATE = _declared(
     true_positive_rate,
+    "true positive rate",
+    "Of the people whose label is 1, the share that is predicted 1.",
+    "higher",
+    ("groups",),
+)
+FALSE_NEGATIVE_RATE = _declared(
     false_negative_rate,
+    "false negative rate",
+    "Of the people whose label is 1, the share that is predicted 0.",
+    "lower",
+)
+FALSE_POSITIVE_RATE = _declared(
     false_positive_rate,
+    "false positive rate",
+    "Of the people whose label is 0, the share that is predicted 1.",
+    "lower",
+    ("groups",),
+)
+TRUE_NEGATIVE_RATE = _declared(
     true_negative_rate,
+    "true negative rate",
+    "Of the people whose label is 0, the share that is predicted 0.",
+    "higher",
+)
+POSITIVE_PREDICTIVE_VALUE = _declared(
     positive_predictive_value,
+    "precision",
+    "Of the people that are predicted 1, the share whose label is 1.",
+    "higher",
+)
+NEGATIVE_PREDICTIVE_VALUE = _declared(
     negative_predictive_value,
+    "negative predictive value",
+    "Of the people that are predicted 0, the share whose label is 0.",
+    "higher",
+)
+F1_SCORE = _declared(
     f1_score,
+    "f1 score",
+    "The harmonic mean of precision and true positive rate.",
+    "higher",
+    ("everyone",),
 )
 
 
@@ -80,3 +150,17 @@ def balanced_accuracy(counts: Counts) -> NDArray[np.float64]:
     """Return the mean of true positive and true negative rate, (..., 4) -> (...)."""
     balanced: NDArray[np.float64] = (true_positive_rate(counts) + true_negative_rate(counts)) / 2
     return balanced
+
+
+BALANCED_ACCURACY = Metric(
+    name="balanced_accuracy",
+    label="balanced accuracy",
+    sentence="The mean of the true positive rate and the true negative rate.",
+    task=BINARY,
+    better="higher",
+    needs=("prediction",),
+    interval="rate",
+    function=balanced_accuracy,
+    rates=(true_positive_rate, true_negative_rate),
+    shown=("everyone",),
+)

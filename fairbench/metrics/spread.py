@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.metrics.ranks import mean_over_ties, spearman
+from fairbench.metrics.registry import BINARY, REGRESSION, Metric
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,26 @@ def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `values` to ten digits of the largest, so that means of equal numbers are equal."""
     scale = float(np.abs(values).max())
     return np.round(values / scale, 10) if scale > 0 else values
+
+
+def spread_error(
+    target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike, *, groups: int = 10
+) -> float:
+    """Return the error of the spread diagram of target minus prediction."""
+    residual = np.asarray(target, float) - np.asarray(prediction, float)
+    return spread_diagram(residual, uncertainty, groups).error()
+
+
+SPREAD_ERROR = Metric(
+    name="spread_error",
+    label="spread error",
+    sentence="How far the uncertainty is from the sd of the errors of people of like uncertainty.",
+    task=BINARY,
+    better="lower",
+    needs=("prediction", "uncertainty"),
+    interval="none",
+    function=spread_error,
+    shown=("everyone",),
+    special=True,
+)
+SPREAD_ERROR_OF_REGRESSION = replace(SPREAD_ERROR, task=REGRESSION)

@@ -7,40 +7,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fairbench.evaluation.columns import status_text
-from fairbench.reporting.document.formats import metric_name
+from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
 
-_OVERALL = (
-    "error_rate",
-    "balanced_accuracy",
-    "f1_score",
-    "roc_auc",
-    "nll",
-    "log_loss",
-    "brier_score",
-    "expected_calibration_error",
-    "spread_error",
-    "rmse",
-    "mae",
-    "r2",
-)
-_GAPS = (
-    "statistical_parity",
-    "disparate_impact",
-    "equal_opportunity",
-    "false_positive_rate_gap",
-    "equalized_odds",
-    "predictive_parity",
-    "accuracy_gap",
-    "label_parity",
-)
-_PER_GROUP = (
-    "selection_rate",
-    "error_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "rmse",
-)
 _FITS = ("constraint_active", "fit_seconds", "predict_seconds")
 _COLUMNS = (
     Column("metric"),
@@ -64,10 +33,14 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
     groups = (summary["attribute"] == protect) & (summary["group"] != "")
     mass = (summary["binning"] == "mass").to_numpy(bool)
+
+    def shown(where: str) -> pd.Series:
+        return summary["metric"].isin([each.name for each in declared() if where in each.shown])
+
     parts = [
-        summary[overall & summary["metric"].isin(_OVERALL) & ~mass],
-        summary[gaps & summary["metric"].isin(_GAPS)],
-        summary[groups & summary["metric"].isin(_PER_GROUP)],
+        summary[overall & shown("everyone") & ~mass],
+        summary[gaps & shown("gaps")],
+        summary[groups & shown("groups")],
         summary[overall & summary["metric"].isin(_FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
@@ -93,4 +66,4 @@ def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
         where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
         status = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
-        yield [metric_name(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
+        yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]

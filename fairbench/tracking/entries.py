@@ -13,7 +13,6 @@ from fairbench.results.runs import Run
 
 RUN = "fairbench.run_id"
 _BY = ["variant", "attribute", "group", "metric"]
-_DIAGRAMS = "reliability_|spread_predicted|spread_empirical"
 _LONGEST = 250
 _LONGEST_VALUE = 6000
 
@@ -50,7 +49,7 @@ def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
     Points of diagrams are left to the figures and the metrics file.
     """
-    drawn = metrics["metric"].str.match(_DIAGRAMS)
+    drawn = metrics["bin"].notna()
     shown = metrics[~drawn]
     setting = setting_text(shown).astype(str)
     means = shown.groupby([*(shown[name] for name in _BY), setting], sort=False)["value"]

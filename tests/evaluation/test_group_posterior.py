@@ -7,9 +7,11 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench import Evaluator
-from fairbench.metrics.group import GROUP_METRICS
-from fairbench.metrics.rates import RATES
+from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.counted import row, table_of
+
+GAPS = metrics_of(BINARY, "widest")
+RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
 
 DRAWS = 20_000
 COUNTS = {"a": [30, 10, 12, 28], "b": [25, 14, 5, 16], "c": [12, 4, 9, 15]}
@@ -67,7 +69,7 @@ def assert_probability(estimate, exact):
     assert abs(estimate - exact) < 5 * np.sqrt(exact * (1 - exact) / DRAWS)
 
 
-SINGLE_RATE = [name for name, metric in GROUP_METRICS.items() if metric.is_gap]
+SINGLE_RATE = [name for name, metric in GAPS.items() if metric.is_gap]
 SINGLE_RATE.remove("equalized_odds")
 
 
@@ -76,7 +78,7 @@ SINGLE_RATE.remove("equalized_odds")
 def test_probability_of_a_small_gap_is_that_of_the_posterior(name, groups):
     found = row(fine_table(groups, epsilon=0.15), f"{name}_below", "group")
     assert found["setting"] == "epsilon=0.15"
-    (rate,) = GROUP_METRICS[name].rates
+    (rate,) = GAPS[name].rates
     assert_probability(found["value"], probability_below(posteriors(groups, rate), 0.15))
 
 
@@ -84,8 +86,7 @@ def test_probability_of_small_equalized_odds_is_the_product_of_both_gaps():
     # True and false positive rates of a Dirichlet posterior are independent.
     table = fine_table("ab", epsilon=0.2)
     one, other = (
-        probability_below(posteriors("ab", rate), 0.2)
-        for rate in GROUP_METRICS["equalized_odds"].rates
+        probability_below(posteriors("ab", rate), 0.2) for rate in GAPS["equalized_odds"].rates
     )
     assert_probability(row(table, "equalized_odds_below", "group")["value"], one * other)
 
@@ -139,7 +140,7 @@ def test_alpha_is_the_prior_count_of_every_cell():
 
 
 def test_debiased_gaps_come_with_more_than_two_groups_only():
-    metrics = {name for name, metric in GROUP_METRICS.items() if metric.is_gap}
+    metrics = {name for name, metric in GAPS.items() if metric.is_gap}
     for counts, expected in ((PAIR, set()), (COUNTS, {f"{name}_debiased" for name in metrics})):
         names = table_of(counts).index.get_level_values("metric")
         assert {name for name in names if name.endswith("_debiased")} == expected

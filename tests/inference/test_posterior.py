@@ -7,7 +7,10 @@ from scipy import stats
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import RATES, selection_rate
+from fairbench.metrics.rates import selection_rate
+from fairbench.metrics.registry import BINARY, metrics_of
+
+RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 DRAWS = 20_000

@@ -8,9 +8,11 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
 from fairbench.metrics.confusion import binary_confusion, total
-from fairbench.metrics.group import GROUP_METRICS
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
 from fairbench.metrics.rates import error_rate, selection_rate
+from fairbench.metrics.registry import BINARY, metrics_of
+
+GAPS = metrics_of(BINARY, "widest")
 
 RELAXATIONS = (0, 0.01, 0.05, 0.1, 0.3, 1)
 
@@ -68,7 +70,7 @@ def test_at_parity_it_is_fairlearns_threshold_optimizer(metric, constraint):
     from algorithms.estimators.given import Given
 
     target, score, group = simulated()
-    (ours,) = least_error(hulls_of(target, score, group), GROUP_METRICS[metric].rates, [0])
+    (ours,) = least_error(hulls_of(target, score, group), GAPS[metric].rates, [0])
     optimizer = ThresholdOptimizer(
         estimator=Given(), constraints=constraint, prefit=True, grid_size=5000,
         predict_method="predict",
@@ -76,7 +78,7 @@ def test_at_parity_it_is_fairlearns_threshold_optimizer(metric, constraint):
     optimizer.fit(score[:, None], target, sensitive_features=group)
     chance = optimizer._pmf_predict(score[:, None], sensitive_features=group)[:, 1]
     theirs = expected_counts(target, chance, group, n_groups=3)
-    assert GROUP_METRICS[metric](ours.counts) == pytest.approx(0, abs=1e-9)
+    assert GAPS[metric](ours.counts) == pytest.approx(0, abs=1e-9)
     difference = float(error_rate(total(theirs))[0]) - error(ours)
     assert -1e-5 < difference < 5e-4
 
@@ -108,12 +110,12 @@ def test_statistical_parity_is_the_best_of_all_pairs_of_selection_rates(relaxati
 @pytest.mark.parametrize("metric", ["statistical_parity", "equal_opportunity", "equalized_odds"])
 def test_looser_constraints_hold_and_cost_less(metric):
     hulls = hulls_of(*simulated())
-    found = least_error(hulls, GROUP_METRICS[metric].rates, RELAXATIONS)
+    found = least_error(hulls, GAPS[metric].rates, RELAXATIONS)
     errors = np.array([error(each) for each in found])
     assert (np.diff(errors) < 1e-5).all()
     assert errors[0] > errors[-1] + 0.005
     for relaxation, each in zip(RELAXATIONS, found, strict=True):
-        assert GROUP_METRICS[metric](each.counts) <= relaxation + 1e-7
+        assert GAPS[metric](each.counts) <= relaxation + 1e-7
     unprocessed = sum(hull.counts[:, [1, 2]].sum(axis=1).min() for hull in hulls) / 600
     assert errors[-1] == pytest.approx(unprocessed, abs=1e-5)
 
@@ -121,7 +123,7 @@ def test_looser_constraints_hold_and_cost_less(metric):
 def test_chances_give_the_counts_that_were_promised():
     target, score, group = simulated()
     for each in least_error(
-        hulls_of(target, score, group), GROUP_METRICS["equalized_odds"].rates, RELAXATIONS
+        hulls_of(target, score, group), GAPS["equalized_odds"].rates, RELAXATIONS
     ):
         counts = expected_counts(target, each.chance(score, group), group, n_groups=3)
         np.testing.assert_allclose(counts, each.counts, atol=1e-9)

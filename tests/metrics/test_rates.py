@@ -6,6 +6,7 @@ from sklearn import metrics as sk
 
 from fairbench.metrics import rates
 from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.registry import BINARY, metrics_of
 
 ORACLES = {
     "selection_rate": lambda y, p: p.mean(),
@@ -20,7 +21,9 @@ ORACLES = {
     "negative_predictive_value": lambda y, p: sk.precision_score(y, p, pos_label=0),
     "f1_score": sk.f1_score,
 }
-BY_NAME = {rate.name: rate for rate in rates.RATES}
+BY_NAME = {
+    name: each.function for name, each in metrics_of(BINARY, "rate").items() if len(each.rates) == 1
+}
 
 
 def random_labels(seed, n=200):

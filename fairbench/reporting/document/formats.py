@@ -10,8 +10,6 @@ from typing import Any
 from fairbench.core import formats
 from fairbench.reporting.document.model import Column, plain
 
-_NAMES = {"nll": "NLL of the uncertainty", "log_loss": "log loss of the score"}
-
 
 def _text(value: Any, decimals: int) -> str:
     return plain(value) if isinstance(value, tuple) else str(value)
@@ -58,8 +56,3 @@ def exact(value: Any) -> str:
     if isinstance(value, tuple):
         value = value[0]
     return "" if value is None or isnan(value) else f"{value:.8g}"
-
-
-def metric_name(name: str) -> str:
-    """Return the name of a metric as people say it."""
-    return _NAMES.get(name, name.replace("_", " "))

@@ -13,8 +13,8 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.probability_best import standings
+from fairbench.metrics.registry import Metric, find
 from fairbench.reporting.page.blocks import Block, named
-from fairbench.reporting.page.goodness import direction, goodness, rope
 from fairbench.reporting.runs import headline
 from fairbench.results.labels import told_apart
 
@@ -52,7 +52,8 @@ class MetricTable:
     @property
     def direction(self) -> str:
         """In words, which values are good."""
-        return direction(self.metric)
+        metric = find(self.metric)
+        return metric.direction if metric else ""
 
     @cached_property
     def is_ranked(self) -> bool:
@@ -80,8 +81,9 @@ def metric_tables(block: Block) -> Iterator[MetricTable]:
         pivot.columns = pivot.columns.astype(str)
         table = _distinct(rows, pivot, arms, block).sort_values("label", ignore_index=True)
         width = np.nan
-        if direction(metric) and not group:
-            table, width = _ranked(table, pivot, metric, share)
+        declared = find(metric)
+        if declared and declared.direction and not group:
+            table, width = _ranked(table, pivot, declared, share)
         yield MetricTable(metric, attribute, group, setting, table, width)
 
 
@@ -115,7 +117,7 @@ def _distinct(
 
 
 def _ranked(
-    rows: pd.DataFrame, values: pd.DataFrame, metric: str, share: float
+    rows: pd.DataFrame, values: pd.DataFrame, metric: Metric, share: float
 ) -> tuple[pd.DataFrame, float]:
     """Return the rows with their standings, best mean first, and the rope.
 
@@ -123,13 +125,15 @@ def _ranked(
     """
     defined = np.isfinite(values[list(rows["run"])].to_numpy()).all(axis=0)
     ids = list(rows["run"][defined])
-    means = goodness(metric, rows["mean"].to_numpy())
+    means = metric.larger_is_better(rows["mean"].to_numpy())
     rows = rows.iloc[np.argsort(-means, kind="stable")].reset_index(drop=True)
     if not ids or len(values) < 2:
         return rows, np.nan
     own = values[ids].to_numpy()
-    width = rope(metric, own)
-    found = standings(goodness(metric, own), share, rope=width, generator=rng(0, "standings"))
+    width = metric.negligible(own)
+    found = standings(
+        metric.larger_is_better(own), share, rope=width, generator=rng(0, "standings")
+    )
     rows = rows.set_index("run")
     rows.loc[ids, "best"], rows.loc[ids, "near"] = found.best, found.near
     rows.loc[ids, "standing"] = np.select(

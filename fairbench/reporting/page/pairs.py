@@ -23,9 +23,10 @@ from fairbench.inference.all_pairs import (
     Pairs,
     outperforms,
 )
+from fairbench.inference.objectives import objective
 from fairbench.inference.ranking import ranking
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.comparisons import rank_of
-from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import (
     Block as DocumentBlock,
 )
@@ -40,7 +41,6 @@ from fairbench.reporting.document.model import (
     Table,
 )
 from fairbench.reporting.page.blocks import Block
-from fairbench.reporting.page.goodness import ROPE
 from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.results.runs import Run
 
@@ -93,8 +93,14 @@ class ComparedRuns:
     def command(self) -> str:
         """The command line that gives the same answer."""
         objectives = f"[accuracy,{self.contenders.gap}]"
-        words = f"objectives={objectives} rope=[{ROPE},{ROPE}] draws={DRAWS}"
+        rope = ",".join(map(str, _epsilons(self.contenders.gap)))
+        words = f"objectives={objectives} rope=[{rope}] draws={DRAWS}"
         return f"fairbench compare runs=[{','.join(self.ids)}] {words}"
+
+
+def _epsilons(gap: str) -> tuple[float, ...]:
+    """Return the differences of accuracy and of a gap that make no difference in practice."""
+    return tuple(objective(name).epsilon for name in ("accuracy", gap))
 
 
 def contenders(block: Block) -> Contenders | None:
@@ -108,7 +114,7 @@ def contenders(block: Block) -> Contenders | None:
         return None
     accuracy, gap_mean = 1 - errors, gaps[gap]
     values = np.stack([accuracy, -gap_mean], axis=1)
-    ranks = ranking(outperforms(values, np.array([ROPE, ROPE])).astype(float))
+    ranks = ranking(outperforms(values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((errors, ranks))[:MOST]
     kept = errors.index[order]
     return Contenders(dict(accuracy[kept]), dict(gap_mean[kept]), gap, len(errors))
@@ -137,7 +143,7 @@ def compare_block(
     runs, left_out = _loaded(found.accuracy, results, conf)
     if len(runs) < _FEWEST:
         return None, left_out
-    settings = Settings(("accuracy", found.gap), (ROPE, ROPE), draws=DRAWS)
+    settings = Settings(("accuracy", found.gap), _epsilons(found.gap), draws=DRAWS)
     try:
         pairs = every_pair(runs, settings)
     except UserError as error:
@@ -170,17 +176,16 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
 
 def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[DocumentBlock]:
     shown, found = len(compared.ids), compared.contenders
-    share, gap = f"{100 * CERTAIN:.0f} %", metric_name(found.gap)
+    share, gap = f"{100 * CERTAIN:.0f} %", metric_label(found.gap)
     some = (
         f" Shown are the {shown} of {found.available} runs that fewest others outperform by their "
         "means; ranks are among those shown."
     )
     yield Paragraph(
         f"By accuracy and {gap} together. A run outperforms another if it is better in one of the "
-        f"two and worse in neither; differences up to {ROPE} do not matter. Ranks count from 1 by "
-        f"how many outperform a run with a probability of at least {share}; = marks ties."
-        + some
-        * (found.available > shown)
+        f"two and worse in neither; differences up to {_epsilons(found.gap)[1]} do not matter. "
+        f"Ranks count from 1 by how many outperform a run with a probability of at least {share}; "
+        "= marks ties." + some * (found.available > shown)
     )
     yield Paragraph(
         "In the squares: the probability, in percent, that the row's run outperforms the column's. "
@@ -208,7 +213,7 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
         Column("", "count", heads=True),
         Column("run"),
         Column("accuracy", "number"),
-        Column(metric_name(found.gap), "number"),
+        Column(metric_label(found.gap), "number"),
         *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
     rows = []

@@ -13,7 +13,7 @@ import pandas as pd
 from fairbench.core.formats import interval, number
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.provenance import Provenance, provenance
-from fairbench.reporting.document.formats import metric_name
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Bar,
     Cell,
@@ -159,7 +159,7 @@ def _glance(shown: PageBlock, source: Source) -> Iterator[DocumentBlock]:
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return
-    columns = [Column("method"), *(Column(metric_name(t.metric), "spread") for t in tables)]
+    columns = [Column("method"), *(Column(metric_label(t.metric), "spread") for t in tables)]
     rows = [
         [label, *(None if row is None else _standing_cell(row) for row in cells)]
         for label, cells in side_by_side(tables).items()
@@ -219,7 +219,7 @@ def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _metric(block: Block, table: MetricTable, source: Source, *, is_open: bool) -> Details:
-    parts = [metric_name(table.metric)]
+    parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] * bool(table.attribute)
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
@@ -259,7 +259,7 @@ def _groups(shown: PageBlock, source: Source) -> Iterator[Details]:
         table = Table(columns, rows, caption=caption, sortable=True)
         found = rows_source(shown.block, mine[0].rows, source)
         yield Details(
-            f"{metric_name(metric)} of each group",
+            f"{metric_label(metric)} of each group",
             [table, source_details(found)],
             remark=mine[0].attribute,
             style="metric",
@@ -301,7 +301,7 @@ def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
 def _published_row(row: Mapping[str, Any]) -> list[Any]:
     return [
         Cell(f"{row['paper']} {row['table']}", note=row["note"]),
-        metric_name(row["metric"]),
+        metric_label(row["metric"]),
         row["published method"],
         row["our method"],
         row["published"],

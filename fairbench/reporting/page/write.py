@@ -17,7 +17,7 @@ from fairbench.core.formats import number
 from fairbench.core.version import VERSION
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.provenance import Provenance
-from fairbench.reporting.document.formats import metric_name
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
@@ -176,7 +176,7 @@ def _write_table(table: MetricTable, source: Provenance, folder: Path) -> None:
 
 
 def _notes(table: MetricTable, source: Provenance) -> Iterator[str]:
-    yield f"{metric_name(table.metric)}; {table.direction or 'without a direction'}"
+    yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
         yield f"P(near): within {number(table.rope, 4)} of the best"
     yield f"runs: {', '.join(source.runs)}"

@@ -10,8 +10,11 @@ from fairbench.inference.few_labels.calibration import BETA
 from fairbench.inference.few_labels.frequentist import frequentist
 from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.rates import RATES, accuracy, f1_score, true_positive_rate
+from fairbench.metrics.rates import accuracy, f1_score, true_positive_rate
+from fairbench.metrics.registry import BINARY, metrics_of
 from tests.inference.few_labels.pools import labelled, pool
+
+RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 0, 0]])
 

@@ -1,0 +1,143 @@
+"""Every metric is declared once, beside its function; this is where declarations are found.
+
+A declaration is a :class:`Metric` at the top level of a module of this package. The evaluator, the
+tables, the figures, the pages, comparisons and audits take names, labels, directions and sizes that
+do not matter from here: a new metric is one function and one declaration in one file.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fairbench.metrics.rates import Rate
+
+Values = NDArray[np.float64]
+Better: TypeAlias = Literal["higher", "lower", "neither"] | float
+Interval = Literal["rate", "difference", "ratio", "widest", "mean", "auc", "bootstrap", "none"]
+BINARY, REGRESSION = "binary", "regression"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A declared metric.
+
+    Attributes
+    ----------
+    name : as in the column ``metric`` of the long table.
+    label : what tables and figures call it.
+    sentence : what it is, in words that need no paper.
+    task : ``binary`` or ``regression``.
+    better : ``higher``, ``lower``, ``neither``, or the value to be close to.
+    needs : what it is made of beside the target: columns of the predictions (``prediction``,
+        ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is), and
+        ``groups`` where it compares groups.
+    interval : how its interval is made, which says what its function takes and returns.
+        ``rate`` : confusion counts (..., 4) to (...); posterior of the counts.
+        ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
+        ``difference``, ``ratio`` : the same to (..., G - 1), the others against the reference.
+        ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; normal.
+        ``auc``, ``none`` : the same to a number; none. With ``groups``, lists of a column by group.
+    rates : what a function of counts rests on, which says when it is undefined.
+    epsilon : the difference that makes no difference in practice; `relative` : of the median value.
+    undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
+    shown : where the table of a run shows it: ``everyone``, ``groups``, ``gaps``.
+    special : a module of fairbench.evaluation of its own adds its rows.
+    """
+
+    name: str
+    label: str
+    sentence: str
+    task: str
+    better: Better
+    needs: tuple[str, ...]
+    interval: Interval
+    function: Callable[..., Any]
+    rates: tuple[Rate, ...] = ()
+    epsilon: float = 0.01
+    relative: bool = False
+    undefined: str = "the value is not a number"
+    shown: tuple[str, ...] = ()
+    special: bool = False
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Return what its function returns."""
+        return self.function(*arrays)
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether it is a largest difference between groups, of which 0 is fair."""
+        return self.interval == "widest" and self.better == "lower"
+
+    @property
+    def direction(self) -> str:
+        """In words, which values are good; empty where none are."""
+        if isinstance(self.better, float):
+            return f"nearer to {self.better:g} is better"
+        words = {"higher": "larger is better", "lower": "smaller is better", "neither": ""}
+        return words[self.better]
+
+    def larger_is_better(self, values: Values) -> Values:
+        """Return values turned so that the larger are the better, of a metric with a direction."""
+        if isinstance(self.better, float):
+            return near(values, self.better)
+        return values if self.better == "higher" else -values
+
+    def negligible(self, values: Values) -> float:
+        """Return the largest difference that does not matter in practice, among these values."""
+        return self.epsilon * float(np.median(values)) if self.relative else self.epsilon
+
+
+def near(values: Values, target: float) -> Values:
+    """Return how near values are to a positive target, as a ratio of at most 1."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(values / target, target / values)
+
+
+@lru_cache(maxsize=1)
+def declared() -> tuple[Metric, ...]:
+    """Return every declared metric, in the order of modules and of declarations in them.
+
+    Raises
+    ------
+    ValueError : two metrics of one task have one name.
+    """
+    package = import_module("fairbench.metrics")
+    found: dict[tuple[str, str], Metric] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{info.name}")
+        for value in vars(module).values():
+            if not isinstance(value, Metric):
+                continue
+            if found.setdefault((value.name, value.task), value) is not value:
+                raise ValueError(f"two metrics are called {value.name}: see {info.name}.py")
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=16)
+def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
+    """Return the metrics of a task by name, of these kinds of interval or of any."""
+    mine = [each for each in declared() if each.task == task]
+    return MappingProxyType(
+        {each.name: each for each in mine if not intervals or each.interval in intervals}
+    )
+
+
+def find(name: str) -> Metric | None:
+    """Return the metric of a name, of either task; None of what is not declared."""
+    return next((each for each in declared() if each.name == name), None)
+
+
+def label(name: str) -> str:
+    """Return what a metric is called in tables; derived names are read as they are spelt."""
+    metric = find(name)
+    return metric.label if metric else name.replace("_", " ")

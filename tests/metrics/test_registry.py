@@ -1,0 +1,121 @@
+"""Every declared metric: a plain sentence, a function that runs, and NaN with a reason."""
+
+import numpy as np
+import pytest
+
+from fairbench import evaluate
+from fairbench.evaluation.columns import setting_text
+from fairbench.metrics import registry
+from fairbench.metrics.registry import BINARY, REGRESSION, Metric, declared, find, label, metrics_of
+
+COUNTS = np.array([[5, 2, 3, 7], [4, 1, 6, 9]])
+ROWS = {
+    "target": np.array([0.0, 1, 1, 0, 1, 0]),
+    "prediction": np.array([0.0, 1, 0, 1, 1, 0]),
+    "score": np.array([0.2, 0.9, 0.4, 0.6, 0.7, 0.1]),
+    "uncertainty": np.array([0.1, 0.2, 0.5, 0.4, 0.3, 0.2]),
+    "sd": np.array([0.1, 0.2, 0.5, 0.4, 0.3, 0.2]),
+}
+ROWS["sd_or_uncertainty"] = ROWS["sd"]
+
+
+def arguments(metric):
+    """Return small arrays of the kind that a metric's function takes."""
+    if metric.interval == "rate":
+        return [COUNTS]
+    if metric.interval in ("widest", "difference", "ratio"):
+        return [COUNTS]
+    if "groups" in metric.needs:
+        columns = [name for name in metric.needs if name != "groups"] or ["target"]
+        return [[ROWS[name][:3], ROWS[name][3:]] for name in columns]
+    return [ROWS["target"], *(ROWS[name] for name in metric.needs)]
+
+
+def test_every_metric_is_declared_in_plain_words_and_runs():
+    assert len(declared()) > 40
+    for metric in declared():
+        assert metric.name.replace("_", "").isalnum(), metric
+        assert metric.label, metric
+        assert metric.sentence[0].isupper(), metric
+        assert metric.sentence.endswith("."), metric
+        assert 4 <= len(metric.sentence.split()) <= 20, metric
+        assert metric.task in (BINARY, REGRESSION), metric
+        assert metric.needs, metric
+        assert metric.epsilon > 0, metric
+        shape = {"rate": (2,), "difference": (1,), "ratio": (1,), "mean": (6,)}
+        value = np.asarray(metric(*arguments(metric)))
+        assert value.shape == shape.get(metric.interval, ()), metric
+        assert np.isfinite(value).all(), metric
+
+
+def test_a_name_has_one_label_and_one_direction_whatever_the_task():
+    for metric in declared():
+        other = find(metric.name)
+        assert (other.label, other.better) == (metric.label, metric.better)
+        assert label(metric.name) == metric.label
+    assert label("abstention_error_rate") == "abstention error rate"
+
+
+def test_functions_of_counts_are_undefined_without_rows():
+    for metric in metrics_of(BINARY, "rate", "widest", "difference", "ratio").values():
+        assert metric.rates, metric
+        assert np.isnan(metric(np.zeros_like(COUNTS))).all(), metric
+
+
+@pytest.mark.parametrize("task", [BINARY, REGRESSION])
+def test_the_evaluator_reports_every_metric_and_gives_each_nan_a_reason(task):
+    columns = {name: ROWS[name] for name in ("prediction", "uncertainty", "sd")}
+    score = ROWS["score"] if task == BINARY else None
+    table = evaluate(
+        ROWS["target"], **columns, score=score, task=task, sensitive_features=list("aaabbb")
+    )
+    assert set(metrics_of(task)) <= set(table["metric"])
+    undefined = table["value"].isna()
+    assert (table.loc[undefined, "status"] != "ok").all()
+    assert (table["status"].eq("ok") == table["reason"].eq("")).all()
+    assert setting_text(table).notna().all()
+
+
+def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
+    def share_of_hits(counts):
+        return counts[..., 3] / counts.sum(axis=-1)
+
+    common = {"label": "x", "sentence": "What is new here.", "task": BINARY, "better": "higher"}
+    hits = Metric(
+        name="share_of_hits", needs=("prediction",), interval="rate", function=share_of_hits,
+        rates=metrics_of(BINARY, "rate")["accuracy"].rates, **common,
+    )  # fmt: skip
+    linear = Metric(
+        name="linear_loss", needs=("score",), interval="mean",
+        function=lambda target, score: np.abs(target - score), **common,
+    )  # fmt: skip
+    every = (*declared(), hits, linear)
+    registry.metrics_of.cache_clear()
+    monkeypatch.setattr(registry, "declared", lambda: every)
+    try:
+        table = evaluate(
+            ROWS["target"],
+            ROWS["prediction"],
+            score=ROWS["score"],
+            sensitive_features=list("aabbab"),
+        )
+    finally:
+        registry.metrics_of.cache_clear()
+    found = table[table["attribute"] == ""].set_index("metric")
+    assert found["value"]["share_of_hits"] == pytest.approx(2 / 6)
+    assert 0 < found["lower"]["share_of_hits"] < 2 / 6 < found["upper"]["share_of_hits"] < 1
+    assert found["value"]["linear_loss"] == pytest.approx(np.mean([0.2, 0.1, 0.6, 0.6, 0.3, 0.1]))
+    assert found["lower"].notna()["linear_loss"]
+    assert set(table.loc[table["metric"] == "linear_loss", "group"]) == {"", "a", "b"}
+
+
+def test_two_metrics_of_one_name_are_refused(monkeypatch):
+    from fairbench.metrics import ranks
+
+    monkeypatch.setattr(ranks, "AGAIN", find("accuracy").__class__(**vars(find("roc_auc"))), False)
+    registry.declared.cache_clear()
+    try:
+        with pytest.raises(ValueError, match="two metrics are called roc_auc"):
+            declared()
+    finally:
+        registry.declared.cache_clear()

@@ -19,6 +19,8 @@ _KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", "aleatoric", "epis
 _NON_NEGATIVE = ("sd", "uncertainty", "aleatoric", "epistemic")
 _INTERVAL = re.compile(r"(lower|upper)_\d+")
 _SET = re.compile(r"set_[01]_\d+")
+_CLASS = re.compile(r"score_.+")
+_ROUNDING = 1e-5  # up to which the scores of the classes may miss a sum of 1
 
 
 def read_predictions(
@@ -33,7 +35,8 @@ def read_predictions(
         (where a standard deviation is claimed), `uncertainty` (orders abstention, any unit),
         `aleatoric` and `epistemic` (variances), `lower_<level>` and `upper_<level>` (the ends of
         an interval that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where
-        the class is in the set that does).
+        the class is in the set that does). Of more classes than two, `score_<class>` is the
+        probability of each class, in the order of the codes 0 .. C - 1 that `prediction` holds.
     keep_invalid : keep values that cannot be, such as NaN or a standard deviation below 0, instead
         of refusing them.
 
@@ -49,23 +52,33 @@ def read_predictions(
             f"this one returned {', '.join(columns)}"
         )
     table = pd.DataFrame({name: np.asarray(values, float) for name, values in columns.items()})
+    classes = [name for name in columns if _CLASS.fullmatch(name)]
+    if len(classes) == 1:
+        raise UserError(f"method {method}: '{classes[0]}' is the score of a single class: name all")
     for name in () if keep_invalid else table.columns:
-        _check(table[name].to_numpy(), name, task, method)
+        _check(table[name].to_numpy(), name, task, method, classes=max(len(classes), 2))
+    if classes and not keep_invalid:
+        total = table[classes].to_numpy().sum(axis=1)
+        _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(classes), method)
     return table
 
 
 def _is_level(name: str) -> bool:
-    return bool(_INTERVAL.fullmatch(name) or _SET.fullmatch(name))
+    return any(pattern.fullmatch(name) for pattern in (_INTERVAL, _SET, _CLASS))
 
 
-def _check(values: NDArray[np.float64], name: str, task: Task, method: str) -> None:
+def _check(
+    values: NDArray[np.float64], name: str, task: Task, method: str, *, classes: int
+) -> None:
     if _INTERVAL.fullmatch(name):
         _refuse(np.isnan(values), "NaN", name, method)
         return
     _refuse(~np.isfinite(values), "not finite", name, method)
-    if name == "score":
+    if name == "score" or _CLASS.fullmatch(name):
         _refuse((values < 0) | (values > 1), "outside [0, 1]", name, method)
-    if (name == "prediction" and task is Task.BINARY) or _SET.fullmatch(name):
+    if name == "prediction" and classes > 2:
+        _refuse(~np.isin(values, range(classes)), f"no class of 0 .. {classes - 1}", name, method)
+    elif (name == "prediction" and task is Task.BINARY) or _SET.fullmatch(name):
         _refuse(~np.isin(values, (0, 1)), "neither 0 nor 1", name, method)
     if name in _NON_NEGATIVE:
         _refuse(values < 0, "negative", name, method)

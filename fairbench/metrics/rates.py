@@ -39,8 +39,15 @@ class Rate:
 
 def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the weighted sum over the last axis, skipping cells of weight 0."""
-    terms = (weight * counts[..., cell] for cell, weight in enumerate(weights) if weight)
-    return np.asarray(sum(terms), np.float64)
+    terms = (
+        counts[..., cell] if weight == 1 else weight * counts[..., cell]
+        for cell, weight in enumerate(weights)
+        if weight
+    )
+    total = next(terms)
+    for term in terms:
+        total = total + term
+    return np.asarray(total, np.float64)
 
 
 _ALL = (1, 1, 1, 1)

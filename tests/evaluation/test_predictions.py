@@ -97,3 +97,37 @@ def test_a_method_may_keep_impossible_values_but_not_unknown_columns():
     np.testing.assert_array_equal(table["sd"], [-1, 0])
     with pytest.raises(UserError, match="this one returned"):
         read_predictions({**columns, "sigma": [1, 1]}, REGRESSION, "m", keep_invalid=True)
+
+
+CLASSES = {
+    "prediction": [2, 0, 1],
+    "score_low": [0.2, 0.7, 0.3],
+    "score_middle": [0.3, 0.2, 0.4],
+    "score_high": [0.5, 0.1, 0.3],
+}
+
+
+def test_scores_of_several_classes_are_a_column_each():
+    table = read_predictions(CLASSES, BINARY, "m")
+    assert list(table.columns) == list(CLASSES)
+    np.testing.assert_array_equal(table["prediction"], [2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"score_high": [0.5, 0.1, 0.4]}, "'score_low, score_middle, score_high' is not 1 in sum"),
+        ({"score_high": [0.5, 0.1, -0.3]}, "'score_high' is outside [0, 1] in 1 of 3 rows"),
+        ({"prediction": [3, 0, 1]}, "'prediction' is no class of 0 .. 2 in 1 of 3 rows (first: r"),
+        ({"prediction": [0.5, 0, 1]}, "'prediction' is no class of 0 .. 2 in 1 of 3 rows"),
+    ],
+)
+def test_impossible_scores_of_classes_are_refused(columns, reason):
+    with pytest.raises(UserError) as refusal:
+        read_predictions({**CLASSES, **columns}, BINARY, "m")
+    assert reason in str(refusal.value)
+
+
+def test_the_score_of_a_single_class_is_refused():
+    with pytest.raises(UserError, match="'score_low' is the score of a single class"):
+        read_predictions({"prediction": [0, 1], "score_low": [0.2, 0.5]}, BINARY, "m")

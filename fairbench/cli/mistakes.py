@@ -21,10 +21,9 @@ def in_words(error: Exception, conf: Path) -> str:
         )
     word = getattr(error, "override", None)
     if word is not None:
-        return (
-            f"'{word}' was not understood: write name=value, and quote a value with spaces or "
-            f"signs twice, such as \"{str(word).partition('=')[0]}='...'\""
-        )
+        name, equals, _ = str(word).partition("=")
+        quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
+        return f"'{word}' was not understood: write name=value{quoted}"
     key = re.search(r"Could not override '([^']+)'", str(error))
     if key:
         return f"unknown option '{key.group(1)}'"

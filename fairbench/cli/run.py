@@ -58,6 +58,10 @@ def run(arguments: Sequence[str], root: Path) -> int:
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output, such as `head -1`, has enough. Nothing is left to be flushed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return USER_ERROR
 
 

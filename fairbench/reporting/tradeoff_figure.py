@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from string import ascii_lowercase
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from matplotlib.patches import Ellipse
 from matplotlib.patheffects import withStroke
 
 from fairbench.reporting.palette import COLOURS
+from fairbench.reporting.tradeoffs import listed, with_looks
 
-*_COLOURS, _BLACK = COLOURS
-_MARKERS = "os^DvPX*<"
+_BLACK = COLOURS[-1]
 _MASS = 0.95
 _LONGEST = 46  # letters of a name in the key, above which they get smaller
 _NEAR = 0.05  # of an axis: two letters would overlap
@@ -34,7 +33,7 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
     curve : of :func:`fairbench.inference.frontier.frontier`.
     base : what the curve was made of.
     """
-    table = _with_looks(table)
+    table = with_looks(table)
     metrics = list(dict.fromkeys(table["metric"]))
     with rc_context({"font.size": 14}):
         figure = Figure((11, 12), dpi=90, layout="constrained")
@@ -56,27 +55,6 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
         )
         figure.suptitle(f"{title}, with {_MASS:.0%} posterior ellipses of one repeat")
     return figure
-
-
-def _with_looks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with names, colours, markers, and letters of those not dominated."""
-    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
-    kind = table[varying].agg(", ".join, axis=1)
-    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
-    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
-    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
-    colours = {"none": _BLACK, **_cycled(others, _COLOURS)}
-    return table.assign(
-        kind=kind,
-        best=table.index.isin(best.index),
-        letter=table["run"].map(letters),
-        colour=table["intervention"].map(colours),
-        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
-    )
-
-
-def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
-    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
 
 
 def _points(axes: Axes, rows: pd.DataFrame) -> None:
@@ -103,22 +81,10 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
         near.setdefault(next(known, (place[0], place[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
-            _listed(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
+            listed(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
             fontsize=15, fontweight="bold", zorder=5, path_effects=[outline],
             color=best.loc[best["letter"] == letters[0], "colour"].iloc[0],
         )  # fmt: skip
-
-
-def _listed(letters: Sequence[str]) -> str:
-    """Return sorted letters in a few characters: ``a-d,f``."""
-    runs: list[list[str]] = []
-    for letter in letters:
-        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
-            runs[-1].append(letter)
-        else:
-            runs.append([letter])
-    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
-    return ",".join(short)
 
 
 def _ellipse(row: Mapping[str, Any]) -> Ellipse:

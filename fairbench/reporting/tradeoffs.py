@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.palette import COLOURS
+
+*_COLOURS, _BLACK = COLOURS
+_MARKERS = "os^DvPX*<"  # matplotlib's
 
 _COLUMNS = (
     Column("run"),
@@ -58,3 +64,36 @@ def _table(rows: pd.DataFrame, metric: str, base: str) -> Table:
 def _name(row: dict[object, object], parts: Sequence[str]) -> str:
     best = not row["dominated"] and row["gap"] == row["gap"]
     return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
+
+
+def with_looks(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with names, colours, markers, and letters of those not dominated."""
+    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
+    kind = table[varying].agg(", ".join, axis=1)
+    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
+    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
+    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
+    colours = {"none": _BLACK, **_cycled(others, _COLOURS)}
+    return table.assign(
+        kind=kind,
+        best=table.index.isin(best.index),
+        letter=table["run"].map(letters),
+        colour=table["intervention"].map(colours),
+        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
+    )
+
+
+def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
+    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
+
+
+def listed(letters: Sequence[str]) -> str:
+    """Return sorted letters in a few characters: ``a-d,f``."""
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
+    return ",".join(short)

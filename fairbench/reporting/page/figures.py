@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.formats import number
 from fairbench.inference.error_and_gaps import point_table, points
 from fairbench.inference.frontier import frontier
 from fairbench.metrics.confusion import FN, FP
+from fairbench.reporting.charts import Panel, Series, chart
+from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
 from fairbench.results.labels import told_apart
 from fairbench.results.runs import Run
+from fairbench.reporting.palette import COLOURS, GREY
+from fairbench.reporting.tradeoffs import listed, with_looks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -24,8 +29,15 @@ if TYPE_CHECKING:
 MOST = 9  # what the markers of a panel tell apart
 POINTS = 16  # of a trade-off, that a key and a panel have room for
 _FEWEST = 2
+_NEAR = 0.6  # sds of a point: the letters of two would overlap
 _RATES = ("false_positive_rate", "true_positive_rate")
 _COLOURS = 128
+_KEPT = (
+    "abstention_error_rate",
+    "abstention_statistical_parity",
+    "abstention_equalized_odds",
+    "mean_feature_shift",
+)
 _TITLES = {
     "consistency": "How far each individual's uncertainty moves across variants",
     "spread": "Residuals against predicted uncertainty",
@@ -40,24 +52,87 @@ def figures_of(block: Block) -> Iterator[Figure]:
 
     Compared are the methods without intervention, with one learner; the trade-off has all.
     """
-    from fairbench.reporting.across import DRAWN
-
     metrics = _with_labels(block)
-    for figure in tradeoff(block, metrics):
+    for svg in tradeoff(block, metrics):
         note = (
-            "means over repeats; letters: not dominated; the posterior is of one repeat's counts"
-            f"; the {POINTS} of least error at most"
+            "means over repeats; letters: not dominated; ellipses: 95 % posterior of one repeat's "
+            f"counts; the {POINTS} of least error at most"
         )
-        yield _figure(_TITLES["tradeoff"], figure, note)
+        title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
+        yield Figure(title, svg=svg, caption=f"{title}: {note}")
     plain = _plain(block)
     shown = metrics[metrics["run"].isin(plain[:MOST])]
     left = len(plain) - MOST
     note = f"{left} further methods are in the tables alone" if left > 0 else ""
-    for name, draw in DRAWN.items():
+    charts = {"spread": _spread_charts, "abstention": _abstention_charts}
+    for name, draw in charts.items():
         if _has(shown, name):
-            for part, figure in draw(shown):
-                title = ", ".join(filter(None, [_TITLES[name], part.replace("_", " ")]))
-                yield _figure(title, figure, note)
+            for part, svg in draw(shown):
+                title = ", ".join(filter(None, [_TITLES[name], part]))
+                yield Figure(title, svg=svg, caption=f"{title}: {note}" if note else title)
+    for title, figure in _drawings(shown):
+        yield _figure(title, figure, note)
+
+
+def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
+    """Yield what is drawn with matplotlib: boxes, features, and parity beside its columns."""
+    wanted = [name for name in ("consistency", "parity") if _has(metrics, name)]
+    shifts = metrics[metrics["metric"] == "feature_shift"]
+    if not wanted and shifts.empty:
+        return
+    from fairbench.reporting.across import DRAWN
+
+    for name in wanted:
+        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
+    for part, figure in DRAWN["abstention"](shifts):
+        yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
+
+
+def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return how each method looks in every chart."""
+    return {
+        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": bool(i % 2)}
+        for i, name in enumerate(methods)
+    }
+
+
+def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield the sd of residuals against mean uncertainty, for each number of groups of rows."""
+    points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
+    styles = _styled(list(dict.fromkeys(points["method"])))
+    panels = []
+    for bins, rows in points.groupby("bins"):
+        means = rows.groupby(["method", "bin", "metric"], sort=False)["value"].mean().unstack()
+        series = []
+        for method, style in styles.items():
+            mine = means.xs(method) if method in means.index else means.iloc[:0]
+            x, y = mine["spread_predicted"], mine["spread_empirical"]
+            series.append(Series(method, x, y, **style, lined=bins <= 30))
+        top = float(np.nanmax(means.to_numpy()))
+        series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
+        label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
+        panels.append(Panel(series, label, "sd of target - prediction"))
+    yield "", chart(panels, key=panels[0].series)
+
+
+def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
+    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
+    styles = _styled(list(dict.fromkeys(curves["method"])))
+    panels = []
+    for name in _KEPT:
+        rows = curves[curves["metric"] == name]
+        found = rows.groupby(["method", "rate"], sort=True)["value"].agg(["mean", "std"]).fillna(0)
+        series = [
+            Series(method, at.index, at["mean"], **style, band=at["std"])
+            for method, style in styles.items()
+            if method in found.index
+            for at in [found.xs(method)]
+        ]
+        if series:
+            label = f"{metric_name(name.removeprefix('abstention_'))}, rows kept"
+            panels.append(Panel(series, "share abstained on", label))
+    yield "", chart(panels, key=panels[0].series)
 
 
 def _figure(title: str, drawing: Drawing, note: str) -> Figure:
@@ -106,7 +181,7 @@ def _has(metrics: pd.DataFrame, name: str) -> bool:
     return bool(values.notna().any())
 
 
-def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[Drawing]:
+def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[str]:
     """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
@@ -117,14 +192,77 @@ def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[Drawing]:
     counts = dict(confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:
         return
-    from fairbench.reporting.tradeoff_figure import tradeoff_figure
-
     errors = {id_: each[..., [FP, FN]].sum() / each.sum() for id_, each in counts.items()}
     ids = sorted(errors, key=lambda id_: float(errors[id_]))[:POINTS]
     found = [points(counts[id_], block.dataset) for id_ in ids]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), found)
     curve, base = _frontier(block, metrics)
-    yield tradeoff_figure(table, curve, f"{block.dataset} by {block.protect}", base)
+    yield _tradeoff_chart(with_looks(table), curve, base)
+
+
+def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> str:
+    """Return a panel for each metric: filled points with a letter are those none dominates."""
+    kinds = list(dict.fromkeys(table["kind"]))
+    panels = []
+    for metric, rows in table.groupby("metric", sort=False):
+        shown = _lettered(rows[rows["gap"].notna()]).sort_values("best").to_dict("records")
+        series = [_point(row, kinds.index(row["kind"])) for row in shown]
+        mine = curve[curve["constraint"] == metric].sort_values("relaxation")
+        if len(mine):
+            series.append(Series(base, mine["error"], mine["gap"], COLOURS[-1], filled=True))
+        gap = f"{metric_name(str(metric))} gap"
+        panels.append(Panel(series, "error rate", gap, from_zero="y"))
+    runs = table.assign(label=table["letter"].fillna("")).drop_duplicates("run")
+    runs = runs.sort_values("letter").to_dict("records")
+    key = [_point(row, kinds.index(row["kind"])) for row in runs]
+    if base:
+        name = f"{base}, a threshold per group, from unprocessed to parity"
+        key.append(Series(name, [], [], COLOURS[-1], filled=True))
+    return chart(panels, key=key)
+
+
+def _lettered(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with their ``label``: letters of points that are near stand at the first."""
+    best = rows[rows["best"] & rows["letter"].notna()].sort_values("error", kind="stable")
+    places = best[["error", "gap"]].to_numpy()
+    sds = np.sqrt(rows[["error_variance", "gap_variance"]].to_numpy(float)).mean(axis=0)
+    letters: dict[int, list[str]] = {}
+    for i, letter in enumerate(best["letter"]):
+        near = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
+        letters.setdefault(next(near, i), []).append(str(letter))
+    labels = {best.index[i]: listed(sorted(found)) for i, found in letters.items()}
+    return rows.assign(label=[labels.get(index, "") for index in rows.index])
+
+
+def _point(row: Mapping[str, Any], shape: int) -> Series:
+    name = f"{row['intervention']}, {row['kind']}"
+    covariance = [
+        [row["error_variance"], row["covariance"]],
+        [row["covariance"], row["gap_variance"]],
+    ]
+    return Series(
+        name,
+        [row["error"]],
+        [row["gap"]],
+        row["colour"],
+        shape=shape,
+        filled=bool(row["best"]),
+        lined=False,
+        outline=_ellipse(np.array([row["error"], row["gap"]]), np.array(covariance)),
+        label=row["label"],
+        hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
+    )
+
+
+def _ellipse(centre: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the outline (m, 2) that holds 95 % of a normal."""
+    values, vectors = np.linalg.eigh(covariance)
+    # The quantile of a chi-squared variable with two degrees of freedom.
+    reach = np.sqrt(np.maximum(values, 0) * -2 * np.log(0.05))
+    turn = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    outline: NDArray[np.float64] = centre + (circle * reach) @ vectors.T
+    return outline
 
 
 def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:

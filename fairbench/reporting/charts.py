@@ -1,0 +1,188 @@
+"""Small charts as SVG text: a page has hundreds, and drawing each with matplotlib takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+import numpy as np
+from markupsafe import escape
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+WIDTH, HEIGHT = 300, 200  # of a panel's frame
+_LEFT, _TOP, _RIGHT, _BOTTOM = 58, 24, 16, 44
+_ROW = 16  # of the key
+_SHAPES = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
+    "M-3.6 -3.6h7.2v7.2h-7.2z",
+    "M0 -4.6L4.4 3.4H-4.4z",
+    "M0 -5L4.2 0L0 5L-4.2 0z",
+    "M0 4.6L4.4 -3.4H-4.4z",
+    "M-4.5 -1.3h3.2v-3.2h2.6v3.2h3.2v2.6h-3.2v3.2h-2.6v-3.2h-3.2z",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Points of one name, each with a marker, and a line through them if it is `lined`.
+
+    Attributes
+    ----------
+    x, y : (n,). band : how far a shaded band reaches to either side of y, (n,).
+    shape : the number of the marker. filled : whether it is. hint : what the pointer shows.
+    outline : a closed curve around it, (m, 2). label : letters beside the first point.
+    """
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+    colour: str
+    shape: int = 0
+    filled: bool = False
+    lined: bool = True
+    dashed: bool = False
+    marked: bool = True
+    band: ArrayLike | None = None
+    outline: Floats | None = None
+    label: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Series on one pair of axes. `from_zero` : the axes that begin at 0."""
+
+    series: Sequence[Series]
+    x_label: str
+    y_label: str
+    title: str = ""
+    from_zero: str = "xy"
+
+
+def chart(panels: Sequence[Panel], *, key: Sequence[Series] = (), columns: int = 2) -> str:
+    """Return panels side by side as SVG, with a key of the series below."""
+    columns = min(columns, len(panels))
+    width, height = _LEFT + WIDTH + _RIGHT, _TOP + HEIGHT + _BOTTOM
+    rows = ceil(len(panels) / columns)
+    total = columns * width
+    per_row = 2 if total > 1.5 * width else 1
+    lines = ceil(len(key) / per_row)
+    parts = []
+    for i, panel in enumerate(panels):
+        x, y = i % columns * width + _LEFT, i // columns * height + _TOP
+        parts.append(f'<g transform="translate({x} {y})">{"".join(_panel(panel))}</g>')
+    for i, each in enumerate(key):
+        x, y = i // lines * (total / per_row) + 12, rows * height + i % lines * _ROW + 8
+        parts.append(f'<g transform="translate({x:.0f} {y})">{_key(each)}</g>')
+    size = f"0 0 {total} {rows * height + lines * _ROW + 8}"
+    style = f'style="max-width:{total}px"'
+    return f'<svg class="chart" viewBox="{size}" role="img" {style}>{"".join(parts)}</svg>'
+
+
+@dataclass(frozen=True)
+class _Scale:
+    low: float
+    high: float
+    size: float
+
+    def __call__(self, values: ArrayLike) -> Floats:
+        share = (np.asarray(values, float) - self.low) / (self.high - self.low)
+        placed: Floats = share * self.size
+        return placed
+
+    @property
+    def ticks(self) -> list[float]:
+        """About five round numbers."""
+        step = 10.0 ** floor(log10((self.high - self.low) / 2))
+        step = min(
+            (step * each for each in (0.1, 0.2, 0.5, 1, 2, 5)),
+            key=lambda size: abs((self.high - self.low) / size - 4.5),
+        )
+        first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
+        return [round(step * k, 10) for k in range(first, last + 1)]
+
+
+def _scale(panel: Panel, axis: str, size: float) -> _Scale:
+    found = [np.zeros(1)] if axis in panel.from_zero else []
+    for each in panel.series:
+        values = np.asarray(each.x if axis == "x" else each.y, float)
+        reach = np.zeros(1) if each.band is None or axis == "x" else np.asarray(each.band, float)
+        found += [values - reach, values + reach]
+        if each.outline is not None:
+            found.append(each.outline[:, "xy".index(axis)])
+    every = np.concatenate([np.ravel(each) for each in found])
+    every = every[np.isfinite(every)]
+    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
+    low = 0.0 if axis in panel.from_zero and low >= 0 else low
+    if axis in panel.from_zero:
+        low = max(low, 0.0)
+    room = 0.05 * (high - low) or 0.5
+    return _Scale(low - room * (axis not in panel.from_zero), high + room, size)
+
+
+def _panel(panel: Panel) -> Iterator[str]:
+    x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
+    yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
+    for tick, place in zip(x.ticks, x(x.ticks), strict=True):
+        yield f'<line class="grid" x1="{place:.1f}" x2="{place:.1f}" y2="{HEIGHT}"/>'
+        yield f'<text x="{place:.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
+    for tick, place in zip(y.ticks, HEIGHT - y(y.ticks), strict=True):
+        yield f'<line class="grid" x2="{WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
+        yield f'<text x="-5" y="{place + 4:.1f}" text-anchor="end">{tick:g}</text>'
+    middle = f'x="{WIDTH / 2}" text-anchor="middle"'
+    yield f'<text {middle} y="{HEIGHT + 32}">{escape(panel.x_label)}</text>'
+    yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
+    turned = f'transform="translate(-42 {HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
+    yield f"<text {turned}>{escape(panel.y_label)}</text>"
+    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
+    for each in panel.series:
+        yield from _drawn(each, x, y)
+    yield "</svg>"
+
+
+def _drawn(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
+    across, up = x(series.x), HEIGHT - y(series.y)
+    colour = f'stroke="{series.colour}"'
+    if series.outline is not None:
+        path = _path(x(series.outline[:, 0]), HEIGHT - y(series.outline[:, 1]))
+        opacity = 0.9 if series.filled else 0.3
+        yield f'<path d="{path}z" fill="none" {colour} opacity="{opacity}"/>'
+    if series.band is not None:
+        reach = np.asarray(series.band, float) / (y.high - y.low) * HEIGHT
+        path = _path(np.r_[across, across[::-1]], np.r_[up - reach, (up + reach)[::-1]])
+        yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
+    if series.lined:
+        dash = ' stroke-dasharray="5 3"' if series.dashed else ""
+        yield f'<path d="{_path(across, up)}" fill="none" {colour}{dash}/>'
+    if series.marked:
+        hint = f"<title>{escape(series.hint or series.name)}</title>"
+        for left, top in zip(across, up, strict=True):
+            if np.isfinite([left, top]).all():
+                where = f'transform="translate({left:.1f} {top:.1f})"'
+                yield f"<g {where}>{_marker(series)}{hint}</g>"
+    if series.label and len(across):
+        place = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
+        yield f'<text class="letter" {place} fill="{series.colour}">{escape(series.label)}</text>'
+
+
+def _path(across: Floats, up: Floats) -> str:
+    kept = np.isfinite(across) & np.isfinite(up)
+    points = (f"{a:.1f} {u:.1f}" for a, u in zip(across[kept], up[kept], strict=True))
+    return "M" + "L".join(points) if kept.any() else "M0 0"
+
+
+def _marker(series: Series) -> str:
+    shape = _SHAPES[series.shape % len(_SHAPES)]
+    fill = series.colour if series.filled else "#fff"
+    opacity = "" if series.filled else ' fill-opacity=".6"'
+    return f'<path d="{shape}" fill="{fill}" stroke="{series.colour}"{opacity}/>'
+
+
+def _key(series: Series) -> str:
+    dash = ' stroke-dasharray="5 3"' if series.dashed else ""
+    line = f'<path d="M-9 0H9" fill="none" stroke="{series.colour}"{dash}/>' if series.lined else ""
+    name = " ".join(filter(None, [series.label, series.name.replace("_", " ")]))
+    marker = _marker(series) if series.marked else ""
+    return f'{line}{marker}<text x="14" y="4">{escape(name)}</text>'

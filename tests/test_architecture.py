@@ -17,15 +17,7 @@ LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
 # Imported only where a figure is drawn.
 FIGURES = [
-    f"fairbench.reporting.{name}"
-    for name in (
-        "figures",
-        "across",
-        "comparison_figure",
-        "parity_figure",
-        "tradeoff_figure",
-        "uncertainty_figures",
-    )
+    f"fairbench.reporting.{name}" for name in ("figures", "method_figures", "comparison_figures")
 ]
 # A package may import only those before it in this list.
 LAYERS = (

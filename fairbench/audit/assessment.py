@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from fairbench.audit.calibration import GroupCalibration, calibrations
 from fairbench.audit.checks import Check, checks
-from fairbench.audit.completion import Completion, complete
+from fairbench.audit.completion import Completion, complete, population_draws, union
 from fairbench.audit.gaps import Gap, gaps_of
+from fairbench.audit.group_sampling import WeightedScores
 from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options
-from fairbench.audit.population import population_draws, union
 from fairbench.audit.reading import AuditTable
-from fairbench.audit.weighted_scores import WeightedScores
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator

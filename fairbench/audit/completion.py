@@ -1,4 +1,4 @@
-"""What the labels of unlabelled rows may be: draws of the confusion counts of all rows."""
+"""Labels that are missing, filled in many times over; and from rows to their population."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.inference.few_labels.bayesian_calibration import CalibrationPosterior, Study
@@ -254,3 +255,28 @@ def _learn(
     found = generator.hypergeometric(positives, unknown - positives, rows)
     known = known + np.concatenate([rows - found, found], axis=-1)
     return Stratified.of(known, size, generator, FURTHER_DRAWS)
+
+
+def union(cells: pd.Series, labels: pd.Series) -> Floats:
+    """Return which cells make up which group, (A, G) of 0 and 1."""
+    shape = (len(labels.cat.categories), len(cells.cat.categories))
+    pairs = labels.cat.codes.to_numpy(np.int64) * shape[1] + cells.cat.codes.to_numpy(np.int64)
+    present = np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+    return (present > 0).astype(np.float64)
+
+
+def population_draws(
+    counts: Floats, union: Floats, draws: int, generator: np.random.Generator
+) -> Floats:
+    """Draw cell probabilities (T, A, 4) of the population that rows with these counts come from.
+
+    Parameters
+    ----------
+    counts : (T, G, 4) draws of counts, each followed by one draw of its own posterior; or
+        (1, G, 4) known ones, followed by `draws`.
+    """
+    merged = np.einsum("ag,tgc->tac", union, counts)
+    if len(merged) == 1:
+        return posterior_draws(merged[0], draws, generator)
+    drawn: Floats = posterior_draws(merged, 1, generator)[0]
+    return drawn

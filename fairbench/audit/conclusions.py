@@ -114,9 +114,8 @@ def _size(gap: Gap) -> str:
         return f"largest gap {number(gap.value)}, 95 % interval {interval(gap.lower, gap.upper)}"
     ends = sorted((abs(gap.lower), abs(gap.upper)))
     same = gap.lower * gap.upper > 0
-    return f"difference {number(abs(gap.value))}, 95 % interval {interval(*ends)}" if same else (
-        f"difference {number(abs(gap.value))}"
-    )  # fmt: skip
+    ends_of = f", 95 % interval {interval(ends[0], ends[1])}" if same else ""
+    return f"difference {number(abs(gap.value))}{ends_of}"
 
 
 def _not_settled(
@@ -231,7 +230,7 @@ def _calibration(assessment: Assessment) -> Iterator[str]:
             if not np.isnan(size) and size >= 0.01:
                 yield (
                     f"{each.attribute}: scores of {each.group} are too {side} by {number(size)} "
-                    f"on average ({interval(*ends)})."
+                    f"on average ({interval(ends[0], ends[1])})."
                 )
 
 

@@ -1,12 +1,28 @@
-"""Rows that were chosen for labelling by group: what a label then stands for."""
+"""Rows chosen for labelling by group: what a label stands for, and metrics of scores then."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from fairbench.evaluation.table import (
+    EVERYONE,
+    NAN,
+    OK,
+    MetricTable,
+    Setting,
+    Status,
+    Where,
+    no_rows,
+    undefined,
+)
+from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.ranks import tie_blocks
 
 Floats = NDArray[np.float64]
 
@@ -77,3 +93,101 @@ def stratified_error(variance: Floats, labels: Floats, sizes: Floats) -> float:
     spread = np.where(several, variance, common)[used]
     share = sizes[used] / sizes[used].sum()
     return float(np.sqrt((share**2 * spread / labels[used]).sum()))
+
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedScores:
+    """Adds the rows that `ScoreEvaluation` adds where labelled rows are a random sample.
+
+    Attributes
+    ----------
+    label, score : (n,) of all rows, labels NaN where unknown.
+    arms : (n,) which rows were chosen among one another.
+    bins : of the calibration error.
+    """
+
+    table: MetricTable
+    label: Floats
+    score: Floats
+    arms: Rows
+    bins: int
+
+    def run(self, groups: Mapping[str, pd.Series]) -> None:
+        """Add everyone's rows, then each group's."""
+        self._part(np.arange(len(self.label)), EVERYONE)
+        for attribute, labels in groups.items():
+            codes = labels.cat.codes.to_numpy()
+            for code, name in enumerate(labels.cat.categories):
+                self._part(np.flatnonzero(codes == code), Where(attribute, str(name)))
+
+    def _part(self, rows: Rows, where: Where) -> None:
+        """Add the rows of a part of the pool; strata without a label are left out of it."""
+        known = rows[~np.isnan(self.label[rows])]
+        y, p, stratum = self.label[known], self.score[known], self.arms[known]
+        sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
+        each = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
+        for metric in metrics_of(BINARY, "mean").values():
+            if metric.needs == ("score",):
+                self._mean(metric.name, metric(y, p), stratum, sizes, where)
+        n, reason = len(y), undefined(f"only one class in {where.group or 'the part'}")
+        area = weighted_auc(y, p, each)
+        status = OK if not np.isnan(area) else reason if n else _nothing(where)
+        self.table.add("roc_auc", area, n, where, status=status)
+        for binning, index in (("width", self._by_width(p)), ("mass", self._by_mass(p, each))):
+            setting = Setting(bins=self.bins, binning=binning)
+            error, status = (_calibration_error(y, p, each, index), OK) if n else (
+                NAN, _nothing(where)
+            )  # fmt: skip
+            name = "expected_calibration_error"
+            self.table.add(name, error, n, where, setting=setting, status=status)
+
+    def _mean(self, metric: str, losses: Floats, stratum: Rows, sizes: Rows, where: Where) -> None:
+        if not len(losses):
+            self.table.add(metric, NAN, 0, where, status=_nothing(where))
+            return
+        columns = (np.ones_like(losses), losses, losses**2)
+        labels, total, squares = np.stack(
+            [np.bincount(stratum, weights=each, minlength=len(sizes)) for each in columns]
+        ).astype(np.float64)
+        mean = float(weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum())
+        variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
+        error = stratified_error(variance, labels, sizes.astype(np.float64))
+        half = NormalDist().inv_cdf((1 + self.table.level) / 2) * error
+        self.table.add(metric, mean, len(losses), where, interval=(mean - half, mean + half))
+
+    def _by_width(self, score: Floats) -> Rows:
+        bins: Rows = np.clip(np.ceil(score * self.bins).astype(np.int64) - 1, 0, self.bins - 1)
+        return bins
+
+    def _by_mass(self, score: Floats, weight: Floats) -> Rows:
+        """Cut where the weight of lower scores passes a bin's share; equal scores stay together."""
+        block = tie_blocks(score)
+        mass = np.bincount(block, weights=weight)
+        # A hair more, lest rounding puts the first row of a bin in the one before.
+        lower = (np.cumsum(mass) - mass) / max(mass.sum(), 1e-300) * self.bins + 1e-9
+        bins: Rows = np.minimum(lower.astype(np.int64), self.bins - 1)[block]
+        return bins
+
+
+def weighted_auc(label: Floats, score: Floats, weight: Floats) -> float:
+    """Return the area under the ROC curve of weighted rows; NaN with one class only."""
+    if not len(label):
+        return NAN
+    block, size = tie_blocks(score), int(tie_blocks(score).max()) + 1
+    positive = np.bincount(block, weights=weight * label, minlength=size)
+    negative = np.bincount(block, weights=weight * (1 - label), minlength=size)
+    both = positive.sum() * negative.sum()
+    below = np.cumsum(negative) - negative / 2
+    return float(positive @ below / both) if both > 0 else NAN
+
+
+def _calibration_error(label: Floats, score: Floats, weight: Floats, index: Rows) -> float:
+    gaps = np.bincount(index, weights=weight * (label - score))
+    return float(np.abs(gaps).sum() / weight.sum())
+
+
+def _nothing(where: Where) -> Status:
+    return undefined(no_rows(where.group))

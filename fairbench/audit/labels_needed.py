@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audit.completion import FURTHER_DRAWS, Completion
+from fairbench.audit.completion import FURTHER_DRAWS, Completion, population_draws
 from fairbench.audit.gaps import OPEN, RATE_OF, Gap, settle
 from fairbench.audit.options import Options
-from fairbench.audit.population import population_draws
 from fairbench.core.seeds import rng
 
 Floats = NDArray[np.float64]

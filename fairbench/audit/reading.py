@@ -1,4 +1,4 @@
-"""Reading a user's file of predictions into scores, decisions, groups and the labels there are."""
+"""A table of predictions, read: scores, decisions, labels and the groups of every attribute."""
 
 from __future__ import annotations
 
@@ -10,14 +10,43 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.columns import Place, labels_of, marks_of, spelled
+from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, read_frame, spelled
 from fairbench.audit.group_sampling import GroupSampling
-from fairbench.audit.grouping import read_groups
 from fairbench.audit.options import Options
-from fairbench.audit.table_file import read_frame
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.data.dataset import combine
+from fairbench.data.group_names import check_combinable
 from fairbench.data.tabular import numbers
+from fairbench.evaluation.evaluator import group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
+
+MOST_CELLS = 100
+
+
+def read_groups(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> tuple[dict[str, pd.Series], pd.Series]:
+    """Return the groups of each attribute and each two, and the combinations of all attributes.
+
+    Raises
+    ------
+    UserError : no groups, one group, too many to be groups or to be combined, or names that
+        combinations could not be told apart by.
+    """
+    if not options.group:
+        raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+    singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
+    check_combinable(singles, options.path.name)
+    references = {name: str(singles[name].cat.categories[0]) for name in options.group}
+    cells = combine([singles[name] for name in options.group])
+    if len(cells.cat.categories) > MOST_CELLS:
+        raise UserError(
+            f"{options.path.name}: {' x '.join(options.group)} has {len(cells.cat.categories)} "
+            f"combinations; up to {MOST_CELLS} can be assessed: name fewer columns, or coarser "
+            "groups"
+        )
+    return group_columns(singles, references, 2), cells
+
 
 Floats = NDArray[np.float64]
 _NO_ANSWERS: Mapping[int, str] = MappingProxyType({})

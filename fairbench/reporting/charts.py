@@ -1,4 +1,4 @@
-"""Small charts as SVG text: a page has hundreds, and drawing each with matplotlib takes seconds."""
+"""Small charts as SVG text: a page has hundreds, and matplotlib takes seconds for each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from math import ceil, floor, log10
 import numpy as np
 from markupsafe import escape
 from numpy.typing import ArrayLike, NDArray
+
+# Okabe and Ito's, distinguishable with every common colour blindness.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 300, 200  # of a panel's frame
@@ -74,8 +79,8 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = (), columns: int =
         x, y = i % columns * width + _LEFT, i // columns * height + _TOP
         parts.append(f'<g transform="translate({x} {y})">{"".join(_panel(panel))}</g>')
     for i, each in enumerate(key):
-        x, y = i // lines * (total / per_row) + 12, rows * height + i % lines * _ROW + 8
-        parts.append(f'<g transform="translate({x:.0f} {y})">{_key(each)}</g>')
+        left, top = i // lines * (total / per_row) + 12, rows * height + i % lines * _ROW + 8
+        parts.append(f'<g transform="translate({left:.0f} {top})">{_key(each)}</g>')
     size = f"0 0 {total} {rows * height + lines * _ROW + 8}"
     style = f'style="max-width:{total}px"'
     return f'<svg class="chart" viewBox="{size}" role="img" {style}>{"".join(parts)}</svg>'

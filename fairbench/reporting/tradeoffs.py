@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbench.reporting.charts import COLOURS
 from fairbench.reporting.document.model import Column, Document, Section, Table
-from fairbench.reporting.palette import COLOURS
 
 *_COLOURS, _BLACK = COLOURS
 _MARKERS = "os^DvPX*<"  # matplotlib's

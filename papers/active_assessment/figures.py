@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.reporting.palette import COLOURS
+from fairbench.reporting.charts import COLOURS
 from papers import ROOT
 from papers.active_assessment.curves import Curves, Question, curves
 from papers.active_assessment.methods import OTHERS, PUBLISHED, Method

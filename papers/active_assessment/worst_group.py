@@ -25,16 +25,11 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.comparison_reward import Comparison
-from fairbench.inference.active.group_rate import (
-    LowestRate,
-    Rate,
-    accuracy,
-    true_positive_rate,
-)
+from fairbench.inference.active.group_rate import LowestRate, Rate, accuracy, true_positive_rate
 from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import uniform
-from fairbench.reporting.palette import COLOURS
+from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from papers import ROOT
 

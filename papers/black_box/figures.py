@@ -25,7 +25,7 @@ from fairbench.inference.multiclass_scores import MulticlassScores
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
 from fairbench.metrics.probability import reliability
-from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
+from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from papers.black_box.estimation import ESTIMATES, EceErrors
 
 Floats = NDArray[np.float64]

@@ -30,7 +30,7 @@ from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Rate, accuracy
-from fairbench.reporting.palette import BLUE, COLOURS, GREY, ORANGE
+from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
 from papers import ROOT
 from papers.few_labels.curves import METHODS, Curves, curves
 from papers.few_labels.pools import (

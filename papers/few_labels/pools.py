@@ -7,7 +7,7 @@ import yaml
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
-from fairbench.audit.score_file import ScoreFile
+from fairbench.audit.released_scores import ScoreFile
 from fairbench.comparison.export import predictions_frame
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.data.download import Archive

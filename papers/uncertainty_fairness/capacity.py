@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.reporting.palette import COLOURS, GREY
+from fairbench.reporting.charts import COLOURS, GREY
 from papers import ROOT
 from papers.uncertainty_fairness.tables import BAND, PAIRS, ratios, single_runs, values
 

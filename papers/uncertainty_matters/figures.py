@@ -25,7 +25,7 @@ from fairbench.core.seeds import rng
 from fairbench.inference.counts_posterior import table_draws
 from fairbench.inference.region import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
-from fairbench.reporting.palette import BLUE, GREEN, GREY, ORANGE
+from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from papers.uncertainty_matters.measured import RHOS, Measured, measure
 from papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable, short, values
 from papers.uncertainty_matters.tables import AREA, REPORT, pairs, read_published, table_12_1

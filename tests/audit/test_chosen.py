@@ -9,9 +9,8 @@ import pytest
 from fairbench.audit.assessment import assess
 from fairbench.audit.calibration import calibrations
 from fairbench.audit.conclusions import conclude
-from fairbench.audit.group_sampling import GroupSampling
+from fairbench.audit.group_sampling import GroupSampling, WeightedScores, weighted_auc
 from fairbench.audit.reading import read_audit_table
-from fairbench.audit.weighted_scores import WeightedScores, weighted_auc
 from fairbench.evaluation.columns import setting_text
 from fairbench.evaluation.table import MetricTable
 from tests.audit.tables import parse, predictions, written

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audit.pair_assessment import ALIKE, LARGER, OPEN, SMALLER, compare_tables
+from fairbench.audit.pair import ALIKE, LARGER, OPEN, SMALLER, compare_tables
 from fairbench.audit.reading import read_audit_table
 from tests.audit.tables import audit, parse, predictions, written
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hydra.utils import instantiate
 
-from fairbench.audit.score_file import ScoreFile
+from fairbench.audit.released_scores import ScoreFile
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF, options
@@ -56,7 +56,7 @@ def test_faults_are_named(tmp_path):
 BINARY = [
     name
     for name in options("scores")
-    if "score_file" in (CONF / "scores" / f"{name}.yaml").read_text()
+    if "ScoreFile" in (CONF / "scores" / f"{name}.yaml").read_text()
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairbench.core.errors import UserError
-from fairbench.reporting.across import DRAWN
+from fairbench.reporting.method_figures import DRAWN
 from fairbench.reporting.papers import printing
 from fairbench.reporting.papers.mapping import KEYS, Paper, papers_in, rule_of
 from fairbench.reporting.papers.matching import compare

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.audit.columns import spelled
+from fairbench.audit.columns import read_frame, spelled
 from fairbench.audit.labelling.next_rows import next_rows
 from fairbench.audit.labelling.session import Session, open_session
 from fairbench.audit.labelling.state import Answer, State, StateFile
 from fairbench.audit.options import Options
-from fairbench.audit.table_file import read_frame
 from fairbench.core.errors import UserError
 
 Ask = Callable[[str], str]

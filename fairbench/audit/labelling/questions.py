@@ -69,7 +69,6 @@ class GroupAccuracies:
         return generator.random((DRAWS, len(self.session.names)))
 
 
-Floats = NDArray[np.float64]
 DEFAULT_QUESTION = "worst"
 
 

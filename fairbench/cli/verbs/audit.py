@@ -50,7 +50,7 @@ def audit(options: AuditOptions) -> None:
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.audit.table_file import read_frame
+        from fairbench.audit.columns import read_frame
 
         asked = options.plain()
         frame = read_frame(asked)
@@ -108,7 +108,7 @@ def _binary(options: Options, frame: pd.DataFrame) -> Document:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
     table = read_audit_table(options, frame=frame)
     if options.against:
-        from fairbench.audit.pair_assessment import assess_pair
+        from fairbench.audit.pair import assess_pair
         from fairbench.reporting.audits.pair import pair_audit_document
 
         return pair_audit_document(assess_pair(table, frame, options))

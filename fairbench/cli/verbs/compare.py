@@ -25,7 +25,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
-from fairbench.reporting.comparison_figure import comparison_figure
+from fairbench.reporting.comparison_figures import comparison_figure
 from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
 from fairbench.results.catalogue import Catalogue

@@ -17,8 +17,8 @@ from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.error_and_gaps import METRICS
 from fairbench.inference.frontier import frontier
+from fairbench.reporting.comparison_figures import tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.tradeoff_figure import tradeoff_figure
 from fairbench.reporting.tradeoffs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
 

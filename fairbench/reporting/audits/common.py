@@ -54,4 +54,5 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> Iterator
         if np.isnan(triple).any():
             yield None
         else:
-            yield Bar(*map(place, triple), band=band, zero=zero)
+            lower, value, upper = map(place, triple)
+            yield Bar(lower, value, upper, band=band, zero=zero)

@@ -8,8 +8,14 @@ from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.gaps import OPEN
-from fairbench.audit.pair_assessment import ALIKE, GapComparison, PairAssessment
-from fairbench.audit.pair_conclusions import conclude_pair, measured, verdict_text
+from fairbench.audit.pair import (
+    ALIKE,
+    GapComparison,
+    PairAssessment,
+    conclude_pair,
+    measured,
+    verdict_text,
+)
 from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
 from fairbench.reporting.document.model import Cell, Column, Document, Section, Table
 

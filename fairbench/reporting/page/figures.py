@@ -14,13 +14,12 @@ from fairbench.core.formats import number
 from fairbench.inference.error_and_gaps import point_table, points
 from fairbench.inference.frontier import frontier
 from fairbench.metrics.confusion import FN, FP
-from fairbench.reporting.charts import Panel, Series, chart
+from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
 from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
 from fairbench.results.labels import told_apart
 from fairbench.results.runs import Run
-from fairbench.reporting.palette import COLOURS, GREY
 from fairbench.reporting.tradeoffs import listed, with_looks
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
     shifts = metrics[metrics["metric"] == "feature_shift"]
     if not wanted and shifts.empty:
         return
-    from fairbench.reporting.across import DRAWN
+    from fairbench.reporting.method_figures import DRAWN
 
     for name in wanted:
         yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))

@@ -211,7 +211,7 @@ def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         bar = None
         if width > 0:
             places = np.nan_to_num(np.round(100 * (triple - start) / width, 1))
-            bar = Bar(*map(float, places), kind="dot")
+            bar = Bar(float(places[0]), float(places[1]), float(places[2]), kind="dot")
         status = "" if row["status"] == "ok" else row["status"]
         standing = Cell(row["standing"], mark=row["standing"].replace(" ", "-"))
         ends_of = (row["lower"], row["upper"])

@@ -189,7 +189,7 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 
 def draw_figure(paper: Paper, figure: str, conf: Path, results: Path) -> str:
     """Draw one figure from finished runs, write its PNGs, and say which were made of what."""
-    from fairbench.reporting.across import DRAWN
+    from fairbench.reporting.method_figures import DRAWN
 
     experiment, draw = paper.figure(figure)
     parts = [

@@ -1,18 +1,20 @@
-"""Tables of scores that a paper released or a user brings, described by conf/scores/*.yaml."""
+"""Files of predictions as Ji et al. released them, described by conf/scores/*.yaml."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from fairbench.audit.multiclass.reading import from_confidence, from_probabilities
 from fairbench.core.errors import unknown_name
 from fairbench.data.dataset import Source
-from fairbench.data.delimited import read_table
+from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
 from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.multiclass_scores import MulticlassScores
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,64 @@ class ScoreFile:
         if merge:
             labels = np.where(labels == reference, reference, "other")
         return PartlyLabelled.of(score, labels, label, reference=reference)
+
+
+_TARGET = "true class"
+
+
+@dataclass(frozen=True)
+class MulticlassFile:
+    """A table of predictions in one of two formats.
+
+    With a header: `target`, `prediction` and `confidence` name the columns of the true class, the
+    predicted class and its probability. Without one, where all three are left out: the true
+    class, then the probabilities of all classes.
+
+    Attributes
+    ----------
+    path, sha256, page : the file, its checksum, and where it was published.
+    separator : between fields, one character.
+    classes : names in order; of a file without a header 0 .. C - 1, if left out.
+    """
+
+    path: str
+    sha256: str = ""
+    page: str = ""
+    separator: str = " "
+    target: str = ""
+    prediction: str = ""
+    confidence: str = ""
+    classes: Sequence[str] = ()
+
+    @property
+    def source(self) -> Source:
+        """Return where the file is looked for, and its checksum."""
+        return Source(self.path, self.sha256, (), self.page)
+
+    def scores(self, archive: Archive) -> MulticlassScores:
+        """Read the file.
+
+        Raises
+        ------
+        UserError : a file that is not there or not as described; names row and column.
+        """
+        content, classes = archive.read(self.source), tuple(map(str, self.classes))
+        if not self.target:
+            return self._probabilities(content, classes)
+        names = {
+            "target": self.target,
+            "prediction": self.prediction,
+            "confidence": self.confidence,
+        }
+        frame = read_table(content, self.path, separator=self.separator, only=names.values())
+        return from_confidence(frame, self.path, **names, classes=classes)
+
+    def _probabilities(self, content: bytes, classes: tuple[str, ...]) -> MulticlassScores:
+        width = len(header(content, self.path, self.separator)) - 1
+        classes = classes or tuple(map(str, range(width)))
+        columns = [f"probability of {name}" for name in classes]
+        types = {_TARGET: "string", **dict.fromkeys(columns, "float64")}
+        frame = read_typed(content, self.path, types, names=list(types), separator=self.separator)
+        return from_probabilities(
+            frame, self.path, target=_TARGET, columns=columns, classes=classes
+        )

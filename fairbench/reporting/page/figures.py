@@ -18,9 +18,9 @@ from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
 from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
+from fairbench.reporting.tradeoffs import listed, with_looks
 from fairbench.results.labels import told_apart
 from fairbench.results.runs import Run
-from fairbench.reporting.tradeoffs import listed, with_looks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -6,9 +6,14 @@ than the other, by one objective or by all. More runs are ranked.
 
 from __future__ import annotations
 
-import numpy as np
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.cli.command import Command
 from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.half_runs import HalfRuns
@@ -25,12 +30,6 @@ from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-from functools import cache
-from numpy.typing import NDArray
-from pathlib import Path
-
-
-
 
 ALL = ("all",)
 

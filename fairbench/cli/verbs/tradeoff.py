@@ -6,6 +6,7 @@ Runs of one split are set beside one another, and beside what thresholds for eac
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from fairbench.cli.command import Command
 from fairbench.cli.results_folder import Results
 from fairbench.comparison.run_predictions import load_predictions
@@ -20,8 +21,6 @@ from fairbench.reporting.comparison_figures import tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.tradeoffs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
-
-
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 

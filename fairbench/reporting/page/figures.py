@@ -14,8 +14,8 @@ from fairbench.core.formats import number
 from fairbench.inference.error_and_gaps import point_table, points
 from fairbench.inference.frontier import frontier
 from fairbench.metrics.confusion import FN, FP
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
-from fairbench.reporting.document.formats import metric_name
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
 from fairbench.reporting.tradeoffs import listed, with_looks
@@ -129,7 +129,7 @@ def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
             for at in [found.xs(method)]
         ]
         if series:
-            label = f"{metric_name(name.removeprefix('abstention_'))}, rows kept"
+            label = f"{metric_label(name.removeprefix('abstention_'))}, rows kept"
             panels.append(Panel(series, "share abstained on", label))
     yield "", chart(panels, key=panels[0].series)
 
@@ -209,7 +209,7 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> str:
         mine = curve[curve["constraint"] == metric].sort_values("relaxation")
         if len(mine):
             series.append(Series(base, mine["error"], mine["gap"], COLOURS[-1], filled=True))
-        gap = f"{metric_name(str(metric))} gap"
+        gap = f"{metric_label(str(metric))} gap"
         panels.append(Panel(series, "error rate", gap, from_zero="y"))
     runs = table.assign(label=table["letter"].fillna("")).drop_duplicates("run")
     runs = runs.sort_values("letter").to_dict("records")

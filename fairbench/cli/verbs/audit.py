@@ -67,7 +67,10 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     from fairbench.comparison.run_predictions import load_predictions
     from fairbench.results.catalogue import Catalogue
 
-    run = load_predictions(Catalogue(options.results).one(str(options.path)))
+    catalogue = Catalogue(options.results)
+    if not catalogue.runs:
+        raise UserError(_neither(options))
+    run = load_predictions(catalogue.one(str(options.path)))
     frame = predictions_frame(run, options.repeat)
     columns = {"target": "target", "prediction": "prediction", "score": ""}
     if "score" in frame:

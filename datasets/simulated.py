@@ -106,6 +106,7 @@ def load(
         favourable=1 if task == Task.BINARY else None,
         partition=pd.Series(np.where(test, "test", "train")) if shift else None,
         truth=truth,
+        redistributable=True,
     )
 
 

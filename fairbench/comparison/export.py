@@ -40,14 +40,21 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(table), sensitive.astype(str)], axis="columns")
 
 
-def export(run: RunPredictions, path: Path, repeat: int) -> pd.DataFrame:
+def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
     """Write the predictions of one repeat as CSV, or as Parquet by the file's ending.
+
+    Parameters
+    ----------
+    people : whether target and groups are written although the data set does not say that they may
+        be passed on.
 
     Raises
     ------
     UserError : an ending that is neither, a place that cannot be written, or no such repeat.
     """
     frame = predictions_frame(run, repeat)
+    if not (people or run.people.about.redistributable):
+        frame = frame.drop(columns=["target", *run.people.sensitive.columns])
     try:
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.results.cells import Store
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, read_environment
 
 DAY = 24.0
 STALE_LOCK = "stale lock"
@@ -70,12 +70,26 @@ def _unreferenced(store: Store) -> Iterator[Garbage]:
     for path in (store.root / "cells").glob("*/*.parquet"):
         if path.stem not in needed and not path.name.startswith("."):
             yield _garbage(path, "cell of no run")
+    yield from _unread(store.root)
+
+
+def _unread(results: Path) -> Iterator[Garbage]:
+    """Yield rows of splits, and people of data sets, that no finished run reads."""
+    finished = [read_environment(path.parent) for path in results.glob("runs/*/environment.json")]
+    for folder, key, what in (
+        ("splits", "rows", "rows of no run"),
+        ("data", "data", "people of no run"),
+    ):
+        read = {known.get(key) for known in finished}
+        for path in (results / folder).glob("*.parquet"):
+            if path.stem not in read and not path.name.startswith("."):
+                yield _garbage(path, what)
 
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
     """Yield what killed processes leave, and corrupt cells that were set aside."""
-    for folder in ("cells", "runs"):
-        yield from (_garbage(path, "half file") for path in (results / folder).glob("*/.*.tmp"))
+    for places in ("cells/*", "runs/*", "splits", "data"):
+        yield from (_garbage(path, "half file") for path in results.glob(f"{places}/.*.tmp"))
     for path in (results / "runs").glob("*/.figures.*"):
         yield _garbage(path, "half-drawn figures")
     for path in (results / "cells").glob("*/*.corrupt"):

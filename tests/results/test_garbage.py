@@ -1,5 +1,6 @@
 """What no run refers to goes; what a run, a sweep under way or another process needs stays."""
 
+import json
 import os
 import time
 
@@ -22,7 +23,8 @@ def store(tmp_path):
     for run, cell in (("finished", NEEDED), ("begun", BEGUN)):
         store.run_path(run).mkdir(parents=True)
         (store.run_path(run) / "cells.txt").write_text(f"{cell}\n")
-    (store.run_path("finished") / "environment.json").write_text("{}")
+    known = {"rows": "read", "data": "read"}
+    (store.run_path("finished") / "environment.json").write_text(json.dumps(known))
     for path in store.root.rglob("*"):
         age(path)
     os.utime(store.cell_path(NEW))
@@ -99,3 +101,16 @@ def test_an_empty_folder_has_no_garbage(tmp_path):
     store = Store(tmp_path / "none")
     assert garbage(store) == []
     assert not computing(store)
+
+
+def test_rows_and_people_that_no_run_reads_go(store):
+    for folder in ("splits", "data"):
+        for name in ("read", "unread"):
+            path = store.root / folder / f"{name}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            age(path)
+    kinds = {each.path: each.kind for each in garbage(store)}
+    for folder, kind in (("splits", "rows of no run"), ("data", "people of no run")):
+        assert kinds[store.root / folder / "unread.parquet"] == kind
+        assert store.root / folder / "read.parquet" not in kinds

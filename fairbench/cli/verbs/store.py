@@ -46,6 +46,7 @@ class ExportOptions(Results):
     run: str = option("", _RUN, argument="RUN")
     file: Path = option(Path, "A .csv or .parquet file, such as audit reads.", argument="FILE")
     repeat: int = option(0, "Which repeat of the split.")
+    people: bool = option(False, "Write target and groups, also of data that may not be passed on.")
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,11 @@ def export_run(options: ExportOptions) -> None:
     from fairbench.results.catalogue import Catalogue
 
     run = load_predictions(Catalogue(options.results).one(options.run))
-    frame = export(run, options.file, options.repeat)
+    frame = export(run, options.file, options.repeat, people=options.people)
+    if "target" not in frame:
+        print(f"{len(frame)} rows written to {options.file}, without target and groups: the data")
+        print(f"set {run.people.name} may not be passed on; people=true writes them all the same")
+        return
     score = " score=score" if "score" in frame else ""
     print(f"{len(frame)} rows written to {options.file}; audit them with")
     print(

@@ -1,0 +1,60 @@
+"""What of a checkout may change without a cell being fitted again, and what may not."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.harness import ROOT
+
+RUN = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """Return a copy of the checkout that has one finished run."""
+    folder = tmp_path_factory.mktemp("copy")
+    ignore = shutil.ignore_patterns("__pycache__")
+    for name in ("fairbench", "datasets", "algorithms", "conf"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+    shutil.copy(ROOT / "run.py", folder)
+    assert "fitted 1 of 1 cells" in run(folder)
+    return folder
+
+
+def run(folder):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "run.py", *RUN]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def edit(folder, file, old, new):
+    path = folder / file
+    text = path.read_text()
+    assert old in text, (file, old)
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.thorough
+def test_rewording_and_moving_fit_nothing_and_a_changed_loss_does(checkout):
+    edit(checkout, "datasets/simulated.py", '"""', '"""In other words: ')
+    edit(checkout, "algorithms/losses.py", '"""', '"""In other words: ')
+    edit(checkout, "algorithms/fitters/single.py", '"""', '"""In other words: ')
+    edit(checkout, "fairbench/data/dataset.py", "is not categorical", "has no categories")
+    edit(checkout, "fairbench/core/errors.py", "did you mean", "was it")
+    assert "nothing to fit" in run(checkout)
+    # A module that computes nothing is moved, and everything that imports it follows.
+    (checkout / "fairbench/core/errors.py").rename(checkout / "fairbench/core/refusals.py")
+    for path in checkout.rglob("*.py"):
+        text = path.read_text()
+        if "fairbench.core.errors" in text:
+            path.write_text(text.replace("fairbench.core.errors", "fairbench.core.refusals"))
+    assert "nothing to fit" in run(checkout)
+    edit(checkout, "algorithms/losses.py", "return ", "return 1.0 * ")
+    assert "fitted 1 of 1 cells" in run(checkout)

@@ -1,0 +1,74 @@
+"""A results folder stands alone: copied whole, it answers everything without data or components."""
+
+import shutil
+
+import pytest
+
+from fairbench.cli.main import run_command
+from fairbench.experiments import build, pipeline
+from tests.harness import configuration, run_folder
+
+RUNS = (("method=baseline",), ("method=ensemble",), ("learner=logistic_regression",))
+COMMON = ("dataset.n_samples=300", "split.repeats=2", "split.validation=0.2", "tracking=none")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return results, and the same copied to where there is nothing else."""
+    folder = tmp_path_factory.mktemp("mine") / "results"
+    for run in RUNS:
+        pipeline.execute(pipeline.prepare(configuration(*COMMON, *run, results=folder)))
+    copied = tmp_path_factory.mktemp("copied") / "results"
+    return folder, shutil.copytree(folder, copied)
+
+
+@pytest.fixture
+def nothing_loads(monkeypatch):
+    """Have every loader and every component refuse to be made."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a finished run needs neither data nor components")
+
+    for name in ("instantiate", "load_dataset", "components"):
+        monkeypatch.setattr(build, name, refuse)
+
+
+def printed(capsys, *words, results):
+    run_command([*words, f"results={results}"])
+    return capsys.readouterr().out.replace(str(results), "RESULTS")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "runs=all", "draws=200"),
+        ("tradeoff", "dataset=simulated"),
+        ("store", "ls"),
+        ("table",),
+        ("report",),
+    ],
+    ids=" ".join,
+)
+def test_a_copy_says_what_the_original_says(words, results, capsys, nothing_loads):
+    mine, copied = (printed(capsys, *words, results=folder) for folder in results)
+    assert mine == copied
+    assert "left out" not in mine
+
+
+def test_a_copied_run_is_audited(results, capsys, nothing_loads):
+    run = next((results[1] / "runs").iterdir()).name
+    assert "60 rows" in printed(capsys, "audit", run, results=results[1])
+
+
+def test_target_and_groups_are_exported_only_where_they_may_be_passed_on(
+    make_dataset, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(build, "load_dataset", lambda cfg: make_dataset(200))
+    folder = tmp_path / "results"
+    words = ("split.repeats=1", "tracking=none", "method=baseline")
+    pipeline.execute(pipeline.prepare(configuration(*words, results=folder)))
+    run, file = run_folder(folder).name, tmp_path / "run.csv"
+    printed(capsys, "store", "export", run, str(file), results=folder)
+    assert file.read_text().startswith("row,fold,score,prediction\n")
+    printed(capsys, "store", "export", run, str(file), "people=true", results=folder)
+    assert file.read_text().startswith("row,fold,target,score,prediction,sex,race\n")

@@ -41,7 +41,7 @@ run: $(STAMP) ## the main job on embedded data; any other with ARGS="dataset=adu
 data: $(STAMP) ## find, download and verify the raw files of every data set
 	@$(BIN)/python -m fairbench data check $(ARGS)
 
-test: $(STAMP) ## what a person runs: every component and command once, in under four minutes
+test: $(STAMP) ## what a person runs: every component and command once
 	@$(BIN)/python -m pytest -m "not slow and not thorough" -n 2 --dist worksteal $(ARGS)
 
 test-all: lint ## what CI runs: lint, types and every test but the reproductions of papers

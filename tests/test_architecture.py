@@ -38,7 +38,6 @@ LAYERS = (
 FILES = 241
 RUNS = {  # look into the folder of runs themselves, which only fairbench.results is to do
     "fairbench.comparison.half_runs",
-    "fairbench.comparison.run_predictions",
     "fairbench.comparison.tradeoff_runs",
     "fairbench.experiments.pipeline",
     "fairbench.reporting.page.pairs",

@@ -53,7 +53,8 @@ def client_and_runs(cwd):
 
 def test_sync_logs_what_is_missing_once(cwd):
     for _ in range(2):
-        assert "1 runs of results are in MLflow at sqlite:///mlflow.db" in synchronise(cwd)
+        said = f"1 runs of {cwd / 'results'} are in MLflow at sqlite:///mlflow.db"
+        assert said in synchronise(cwd)
     client, experiment, runs = client_and_runs(cwd)
     assert len(runs) == 1
     (run,) = runs

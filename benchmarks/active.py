@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.measure import cpu_of, show
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, Integers
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.rewards import Estimation, Lowest
 from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import multiple_play, thompson
@@ -73,6 +73,6 @@ def _reward() -> float:
     draw = rng(0, "benchmark", "comparison")
     counts = draw.uniform(1, 200, (2, RUNS, 2)) + 0.5
     arms = BetaArms(Beta(*counts), np.ones((RUNS, 2), np.int64))
-    comparison = Comparison()
+    comparison = ComparisonReward()
     seconds = cpu_of(lambda: [comparison.moments(arms) for _ in range(20)])
     return seconds / 20 / RUNS * 1e6

@@ -12,12 +12,12 @@ from fairbench.core.checks import check_share
 from fairbench.core.errors import DataError
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_codes, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import one_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",
     source="United States Census Bureau, ACS 2018 1-year PUMS, through folktables; samples kept "
     "by rtealwitter/fairlyuncertain (employment) and dssg/aequitas (the others)",

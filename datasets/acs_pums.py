@@ -12,12 +12,12 @@ import pandas as pd
 from datasets.acs import OUTCOMES, dataset_of
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Source
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import numbers, one_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="ACS tasks from the census files (Ding, Hardt, Miller, Schmidt 2021)",
     source="United States Census Bureau, ACS PUMS person records, www2.census.gov",
     licence="United States government work, public domain",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, binary, categories, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Adult, or census income (Becker and Kohavi 1996)",
     source="UCI Machine Learning Repository, data set 2, DOI 10.24432/C5XW20; Kohavi, KDD 1996",
     licence="CC BY 4.0",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, binary, categories, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Bank marketing, with the macro-economic columns (Moro, Cortez, Rita 2014)",
     source="UCI Machine Learning Repository, data set 222, DOI 10.24432/C5K306; Decision Support "
     "Systems 62:22-31",

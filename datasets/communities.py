@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, numbers, one_of, target_scale_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",
     source="UCI Machine Learning Repository, data set 183, DOI 10.24432/C53W3X",
     licence="CC BY 4.0",

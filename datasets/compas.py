@@ -6,12 +6,12 @@ import pandas as pd
 
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",
     source="ProPublica, github.com/propublica/compas-analysis; Broward County, Florida, 2013-2014",
     licence="None stated; published by ProPublica for re-analysis, from public records.",

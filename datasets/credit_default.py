@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Default of credit card clients, Taiwan 2005 (Yeh, Lien 2009)",
     source="UCI Machine Learning Repository, data set 350, DOI 10.24432/C55S3H",
     licence="CC BY 4.0",

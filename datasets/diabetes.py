@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Diabetes progression (Efron, Hastie, Johnstone, Tibshirani 2004)",
     source="scikit-learn's copy of the data of 'Least Angle Regression', Ann. Statist. 32(2)",
     licence="BSD, as part of scikit-learn",

@@ -6,12 +6,12 @@ import pandas as pd
 
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Dutch census 2001 (Zliobaite, Kamiran, Calders 2011)",
     source="Statistics Netherlands, Virtual Census 2001, as prepared for ICDM 2011 and kept by Le "
     "Quy et al. 2022 (github.com/tailequy/fairness_dataset)",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, binary, categories, labels, numbers, one_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="German credit (Hofmann 1994)",
     source="UCI Machine Learning Repository, data set 144 (Statlog), DOI 10.24432/C5NC77",
     licence="CC BY 4.0",

@@ -7,12 +7,12 @@ import pandas as pd
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",
     source="AMLab-Amsterdam/CEVAE (Louizos et al. 2017), made by the NPCI package of V. Dorie",
     licence="None stated in CEVAE; the NPCI package is GPL (>= 2)",

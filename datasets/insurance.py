@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, numbers, target_scale_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Insurance charges (Lantz, 'Machine Learning with R', 2013)",
     source="github.com/stedy/Machine-Learning-with-R-datasets; simulated by the book's author",
     licence="None stated",

@@ -14,11 +14,11 @@ from scipy.stats import multivariate_normal
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tabular import one_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="SD1, SD2 and SD3 (Kuzucu, Cheong, Gunes, Kalkan 2024)",
     source="'Uncertainty as a Fairness Measure', JAIR 81: generated here from its parameters",
     licence="Generated; none needed",

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task, reference_first
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",
     source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
     "lsac.sas7bdat (27478 rows) is not published with them",

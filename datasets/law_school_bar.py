@@ -8,11 +8,11 @@ import pandas as pd
 
 from datasets.law_school import Columns, assembled, decoded, read
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Law school, passing the bar (LSAC study, Wightman 1998)",
     source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
     "lsac.sas7bdat (27478 rows) is not published with them",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="OULAD, the Open University's students of 2013 and 2014 (Kuzilek, Hlosta, Zdrahal 2017)",
     source="analyse.kmi.open.ac.uk/open_dataset, Scientific Data 4; cleaned by Le Quy et al. 2022 "
     "(github.com/tailequy/fairness_dataset)",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, labels, numbers
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Ricci: the New Haven promotion examinations of 2003 (Miao 2010)",
     source="Journal of Statistics Education Data Archive; Ricci v. DeStefano, 554 F. Supp. 2d 142",
     licence="Free for educational use (JSE archive)",

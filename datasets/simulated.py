@@ -12,10 +12,10 @@ from scipy.special import expit
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Simulated populations with known truth",
     source="Generated here",
     licence="Generated; none needed",

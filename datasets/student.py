@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, binary, categories, labels, numbers, one_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Student performance, mathematics and Portuguese (Cortez, Silva 2008)",
     source="UCI Machine Learning Repository, data set 320, DOI 10.24432/C5TG7T; with the final "
     "grade cut to a class by Le Quy et al. 2022 (github.com/tailequy/fairness_dataset)",

@@ -13,10 +13,10 @@ import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, unknown_name
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive, refuse_web_page
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Your own table",
     source="A CSV or Parquet file of yours, named by dataset.path",
     licence="Yours",

@@ -9,12 +9,12 @@ import pandas as pd
 
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import labels, numbers, one_of, target_scale_of
 
-CARD = Card(
+DATASHEET = Datasheet(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",
     source="AMLab-Amsterdam/CEVAE, from the NCHS/NBER linked birth and infant death files",
     licence="None stated; United States government public-use data at the origin",

@@ -34,7 +34,7 @@ class Composed:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SweepSettings:
     """What Hydra's own part of the configuration says about a sweep.
 
     Attributes
@@ -110,7 +110,7 @@ class CommandLine:
             config["hydra"] = {"runtime": {"choices": composed.choices}}
         return config
 
-    def settings(self) -> Settings:
+    def settings(self) -> SweepSettings:
         """Return what Hydra's own part says, with the settings of the first job."""
         from omegaconf import OmegaConf, open_dict
 
@@ -122,7 +122,7 @@ class CommandLine:
         batch = whole.hydra.sweeper.get("max_batch_size")
         folder = Path(whole.hydra.sweep.dir)
         launcher.pop("_target_", None)  # of Hydra's own launchers, which are not used
-        return Settings(folder, launcher, batch, self.hydra)
+        return SweepSettings(folder, launcher, batch, self.hydra)
 
     def _parse(self, word: str) -> Override:
         from hydra.core.global_hydra import GlobalHydra

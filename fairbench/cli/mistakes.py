@@ -8,7 +8,7 @@ from pathlib import Path
 from fairbench.core.errors import unknown_name
 
 
-def in_words(error: Exception, conf: Path) -> str:
+def explained(error: Exception, conf: Path) -> str:
     """Return one sentence for what Hydra found wrong with a command line."""
     missing = getattr(error, "missing_cfg_file", None)
     if missing:

@@ -16,7 +16,7 @@ from fairbench.core.errors import IncompatibleError, UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from fairbench.cli.command_line import CommandLine, Settings
+    from fairbench.cli.command_line import CommandLine, SweepSettings
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Plan
@@ -47,14 +47,14 @@ def run(arguments: Sequence[str], root: Path) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from fairbench.cli.mistakes import in_words
+    from fairbench.cli.mistakes import explained
 
     try:
         return _run(arguments, root / "conf")
     except UserError as error:
         print_error(error)
     except (HydraException, OmegaConfBaseException) as error:
-        print_error(in_words(error, root / "conf"))
+        print_error(explained(error, root / "conf"))
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
         return INTERRUPTED
@@ -144,7 +144,7 @@ def _single(line: CommandLine) -> int:
     ready = prepared(planned)
     summary = summarise(ready.folder.metrics())
     print_document(run_document(summary, planned.name, ready.protect))
-    did = end.words(progress.seconds)
+    did = end.describe(progress.seconds)
     print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config.tracking)}")
     return 0
 
@@ -190,7 +190,7 @@ def _plain(words: tuple[str, ...], composed: DictConfig) -> Job:
     return words, shared
 
 
-def _part(jobs: Sequence[Job], settings: Settings, progress: SweepProgress) -> list[Outcome]:
+def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress) -> list[Outcome]:
     """Plan some jobs and carry them out; whatever happens to one, the others go on."""
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution

@@ -16,7 +16,7 @@ from fairbench.cli.terminal import console, print_line
 from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
 if TYPE_CHECKING:
-    from fairbench.cli.command_line import Settings
+    from fairbench.cli.command_line import SweepSettings
 
 FAILED = 1  # the exit status
 Words = tuple[str, ...]  # what a job asks for: "dataset=german", "method=ensemble"
@@ -39,7 +39,7 @@ class Outcome:
         """Return the outcome of a job that was carried out."""
         if end.error:
             return cls("failed", end.run.name, words, end.error, end.trace, end.run)
-        did = end.words(end.seconds)
+        did = end.describe(end.seconds)
         return cls("finished", end.run.name, words, did, "", end.run, end.computed)
 
     @property
@@ -85,7 +85,7 @@ def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
     return FAILED if any(each.status == "failed" for each in others) else 0
 
 
-def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Settings) -> int:
+def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: SweepSettings) -> int:
     """Print what became of a sweep's jobs, log its runs to MLflow, and return the exit status."""
     by_status = {
         status: [each for each in outcomes if each.status == status]

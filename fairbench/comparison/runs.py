@@ -84,7 +84,7 @@ def compare_pair(
             "only runs of one data set are compared"
         )
     labels = Labels.of(first, settings.protect)
-    worths = [worth(run, settings, ratios) for run in (first, second)]
+    fractions = [effective_sample_fraction(run, settings, ratios) for run in (first, second)]
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
     comparisons = []
     for repeat in repeats:
@@ -95,7 +95,7 @@ def compare_pair(
                 "one kind of split are compared"
             )
         generator = rng(settings.seed, "comparison", first.people.name, repeat)
-        tables = _draws(_counts(labels, one, other, worths, settings), settings, generator)
+        tables = _draws(_counts(labels, one, other, fractions, settings), settings, generator)
         objectives = [objective(name) for name in settings.objectives]
         rope = settings.rope or tuple(each.epsilon for each in objectives)
         comparisons.append(compare(*tables, objectives, rope))
@@ -136,8 +136,13 @@ class Labels:
         return joint_confusion(target, *both, group, n_groups=self.n_groups)
 
 
-def worth(run: RunPredictions, settings: Settings, ratios: Ratios | None = None) -> Array:
-    """Return what a count of the run's pooled folds is worth, a number or (G, 1)."""
+def effective_sample_fraction(
+    run: RunPredictions, settings: Settings, ratios: Ratios | None = None
+) -> Array:
+    """Return the share of a run's pooled rows that counts as independent: a number or (G, 1).
+
+    Folds overlap in what they train on, so a count of pooled folds is multiplied by this.
+    """
     folds = len(next(iter(run.repeats.values())))
     ratio = ratios(run) if ratios and settings.relative and folds > 1 else None
     return settings.shrinkage(folds, ratio)
@@ -147,19 +152,19 @@ def _counts(
     labels: Labels,
     one: list[FoldPredictions],
     other: list[FoldPredictions],
-    worths: Sequence[Array],
+    fractions: Sequence[Array],
     settings: Settings,
 ) -> list[Array]:
     """Return the effective counts of both runs' pooled folds: one joint table, or two of their own.
 
-    A joint table has one worth: where a relative rho gives the runs two, the smaller.
+    A joint table has one effective sample fraction: of two runs that differ in it, the smaller.
     """
     if settings.paired:
         folds = [labels.joint(a, b) for a, b in zip(one, other, strict=True)]
-        return [effective_counts(np.stack(folds), np.minimum(*worths))]
+        return [effective_counts(np.stack(folds), np.minimum(*fractions))]
     return [
         effective_counts(np.stack([labels.counts(fold) for fold in folds]), own)
-        for folds, own in zip((one, other), worths, strict=True)
+        for folds, own in zip((one, other), fractions, strict=True)
     ]
 
 

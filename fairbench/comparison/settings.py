@@ -1,4 +1,4 @@
-"""How two runs are compared: by what, and what a count of their pooled folds is worth."""
+"""Settings of a comparison of two runs: the objectives, and how overlapping folds are pooled."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Settings:
         return self.rho in (RELATIVE, RELATIVE_UP)
 
     def shrinkage(self, folds: int, ratio: float | Array | None = None) -> Array:
-        """Return what a count of `folds` pooled folds is worth.
+        """Return the share of the rows of `folds` pooled folds that counts as independent.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Source
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.encoding import onehot_names
 
@@ -27,7 +27,7 @@ regression's target. Of each attribute the reference group comes first.
 
 
 @dataclass(frozen=True)
-class Entry:
+class DatasetEntry:
     """A task: its name on the command line, and how it is loaded."""
 
     name: str
@@ -36,17 +36,17 @@ class Entry:
     options: dict[str, Any]
 
     @property
-    def card(self) -> Card:
+    def datasheet(self) -> Datasheet:
         """Return the documentation of its module."""
-        card: Card = self.module.CARD
-        return card
+        datasheet: Datasheet = self.module.DATASHEET
+        return datasheet
 
     def load(self, archive: Archive) -> Dataset:
         """Load it with the options of its configuration."""
         return self.function(archive, **self.options)
 
 
-def entries(conf: Path) -> list[Entry]:
+def entries(conf: Path) -> list[DatasetEntry]:
     """Return every task of a folder of configurations, tasks of one module together.
 
     Parameters
@@ -60,7 +60,7 @@ def entries(conf: Path) -> list[Entry]:
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
         place, _, function = options.pop("_target_").rpartition(".")
         module = importlib.import_module(place)
-        found.append(Entry(path.stem, module, getattr(module, function), options))
+        found.append(DatasetEntry(path.stem, module, getattr(module, function), options))
     return sorted(found, key=lambda entry: (entry.module.__name__, entry.name))
 
 
@@ -77,7 +77,7 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
             yield from _sources([*value, *value.values()])
 
 
-def page(archive: Archive, tasks: Sequence[Entry]) -> str:
+def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents `tasks`, in Markdown."""
     sections = [_HEAD]
     modules = list(dict.fromkeys(entry.module for entry in tasks))
@@ -87,8 +87,8 @@ def page(archive: Archive, tasks: Sequence[Entry]) -> str:
     return "\n".join(sections)
 
 
-def _section(archive: Archive, tasks: Sequence[Entry]) -> str:
-    card = tasks[0].card
+def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
+    datasheet = tasks[0].datasheet
     rows, groups, notes = [], [], []
     for entry in tasks:
         try:
@@ -98,14 +98,18 @@ def _section(archive: Archive, tasks: Sequence[Entry]) -> str:
             continue
         rows.append(_summary(entry.name, data))
         groups += _groups(entry.name, data)
-    lines = [f"## {card.title}", ""]
+    lines = [f"## {datasheet.title}", ""]
     if rows:
         head = ["dataset", "rows", "columns", "target", "label 1", "rate", "good for the person"]
         lines += [*_table(head, rows), ""]
         lines += [*_table(["dataset", "attribute", "group", "rows", "rate"], groups), ""]
     lines += [note + "\n" for note in notes]
-    lines += [f"**Source.** {card.source}", "", f"**Licence.** {card.licence}", ""]
-    lines += [f"**The papers.** {card.paper_differences}", "", f"**Criticism.** {card.criticism}"]
+    lines += [f"**Source.** {datasheet.source}", "", f"**Licence.** {datasheet.licence}", ""]
+    lines += [
+        f"**The papers.** {datasheet.paper_differences}",
+        "",
+        f"**Criticism.** {datasheet.criticism}",
+    ]
     files = sources_of(tasks[0].module)
     if files:
         lines += ["", "**Files.**", ""]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Card:
+class Datasheet:
     """Documentation of a loader as data; ``docs/datasets.md`` is made of these.
 
     Attributes

@@ -103,7 +103,7 @@ class RunEnd:
     error: str = ""
     trace: str = ""
 
-    def words(self, seconds: float) -> str:
+    def describe(self, seconds: float) -> str:
         """Say what was done in some seconds."""
         cells = len(self.run.cells)
         if self.computed == 0:

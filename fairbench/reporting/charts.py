@@ -143,11 +143,11 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
     yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
     for each in panel.series:
-        yield from _drawn(each, x, y)
+        yield from _series(each, x, y)
     yield "</svg>"
 
 
-def _drawn(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
+def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     across, up = x(series.x), HEIGHT - y(series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:

@@ -101,13 +101,13 @@ def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
     for outcome, x, y in _CORNERS:
         name = event_name(outcome, comparison.objectives)
-        text = f"{_words(name)}\n{probability[name]:.2f}"
+        text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
         drawn = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
         drawn.set_horizontalalignment("right" if x > 0.5 else "left")
         drawn.set_verticalalignment("top" if y > 0.5 else "bottom")
     name = event_name((1, 1), comparison.objectives)
     axes.annotate(
-        f"{_words(name)}  {probability[name]:.2f}",
+        f"{_event_sentence(name)}  {probability[name]:.2f}",
         (0, 0),
         (0.5, 0.97),
         textcoords="axes fraction",
@@ -121,7 +121,7 @@ def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
     )
 
 
-def _words(event: str) -> str:
+def _event_sentence(event: str) -> str:
     for ascii_, symbol in ((">>", "≫"), ("~", "≈")):
         event = event.replace(ascii_, symbol)
     return event.replace("_", " ").replace(", ", ",\n")

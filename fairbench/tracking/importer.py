@@ -26,7 +26,7 @@ class TrackingError(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LoggedRun:
     """A run as MLflow has it; `fingerprint` is empty for one whose logging was cut short."""
 
     id: str
@@ -98,17 +98,17 @@ def experiment_id(client: MlflowClient, name: str) -> str:
 
 def entries(
     client: MlflowClient, experiment: str, run_ids: Sequence[str]
-) -> dict[str, list[Entry]]:
+) -> dict[str, list[LoggedRun]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
     few = len(run_ids) <= _FEW
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[LoggedRun]] = {}
     for wanted in filters:
         for run in _search(client, experiment, wanted):
             named = run.data.tags
             whole = run.info.status == "FINISHED"
-            entry = Entry(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
+            entry = LoggedRun(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
             found.setdefault(named.get(RUN, ""), []).append(entry)
     return found
 
@@ -128,7 +128,7 @@ def _log_once(
     experiment: str,
     folder: Run,
     environment: dict[str, Any],
-    known: dict[str, list[Entry]],
+    known: dict[str, list[LoggedRun]],
 ) -> str:
     mine = known.get(folder.id, [])
     current = [each.id for each in mine if each.fingerprint == environment["fingerprint"]]

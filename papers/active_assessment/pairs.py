@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.simulation import Queues
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import Beta
@@ -35,7 +35,7 @@ def labels_to_compare(
     parts = (pool.name, "pairs", method.prior, method.strategy, str(replications))
     path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
     if not path.exists():
-        needed = _computed(pool, method, replications, Comparison(MARGIN))
+        needed = _computed(pool, method, replications, ComparisonReward(MARGIN))
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary, temporary.open("wb") as file:
             np.save(file, needed)
@@ -43,7 +43,9 @@ def labels_to_compare(
     return stored
 
 
-def _computed(pool: ArmPool, method: Method, replications: int, comparison: Comparison) -> Integers:
+def _computed(
+    pool: ArmPool, method: Method, replications: int, comparison: ComparisonReward
+) -> Integers:
     pairs = _pairs(len(pool.sizes), replications)
     generator = rng(0, "active", pool.name, "pairs", method.name)
     queues, arms = _of_pairs(pool, method, pairs)
@@ -79,7 +81,7 @@ def _of_pairs(pool: ArmPool, method: Method, pairs: Integers) -> tuple[Queues, B
     return Queues(outcome, sizes), BetaArms.of(chosen, sizes, replications=len(pairs))
 
 
-def _goal(pool: ArmPool, pairs: Integers, comparison: Comparison) -> tuple[Integers, Floats]:
+def _goal(pool: ArmPool, pairs: Integers, comparison: ComparisonReward) -> tuple[Integers, Floats]:
     """Return the true region of each pair, and its mass given every label."""
     accuracy, size = pool.accuracy[pairs], pool.sizes[pairs]
     gap = accuracy[:, 0] - accuracy[:, 1]

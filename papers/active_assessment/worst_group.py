@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.group_rate import LowestRate, Rate, accuracy, true_positive_rate
 from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import choose
@@ -130,7 +130,7 @@ def gap_answered(pool: GroupPool, strategy: str) -> tuple[Floats, Floats]:
     region = 2 if gap > MARGIN else 1
     queues = Queues.of(correct, arm, rng(0, "fairness gap", pool.name), replications=REPLICATIONS)
     arms = BetaArms.of(uniform(2), queues.sizes, replications=REPLICATIONS)
-    comparison, generator = Comparison(MARGIN), rng(0, "fairness gap", pool.name, strategy)
+    comparison, generator = ComparisonReward(MARGIN), rng(0, "fairness gap", pool.name, strategy)
     seen = assess(
         queues,
         arms,

@@ -56,7 +56,7 @@ def pair_figure(measured: Measured, names: tuple[str, str]) -> Figure:
 def _rates(axes: Axes, measured: Measured, name: str) -> None:
     """Show the posterior of both groups' true and false positive rates."""
     counts = favourable(measured.counts[name])
-    worth = measured.worth(name, RHO) or 1.0
+    worth = measured.effective_fraction(name, RHO) or 1.0
     draws = table_draws(counts[0] * worth, measured.draws, rng(0, "figure", name))
     for g, (label, colour) in enumerate(zip(_GROUPS, (BLUE, ORANGE), strict=True)):
         of = (true_positive_rate, false_positive_rate)

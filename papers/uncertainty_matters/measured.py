@@ -48,7 +48,7 @@ class Measured:
         """Return how many cross-validations of the ground truth all of these algorithms have."""
         return min(len(self.counts.get(name, ())) for name in names)
 
-    def worth(self, name: str, rho: str) -> float | None:
+    def effective_fraction(self, name: str, rho: str) -> float | None:
         """Return what a count of an algorithm is worth; None without half-splits."""
         settings = Settings(rho=RHOS[rho])
         if settings.relative and name not in self.ratios:
@@ -57,7 +57,7 @@ class Measured:
 
     def cloud(self, name: str, rho: str, *, predictive: bool = False) -> Cloud | None:
         """Return the posteriors of an algorithm, each algorithm drawn on its own."""
-        worth = self.worth(name, rho)
+        worth = self.effective_fraction(name, rho)
         if worth is None or name not in self.counts:
             return None
         generator = rng(0, "uncertainty matters", name, rho, int(predictive))
@@ -66,7 +66,7 @@ class Measured:
 
     def pair(self, names: tuple[str, str], rho: str) -> tuple[Cloud, Cloud] | None:
         """Return both algorithms' posteriors from their joint tables, at the smaller worth."""
-        worths = [self.worth(name, rho) for name in names]
+        worths = [self.effective_fraction(name, rho) for name in names]
         if names not in self.joint or None in worths:
             return None
         generator = rng(0, "uncertainty matters", *names, rho)

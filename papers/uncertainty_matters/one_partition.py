@@ -111,7 +111,7 @@ def probabilities(
         return None
     if setting.rho == "ground truth":
         return setting.events(_differences(measured, names, setting))
-    worths = [measured.worth(name, setting.rho) for name in names]
+    worths = [measured.effective_fraction(name, setting.rho) for name in names]
     place = partition(measured, names, furthest=furthest)
     draws = []
     for name, worth in zip(names, worths, strict=True):

@@ -66,7 +66,7 @@ def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, flo
     effective = counts[0] * float(Settings(rho=rho).shrinkage(FOLDS))
     points = values(counts)
 
-    def drawn(step: str) -> Array:
+    def draw(step: str) -> Array:
         generator = rng(0, "public code", step)
         if step == "truncated":
             tables = truncated_draws(effective, DRAWS, generator)
@@ -80,7 +80,7 @@ def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, flo
         f"bandwidth {BANDWIDTH}": fixed_bandwidth_region,
     }
     for step in ("posterior", "predictive", "truncated"):
-        draws = drawn(step)
+        draws = draw(step)
         for name, region in regions.items():
             yield f"{step}, {name}", *region(draws, points), draws.std(axis=0)
 

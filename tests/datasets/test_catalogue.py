@@ -26,7 +26,7 @@ def written(tmp_path_factory):
 def test_every_task_is_on_the_page(written):
     for entry in catalogue.entries(CONF):
         assert f"`{entry.name}`" in written
-        for text in vars(entry.card).values():
+        for text in vars(entry.datasheet).values():
             assert text in written
     assert written.count("was not loaded when this was written") == 1
     assert "`table` was not loaded when this was written: dataset=table needs" in written

@@ -6,7 +6,7 @@ import inspect
 import pytest
 import yaml
 
-from fairbench.data.datasheet import Card
+from fairbench.data.datasheet import Datasheet
 from fairbench.data.download import CHECKOUT
 
 FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
@@ -39,6 +39,6 @@ def test_every_parameter_is_documented(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_module_has_a_card(path):
     module, _, _ = loader_of(path)
-    assert isinstance(module.CARD, Card)
-    for text in vars(module.CARD).values():
+    assert isinstance(module.DATASHEET, Datasheet)
+    for text in vars(module.DATASHEET).values():
         assert text and text == text.strip() and "  " not in text

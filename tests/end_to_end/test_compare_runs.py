@@ -133,7 +133,7 @@ def test_command_prints_events_and_writes_table_and_figure(results):
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
     done = fairbench("compare", *words, f"results={folder}", cwd=folder)
     assert "A accuracy, B equal opportunity" in done.stdout
-    assert "5 folds pooled, a count worth 0.735" in done.stdout
+    assert "5 folds pooled, effective sample fraction 0.735" in done.stdout
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")

@@ -10,7 +10,7 @@ from fairbench.cli.main import run_command
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.runs import compare_pair, worth
+from fairbench.comparison.runs import compare_pair, effective_sample_fraction
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
@@ -79,23 +79,23 @@ def test_ratio_is_that_of_the_halves_by_hand(results):
     np.testing.assert_allclose(per_group, expected.mean(axis=0)[:, None])
 
 
-def test_counts_are_worth_what_the_ratio_says(results):
+def test_the_effective_sample_fraction_follows_the_ratio(results):
     """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
     run_, found = load(results, "nb"), ratios(results)
     r = np.clip(found(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
-    assert worth(run_, RELATIVE, found) == pytest.approx(1 / (r * 1.8))
-    up = worth(run_, replace(RELATIVE, rho="relative_up"), found)
+    assert effective_sample_fraction(run_, RELATIVE, found) == pytest.approx(1 / (r * 1.8))
+    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), found)
     assert up == pytest.approx(mean_relative_shrinkage(found(run_), 5))
 
 
-def test_each_run_is_drawn_at_its_own_worth_unless_paired(results):
+def test_each_run_is_drawn_at_its_own_fraction_unless_paired(results):
     runs = [load(results, name) for name in ("lr", "nb")]
-    worths = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
+    fractions = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
     sds = {}
     for paired in (False, True):
         settings = replace(RELATIVE, paired=paired, alpha=0.0, objectives=("accuracy",), rope=(0,))
         for name, chosen in (
-            ("own", lambda run_: np.asarray(worths[id(run_)])),
+            ("own", lambda run_: np.asarray(fractions[id(run_)])),
             ("larger", lambda run_: np.asarray(2.0)),
         ):
             (comparison,) = compare_pair(*runs, settings, chosen).comparisons
@@ -109,12 +109,12 @@ def test_reference_itself_has_ratio_one(results):
     np.testing.assert_allclose(ratios(results).each(stored), 1)
 
 
-def test_command_prints_worths_and_ratios(results, capsys):
+def test_command_prints_fractions_and_ratios(results, capsys):
     folder, ids = results
     words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
     run_command(["compare", *words, f"results={folder}"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "5 folds pooled, a count of A's worth" in printed
+    assert "5 folds pooled, effective sample fractions" in printed
     assert "paired at the smaller" in printed
     run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
     (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()

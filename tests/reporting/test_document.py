@@ -11,7 +11,6 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import (
     Bar,
-    Cell,
     Code,
     Column,
     Commands,
@@ -26,6 +25,7 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    TableCell,
     Verdict,
 )
 from fairbench.reporting.document.plain_text import (
@@ -49,7 +49,7 @@ TABLE = Table(
         Column("", "bar"),
     ],
     [
-        [Cell(HOSTILE, mark="large", hint=HOSTILE), (0.5, 0.4, 0.6), 0.1, (0, 1), 1234, 0.0]
+        [TableCell(HOSTILE, mark="large", hint=HOSTILE), (0.5, 0.4, 0.6), 0.1, (0, 1), 1234, 0.0]
         + [Bar(0, 50, 100, band=(40, 60), zero=50)],
         ["b", (NAN, NAN, NAN), NAN, (NAN, NAN), 7, 1.0, None],
     ],

@@ -170,7 +170,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationError:
     """Identification of the group whose scores are furthest off."""
 
     sentence = "In which group are scores furthest from how often predictions are right?"
@@ -203,7 +203,7 @@ class Calibration:
 
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {"worst": Worst(), "gap": GapSize(), "accuracy": Accuracy(), "calibration": Calibration()}
+    {"worst": Worst(), "gap": GapSize(), "accuracy": Accuracy(), "calibration": CalibrationError()}
 )
 
 

@@ -19,7 +19,13 @@ from fairbench.cli.results_folder import Results, checkout
 from fairbench.comparison.half_runs import HalfRuns
 from fairbench.comparison.relative import VarianceRatios
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
-from fairbench.comparison.runs import Ratios, compare_pair, outperformance, typical, worth
+from fairbench.comparison.runs import (
+    Ratios,
+    compare_pair,
+    effective_sample_fraction,
+    outperformance,
+    typical,
+)
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
@@ -116,19 +122,19 @@ def _pair(
 
 
 def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:
-    """Say what a count of pooled folds is worth, and the variance ratios if that rests on them."""
+    """Say how far pooled folds count as independent rows, and by which variance ratios."""
     folds = len(next(iter(runs[0].repeats.values())))
     if folds == 1:
         return []
-    worths = [_numbers(worth(run, settings, ratios)) for run in runs]
+    fractions = [_numbers(effective_sample_fraction(run, settings, ratios)) for run in runs]
     if ratios is None:
-        return [f"{folds} folds pooled, a count worth {worths[0]}"]
+        return [f"{folds} folds pooled, effective sample fraction {fractions[0]}"]
     texts = [
-        f"{name}'s worth {each} (r {_numbers(ratios(run))})"
-        for name, each, run in zip("AB", worths, runs, strict=True)
+        f"{each} of {name} (r {_numbers(ratios(run))})"
+        for name, each, run in zip("AB", fractions, runs, strict=True)
     ]
     lesser = ", paired at the smaller" if settings.paired else ""
-    return [f"{folds} folds pooled, a count of {' and '.join(texts)}{lesser}"]
+    return [f"{folds} folds pooled, effective sample fractions {' and '.join(texts)}{lesser}"]
 
 
 def _numbers(values: NDArray[np.float64]) -> str:

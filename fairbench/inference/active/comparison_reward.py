@@ -25,7 +25,7 @@ _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonReward:
     """Comparison of two arms under a region of practical equivalence; needs A = 2."""
 
     margin: float = 0.05

@@ -14,7 +14,7 @@ from fairbench.inference.active.arms import Integers
 Codes = NDArray[np.uint8]
 
 
-class Labelled(Protocol):
+class LabelledArms(Protocol):
     """Arms that take labels."""
 
     @property
@@ -25,7 +25,7 @@ class Labelled(Protocol):
         """Count one label for each (replication, arm)."""
 
 
-AnyArms = TypeVar("AnyArms", bound=Labelled)
+AnyArms = TypeVar("AnyArms", bound=LabelledArms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Queues:
             queues[:, g, :size] = generator.permuted(tiled, axis=1)
         return Queues(queues, sizes)
 
-    def label(self, arms: Labelled, chosen: Integers) -> None:
+    def label(self, arms: LabelledArms, chosen: Integers) -> None:
         """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
         rows, places = np.nonzero(chosen >= 0)
         which = chosen[rows, places]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.beta import Beta
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,7 @@ class WidestGap:
     """Comparison of the two arms that are furthest apart, whichever they may be.
 
     Which they are is itself unknown: a strategy that draws the rates draws the pair, too. Of that
-    pair, the reward is that of `Comparison`; other arms have less than any gain.
+    pair, the reward is that of `ComparisonReward`; other arms have less than any gain.
     """
 
     margin: float = 0.05
@@ -40,8 +40,8 @@ class WidestGap:
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
 
     @property
-    def _comparison(self) -> Comparison:
-        return Comparison(self.margin)
+    def _comparison(self) -> ComparisonReward:
+        return ComparisonReward(self.margin)
 
 
 def _furthest(rates: Floats) -> NDArray[np.int64]:

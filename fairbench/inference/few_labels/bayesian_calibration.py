@@ -78,13 +78,13 @@ def bayesian_calibrations(
     ----------
     subsets : positions of the rows whose labels are shown; all others count as unlabelled.
     """
-    study = Study.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
+    family = PosteriorFamily.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
     for rows in subsets:
-        yield study.posterior(rows, generator)
+        yield family.posterior(rows, generator)
 
 
 @dataclass(frozen=True)
-class Study:
+class PosteriorFamily:
     """What the posteriors of one table share; only labels of rows that are shown are read."""
 
     table: PartlyLabelled
@@ -101,7 +101,7 @@ class Study:
         model: Calibration = BETA,
         draws: int = 2048,
         pool_noise: bool = True,
-    ) -> Study:
+    ) -> PosteriorFamily:
         """Compute what no label changes; parameters are those of `bayesian_calibration`."""
         pool = Pool.of(table, model)
         return cls(table, pool, Proposal.of(model, table.n_groups, draws, generator), pool_noise)
@@ -123,17 +123,17 @@ class Study:
 
 
 def _counts(
-    study: Study,
+    family: PosteriorFamily,
     rows: Rows,
     coefficients: Floats,
     design: Floats,
     generator: np.random.Generator,
 ) -> Floats:
     """Return the pool's counts (T, G, 4): known labels, and the unlabelled rows' expected ones."""
-    table = study.table
+    table = family.table
     cell = table.group[rows] * 2 + table.prediction[rows]
-    positives, variance, size = study.pool.unlabelled(coefficients, design, cell)
-    if study.pool_noise:
+    positives, variance, size = family.pool.unlabelled(coefficients, design, cell)
+    if family.pool_noise:
         positives = draw_positives(positives, variance, size, generator)
     by_prediction = (len(positives), table.n_groups, 2)
     positives, size = positives.reshape(by_prediction), size.reshape(by_prediction[1:])

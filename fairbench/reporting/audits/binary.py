@@ -15,7 +15,6 @@ from fairbench.core.formats import count, interval, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text
 from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
 from fairbench.reporting.document.model import (
-    Cell,
     Column,
     Details,
     Document,
@@ -24,6 +23,7 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    TableCell,
 )
 
 _MOST_GROUPS = 16  # on a terminal
@@ -88,7 +88,7 @@ def _gaps(assessment: Assessment) -> Table:
             bar,
             _size(gap, gap.raw),
             gap.small,
-            Cell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
+            TableCell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
             needed.get(id(gap), ""),
         ]
         for gap, bar in zip(gaps, placed, strict=True)

@@ -17,7 +17,7 @@ from fairbench.audit.pair import (
     verdict_text,
 )
 from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
-from fairbench.reporting.document.model import Cell, Column, Document, Section, Table
+from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
 
 
 def pair_audit_document(assessment: PairAssessment) -> Document:
@@ -59,7 +59,7 @@ def _table(assessment: PairAssessment) -> Table:
             bar,
             row.lesser,
             row.small,
-            Cell(verdict_text(row), mark=_style(row)),
+            TableCell(verdict_text(row), mark=_style(row)),
         ]
         for row, bar in zip(rows, placed, strict=True)
     ]

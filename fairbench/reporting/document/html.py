@@ -14,7 +14,6 @@ from fairbench.core.formats import interval, number
 from fairbench.reporting.document.formats import exact, written
 from fairbench.reporting.document.model import (
     Bar,
-    Cell,
     Code,
     Column,
     Document,
@@ -22,6 +21,7 @@ from fairbench.reporting.document.model import (
     Link,
     Mark,
     Table,
+    TableCell,
     Text,
     as_cell,
 )
@@ -107,7 +107,7 @@ def _cell(value: Any, column: Column, block: Table) -> str:
     return f"<{tag}{attributes}>{_content(cell, column)}</{tag}>"
 
 
-def _attributes(cell: Cell, column: Column, block: Table) -> Iterator[str]:
+def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
     kinds = "t" if column.align == "left" else "n"
     if cell.style:
         kinds = cell.style
@@ -124,7 +124,7 @@ def _attributes(cell: Cell, column: Column, block: Table) -> Iterator[str]:
         yield f' title="{escape(cell.hint)}"'
 
 
-def _content(cell: Cell, column: Column) -> str:
+def _content(cell: TableCell, column: Column) -> str:
     if cell.value is None:
         return ""
     if column.kind == "bar":
@@ -142,7 +142,7 @@ def _content(cell: Cell, column: Column) -> str:
     return f"{text}{inline(cell.after)}{note}"
 
 
-def _written(cell: Cell, column: Column) -> str:
+def _written(cell: TableCell, column: Column) -> str:
     return "" if column.kind == "estimate" else written(cell.value, column)
 
 

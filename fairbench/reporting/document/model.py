@@ -68,7 +68,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A value of a table, with what a reader is told besides.
 
     Attributes
@@ -128,7 +128,7 @@ class Table:
 
     Attributes
     ----------
-    rows : a value, or a `Cell` with one, for each column; None leaves it empty.
+    rows : a value, or a `TableCell` with one, for each column; None leaves it empty.
     title : what it shows. caption : what a reader has to know. reading : how to read it, at length.
     rules : positions of rows that begin a new part.
     name : of the table's place on a page.
@@ -290,6 +290,6 @@ def plain(text: Text) -> str:
     return "".join(each if isinstance(each, str) else each.text for each in text)
 
 
-def as_cell(value: Any) -> Cell:
+def as_cell(value: Any) -> TableCell:
     """Return a value as a cell."""
-    return value if isinstance(value, Cell) else Cell(value)
+    return value if isinstance(value, TableCell) else TableCell(value)

@@ -137,7 +137,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
         if not table.columns[last].left_out:
             break
         del widths[last]
-    yield _drawn(table, list(widths))
+    yield _rich_table(table, list(widths))
 
 
 def _width(column: Column, texts: Sequence[str]) -> int:
@@ -160,7 +160,7 @@ def _in_parts(table: Table, widths: Mapping[int, int], width: int) -> Iterator[R
             if _sum(table, {i: widths[i] for i in [*first, *rest[: size + 1]]}) > width:
                 break
             size += 1
-        yield _drawn(table, [*first, *rest[:size]])
+        yield _rich_table(table, [*first, *rest[:size]])
         rest = rest[size:]
 
 
@@ -168,7 +168,7 @@ def _shown(column: Column) -> bool:
     return not column.page_only and column.kind != "bar"
 
 
-def _drawn(table: Table, places: Sequence[int]) -> RichTable:
+def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     columns = [table.columns[i] for i in places]
     drawn = RichTable(
         box=box.SIMPLE_HEAD,

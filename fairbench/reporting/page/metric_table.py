@@ -25,7 +25,7 @@ _SPLIT = ["repeat", "fold"]
 
 
 @dataclass(frozen=True, eq=False)
-class MetricTable:
+class RankedRuns:
     """The rows of a metric, best mean first.
 
     Attributes
@@ -65,7 +65,7 @@ class MetricTable:
         return list(self.rows.loc[self.rows["standing"] == standing, "label"])
 
 
-def metric_tables(block: Block) -> Iterator[MetricTable]:
+def metric_tables(block: Block) -> Iterator[RankedRuns]:
     """Yield the headline metrics of a block: overall, gaps, groups, costs of the fits."""
     share, names = test_share(block.metrics), named(list(block.runs.values()))
     arms = dict(zip(block.runs, names, strict=True))
@@ -84,7 +84,7 @@ def metric_tables(block: Block) -> Iterator[MetricTable]:
         declared = find(metric)
         if declared and declared.direction and not group:
             table, width = _ranked(table, pivot, declared, share)
-        yield MetricTable(metric, attribute, group, setting, table, width)
+        yield RankedRuns(metric, attribute, group, setting, table, width)
 
 
 def _full_statuses(rows: pd.DataFrame) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from fairbench.reporting.document.model import Block as DocumentBlock
 from fairbench.reporting.document.model import (
-    Cell,
     Code,
     Column,
     Details,
@@ -17,6 +16,7 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    TableCell,
 )
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE
 from fairbench.reporting.page.sections import PageBlock, Source, source_details
@@ -40,7 +40,7 @@ def _run(pages: Sequence[PageBlock]) -> Table:
     columns += [Column(name) for name in ("learners", "interventions", "methods")]
     rows = [
         [
-            Cell(page.block.title, link=f"#{page.block.name}"),
+            TableCell(page.block.title, link=f"#{page.block.name}"),
             len(page.block.runs),
             page.block.repeats,
             *(page.options(group) for group in ("learner", "intervention", "method")),
@@ -73,9 +73,9 @@ def _papers(
     yield from (_answered(table, pages, source) for table in papers if table.runs)
 
 
-def _paper_cell(table: PaperTable) -> Cell:
+def _paper_cell(table: PaperTable) -> TableCell:
     note = (" ", Mark(table.note, "quick")) if table.note else ""
-    return Cell(f"{table.paper} {table.table}", after=note)
+    return TableCell(f"{table.paper} {table.table}", after=note)
 
 
 def _answered(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> Details:

@@ -31,7 +31,6 @@ from fairbench.reporting.document.model import (
     Block as DocumentBlock,
 )
 from fairbench.reporting.document.model import (
-    Cell,
     Column,
     Commands,
     Details,
@@ -39,6 +38,7 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    TableCell,
 )
 from fairbench.reporting.page.blocks import Block
 from fairbench.reporting.page.metric_table import CERTAIN
@@ -220,15 +220,15 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
     for place, i in enumerate(order, start=1):
         id_ = compared.ids[i]
         cells = [_cell(pairs, i, j, str(verdicts[i, j])) for j in order]
-        run = Cell(labels[id_], link=f"#run-{id_}")
+        run = TableCell(labels[id_], link=f"#run-{id_}")
         means = [found.accuracy[id_], found.gap_mean[id_]]
         rows.append([rank_of(ranks, i), place, run, *means, *cells])
     return Table(columns, rows, style="pairs")
 
 
-def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> Cell:
+def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
     if i == j:
-        return Cell(None, style="pair same")
+        return TableCell(None, style="pair same")
     better = float(pairs.outperforms[i, j])
     hint = (
         f"{verdict}: better {percent(better)} %, "
@@ -238,4 +238,4 @@ def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> Cell:
     )
     shade = better if verdict == OPEN else None
     sign = f"{_SIGNS[verdict]} "
-    return Cell(better, before=sign, style=f"pair {verdict}", shade=shade, hint=hint)
+    return TableCell(better, before=sign, style=f"pair {verdict}", shade=shade, hint=hint)

@@ -16,7 +16,6 @@ from fairbench.experiments.provenance import Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Bar,
-    Cell,
     Code,
     Column,
     Commands,
@@ -28,11 +27,12 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    TableCell,
     Text,
 )
 from fairbench.reporting.document.model import Block as DocumentBlock
 from fairbench.reporting.page.blocks import Block, named
-from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, MetricTable
+from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
 from fairbench.reporting.papers.matching import PaperTable
 from fairbench.results.runs import Run
@@ -52,7 +52,7 @@ class PageBlock:
     """A block, with everything that is shown of it."""
 
     block: Block
-    tables: Sequence[MetricTable]
+    tables: Sequence[RankedRuns]
     figures: Sequence[Figure]
     papers: Sequence[PaperTable]
     compared: ComparedRuns | None = None
@@ -172,17 +172,17 @@ def _glance(shown: PageBlock, source: Source) -> Iterator[DocumentBlock]:
     yield Section("At a glance", [table, _of_block(shown.block, source)])
 
 
-def _standing_cell(row: Mapping[str, Any]) -> Cell:
+def _standing_cell(row: Mapping[str, Any]) -> TableCell:
     after = "*" if row["standing"] == OPEN else ""
     values = (row["mean"], row["sd"])
-    return Cell(values, after=after, strong=row["standing"] == EQUIVALENT)
+    return TableCell(values, after=after, strong=row["standing"] == EQUIVALENT)
 
 
 def _of_block(block: Block, source: Source) -> Details:
     return source_details(source(list(block.runs.values())))
 
 
-def metric_table_of(table: MetricTable, *, on_page: bool = True) -> Table:
+def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
     columns = [Column("method"), Column("mean", "number", decimals=4)]
     columns += [Column("sd", "number", decimals=4)]
@@ -213,12 +213,12 @@ def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
             places = np.nan_to_num(np.round(100 * (triple - start) / width, 1))
             bar = Bar(float(places[0]), float(places[1]), float(places[2]), kind="dot")
         status = "" if row["status"] == "ok" else row["status"]
-        standing = Cell(row["standing"], mark=row["standing"].replace(" ", "-"))
+        standing = TableCell(row["standing"], mark=row["standing"].replace(" ", "-"))
         ends_of = (row["lower"], row["upper"])
         yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
 
 
-def _metric(block: Block, table: MetricTable, source: Source, *, is_open: bool) -> Details:
+def _metric(block: Block, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] * bool(table.attribute)
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
@@ -266,13 +266,13 @@ def _groups(shown: PageBlock, source: Source) -> Iterator[Details]:
         )
 
 
-def _group_cell(row: Mapping[str, Any]) -> Cell:
+def _group_cell(row: Mapping[str, Any]) -> TableCell:
     status = "" if row["status"] == "ok" else f"; {row['status']}"
     ends = interval(row["lower"], row["upper"], 4)
-    return Cell((row["mean"], row["sd"]), note=f"{ends}{status}".removeprefix("; "))
+    return TableCell((row["mean"], row["sd"]), note=f"{ends}{status}".removeprefix("; "))
 
 
-def side_by_side(tables: Sequence[MetricTable]) -> dict[str, list[Mapping[str, Any] | None]]:
+def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, Any] | None]]:
     """Return the tables' rows by label, each table a column."""
     columns = [{row["label"]: row for row in records(table.rows)} for table in tables]
     labels = dict.fromkeys(label for column in columns for label in column)
@@ -300,7 +300,7 @@ def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
 
 def _published_row(row: Mapping[str, Any]) -> list[Any]:
     return [
-        Cell(f"{row['paper']} {row['table']}", note=row["note"]),
+        TableCell(f"{row['paper']} {row['table']}", note=row["note"]),
         metric_label(row["metric"]),
         row["published method"],
         row["our method"],
@@ -309,7 +309,7 @@ def _published_row(row: Mapping[str, Any]) -> list[Any]:
         row["ours"],
         row["our sd"],
         row["difference"],
-        Cell(
+        TableCell(
             row["verdict"],
             mark=row["verdict"].replace(" ", "-"),
             note="" if row["reproduces"] else "a correction",
@@ -339,7 +339,7 @@ def _run_row(run: Run, label: str) -> list[Any]:
         ", ",
         Link("figures", f"{folder}/figures/"),
     )
-    id_ = Cell((Code(run.id),), name=f"run-{run.id}")
+    id_ = TableCell((Code(run.id),), name=f"run-{run.id}")
     return [id_, label, (Code(commit),), known.get("cpu", ""), files]
 
 

@@ -23,7 +23,7 @@ from fairbench.reporting.document.model import Code, Document, Inline, Mark, Par
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
 from fairbench.reporting.page.blocks import Block, blocks
 from fairbench.reporting.page.figures import figures_of
-from fairbench.reporting.page.metric_table import MetricTable, metric_tables
+from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
 from fairbench.reporting.page.overview import overview_section
 from fairbench.reporting.page.pairs import compare_block
 from fairbench.reporting.page.sections import (
@@ -160,7 +160,7 @@ def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> 
     return collection.only(set(presets.runs_of(experiment, collection.runs)))
 
 
-def _write_table(table: MetricTable, source: Provenance, folder: Path) -> None:
+def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
     folder.mkdir(parents=True, exist_ok=True)
     notes, shown = list(_notes(table, source)), metric_table_of(table, on_page=False)
@@ -175,7 +175,7 @@ def _write_table(table: MetricTable, source: Provenance, folder: Path) -> None:
         (folder / f"{table.key}.{kind}").write_text(text, encoding="utf-8")
 
 
-def _notes(table: MetricTable, source: Provenance) -> Iterator[str]:
+def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
         yield f"P(near): within {number(table.rope, 4)} of the best"

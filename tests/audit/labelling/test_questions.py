@@ -5,7 +5,7 @@ import pytest
 
 from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, GroupAccuracies
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.widest_gap import WidestGap
 from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -22,7 +22,7 @@ def test_the_gap_of_two_arms_is_their_comparison():
     posterior = Beta(np.array([[8.0, 3.0]]), np.array([[2.0, 4.0]]))
     arms = BetaArms(posterior, np.array([[5, 5]]))
     theta = np.array([[0.2, 0.7]])
-    ours, theirs = WidestGap(0.1), Comparison(0.1)
+    ours, theirs = WidestGap(0.1), ComparisonReward(0.1)
     np.testing.assert_allclose(ours.expected(arms, theta), theirs.expected(arms, theta))
     swapped = np.array([[0.7, 0.2]])
     np.testing.assert_allclose(

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench.inference.active.arms import BetaArms, DirichletArms
-from fairbench.inference.active.comparison_reward import Comparison
+from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.rewards import (
     Estimation,
     Highest,
@@ -79,7 +79,7 @@ def regions_by_quantiles(first, second, margin, nodes=8_000):
 def test_comparison_against_a_finer_quadrature(first, second, margin):
     pair = np.array([first, second])
     arms = BetaArms.of(Beta(pair[:, 0], pair[:, 1]), [9, 9])
-    comparison = Comparison(margin)
+    comparison = ComparisonReward(margin)
     larger, smaller = regions_by_quantiles(first, second, margin)
     regions = comparison.regions(arms)[0]
     np.testing.assert_allclose(regions, [larger, 1 - larger - smaller, smaller], atol=2e-4)
@@ -103,5 +103,7 @@ def test_comparison_is_symmetric():
     arms = BetaArms.of(Beta(np.array([8.0, 30]), np.array([2.0, 4])), [9, 9])
     turned = BetaArms.of(Beta(np.array([30.0, 8]), np.array([4.0, 2])), [9, 9])
     np.testing.assert_allclose(
-        Comparison().moments(arms)[0], Comparison().moments(turned)[0][:, ::-1], atol=1e-12
+        ComparisonReward().moments(arms)[0],
+        ComparisonReward().moments(turned)[0][:, ::-1],
+        atol=1e-12,
     )

@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.inference.few_labels.bayesian_calibration import CalibrationPosterior, Study
+from fairbench.inference.few_labels.bayesian_calibration import (
+    CalibrationPosterior,
+    PosteriorFamily,
+)
 from fairbench.inference.few_labels.calibration import BETA, sigmoid
 from fairbench.inference.few_labels.importance import Proposal
 from fairbench.inference.few_labels.plug_in import plug_in_draws
@@ -132,7 +135,7 @@ class Calibrated:
     rows : those with a label.
     """
 
-    study: Study
+    family: PosteriorFamily
     rows: Rows
     posterior: CalibrationPosterior
 
@@ -142,8 +145,8 @@ class Calibrated:
         if len(table.score) > _LARGE_POOL:
             # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
             table = replace(table, score=np.round(table.score, 4))
-        study, rows = Study.of(table, generator, draws=DRAWS), table.labelled
-        return cls(study, rows, study.posterior(rows, generator))
+        family, rows = PosteriorFamily.of(table, generator, draws=DRAWS), table.labelled
+        return cls(family, rows, family.posterior(rows, generator))
 
     @property
     def counts(self) -> Floats:
@@ -158,36 +161,36 @@ class Calibrated:
     @property
     def remaining(self) -> int:
         """Return the number of the others."""
-        return len(self.study.table.score) - len(self.rows)
+        return len(self.family.table.score) - len(self.rows)
 
     @cached_property
     def _unlabelled(self) -> Rows:
-        return np.flatnonzero(np.isnan(self.study.table.label))
+        return np.flatnonzero(np.isnan(self.family.table.label))
 
     @cached_property
     def _proposal(self) -> Proposal:
         generator = np.random.default_rng(0)
-        return Proposal.of(BETA, self.study.table.n_groups, FURTHER_DRAWS, generator)
+        return Proposal.of(BETA, self.family.table.n_groups, FURTHER_DRAWS, generator)
 
     def further(self, labels: int, generator: np.random.Generator) -> Completion:
         """Draw a calibration map, then the labels that it gives the rows."""
         draw = int(generator.integers(len(self.counts)))
-        groups = self.study.table.n_groups
+        groups = self.family.table.n_groups
         if (self.labels + labels) * groups <= MOST_SIMULATED:
             return self._calibrated(draw, labels, generator)
-        known = self.study.table.counts(self.rows).astype(np.float64)
-        size = self.study.table.sizes().astype(np.float64)
+        known = self.family.table.counts(self.rows).astype(np.float64)
+        size = self.family.table.sizes().astype(np.float64)
         positives = np.rint(self.counts[draw, :, 2:] - known[:, 2:]).astype(np.int64)
         return _learn(known, size, positives, labels, generator)
 
     def _calibrated(self, draw: int, labels: int, generator: np.random.Generator) -> Calibrated:
         rows = generator.choice(self._unlabelled, labels, replace=False, shuffle=False)
         coefficients = BETA.flat_coefficients(self.posterior.parameters.theta[draw])
-        label = self.study.table.label.copy()
-        label[rows] = generator.random(labels) < sigmoid(coefficients @ self.study.design(rows))
-        table, known = replace(self.study.table, label=label), np.append(self.rows, rows)
-        study = replace(self.study, table=table, proposal=self._proposal)
-        return Calibrated(study, known, study.posterior(known, generator, chains=False))
+        label = self.family.table.label.copy()
+        label[rows] = generator.random(labels) < sigmoid(coefficients @ self.family.design(rows))
+        table, known = replace(self.family.table, label=label), np.append(self.rows, rows)
+        family = replace(self.family, table=table, proposal=self._proposal)
+        return Calibrated(family, known, family.posterior(known, generator, chains=False))
 
 
 @dataclass(frozen=True, eq=False)

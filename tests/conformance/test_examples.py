@@ -1,0 +1,73 @@
+"""The examples of docs/examples, copied where README says, run; and the tests find them."""
+
+import os
+import subprocess
+import sys
+from shutil import copy, copytree, ignore_patterns
+
+import pandas as pd
+import pytest
+
+from tests.harness import ROOT, run_folder
+
+EXAMPLES = ROOT / "docs/examples"
+COPIED = ("fairbench", "datasets", "algorithms", "conf", "tests")
+CODE = {
+    "dataset": "datasets",
+    "learner": "algorithms/learners",
+    "intervention": "algorithms/interventions",
+    "method": "algorithms/methods",
+    "metric": "fairbench/metrics",
+}
+NAMES = {group: next((EXAMPLES / group).glob("*.py")).stem for group in CODE}
+CHOICES = [f"{group}={name}" for group, name in NAMES.items() if group != "metric"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """Return a copy of what runs, with every example in its place."""
+    scratch = tmp_path_factory.mktemp("checkout")
+    for name in COPIED:
+        copytree(ROOT / name, scratch / name, ignore=ignore_patterns("__pycache__"))
+    for name in ("run.py", "pyproject.toml"):
+        copy(ROOT / name, scratch)
+    for group, folder in CODE.items():
+        for file in (EXAMPLES / group).iterdir():
+            place = {".py": folder, ".yaml": f"conf/{group}", ".csv": f"data/{file.stem}"}
+            (scratch / place[file.suffix]).mkdir(parents=True, exist_ok=True)
+            copy(file, scratch / place[file.suffix])
+    return scratch
+
+
+def python(checkout, *words):
+    """Run Python in the copy, which imports nothing of this checkout; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *words], cwd=checkout, capture_output=True, text=True, timeout=240,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_they_run_together_and_their_metric_is_in_the_table(checkout):
+    printed = python(
+        checkout, "run.py", *CHOICES, "split.repeats=2", "tracking=none", "figures=false"
+    )
+    assert "lottery" in printed
+    metrics = pd.read_parquet(run_folder(checkout / "results") / "metrics.parquet")
+    rows = metrics[(metrics["metric"] == NAMES["metric"]) & (metrics["group"] == "female")]
+    assert rows["status"].isin(["ok", "insufficient"]).all()
+    assert len(rows) == 2
+    assert rows["value"].between(rows["lower"], rows["upper"]).all()
+
+
+def test_tests_find_and_check_them(checkout):
+    files = ("conformance/test_configs.py", "datasets/test_options.py", "metrics/test_registry.py")
+    words = f"{NAMES['dataset']} or test_configs or test_every_metric"
+    quiet = ("-q", "-rA", "-n0", "-p", "no:cacheprovider", "-k", words)
+    printed = python(checkout, "-m", "pytest", *quiet, *(f"tests/{file}" for file in files))
+    assert f"[{NAMES['dataset']}]" in printed
+    (checkout / "tests/__init__.py").touch()
+    row = ("simulated", *(NAMES[group] for group in ("learner", "intervention", "method")))
+    grid = f"from tests.conformance.grid import every, refused; row = {row}"
+    assert "True None" in python(checkout, "-c", f"{grid}; print(row in every(), refused(*row))")

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.measure import cpu_of, show
 from fairbench.core.seeds import rng
-from fairbench.inference.joint_counts import independent_draws, margins, paired_draws
 from fairbench.inference.objectives import objective
+from fairbench.inference.posterior import independent_draws, margins, paired_draws
 from fairbench.inference.practical_difference import compare
 from fairbench.inference.region import highest_density_region
 

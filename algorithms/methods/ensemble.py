@@ -12,7 +12,7 @@ from algorithms.fitters.bag import Bag
 from fairbench.core.checks import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import BINARY, REGRESSION, Capabilities, Method, RawOutputs
-from fairbench.metrics.decomposition import variance_decomposition
+from fairbench.metrics.group_means import variance_decomposition
 
 _READINGS = ("mean", "sign_test", "disagreement")
 

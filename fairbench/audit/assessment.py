@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.calibration import GroupCalibration, calibrations
-from fairbench.audit.checks import Check, checks
 from fairbench.audit.completion import Completion, complete, population_draws, union
-from fairbench.audit.gaps import Gap, gaps_of
+from fairbench.audit.gaps import Check, Gap, checks, gaps_of
 from fairbench.audit.group_sampling import WeightedScores
 from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options

@@ -16,7 +16,7 @@ from fairbench.inference.few_labels.bayesian_calibration import (
 )
 from fairbench.inference.few_labels.calibration import BETA, sigmoid
 from fairbench.inference.few_labels.importance import Proposal
-from fairbench.inference.few_labels.plug_in import plug_in_draws
+from fairbench.inference.few_labels.pool import plug_in_draws
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import posterior_draws
 

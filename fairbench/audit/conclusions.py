@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairbench.audit.assessment import Assessment
-from fairbench.audit.checks import FEW
 from fairbench.audit.columns import spelled
 from fairbench.audit.completion import Calibrated, Complete, PlugIn
-from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
+from fairbench.audit.gaps import FEW, LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed
 from fairbench.core.formats import count, interval, number, probability
 

@@ -21,7 +21,7 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
-from fairbench.metrics.ranks import tie_blocks
+from fairbench.metrics.probability import tie_blocks
 from fairbench.metrics.registry import BINARY, metrics_of
 
 Floats = NDArray[np.float64]

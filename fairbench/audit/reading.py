@@ -14,8 +14,7 @@ from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, read_
 from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.data.dataset import combine
-from fairbench.data.group_names import check_combinable
+from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.evaluator import group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.audit.multiclass.reading import from_confidence, from_probabilities
+from fairbench.audit.multiclass_reading import from_confidence, from_probabilities
 from fairbench.core.errors import unknown_name
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
 from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.multiclass import MulticlassScores
 
 
 @dataclass(frozen=True)

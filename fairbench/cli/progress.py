@@ -8,13 +8,27 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from fairbench.cli.terminal import print_line
+from rich.console import Console
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution
+
+
+console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
+
+
+def print_line(text: str) -> None:
+    """Print a line as it is, wrapped nowhere."""
+    print(text, flush=True)
+
+
+def print_error(error: Exception | str) -> None:
+    """Print why something could not be done."""
+    print(f"error: {error}", file=sys.stderr, flush=True)
+
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.terminal import print_error, print_line
+from fairbench.cli.progress import print_error, print_line
 from fairbench.core.errors import IncompatibleError, UserError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], root: Path) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from fairbench.cli.mistakes import explained
+    from fairbench.cli.command_line import explained
 
     try:
         return _run(arguments, root / "conf")
@@ -121,7 +121,7 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
 def _single(line: CommandLine) -> int:
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
-    from fairbench.evaluation.summary import summarise
+    from fairbench.evaluation.table import summarise
     from fairbench.experiments.execute import Execution, plan, prepared
     from fairbench.experiments.executors import processes
     from fairbench.reporting.document.terminal import print_document

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.terminal import console, print_line
+from fairbench.cli.progress import console, print_line
 from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.all_pairs import Pairs
 from fairbench.inference.effective_counts import effective_counts
-from fairbench.inference.joint_counts import (
+from fairbench.inference.objectives import objective
+from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,
     paired_draws,
 )
-from fairbench.inference.objectives import objective
 from fairbench.inference.practical_difference import (
     A_BETTER,
     B_BETTER,
@@ -31,7 +31,7 @@ from fairbench.inference.practical_difference import (
     compare,
 )
 from fairbench.inference.region import Region, highest_density_region
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 
 Array = NDArray[np.float64]
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed

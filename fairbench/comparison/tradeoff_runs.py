@@ -1,4 +1,4 @@
-"""Finding the finished runs whose trade-offs can be seen in one figure, and naming their parts."""
+"""Error against fairness: which finished runs one figure shows, and where each of them lies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.comparison.run_predictions import RunPredictions
+from fairbench.comparison.runs import Labels, outperformance
+from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
+from fairbench.inference.error_and_gaps import (
+    DRAWS,
+    METRICS,
+    Point,
+    at_equal_fairness,
+    point_table,
+    points,
+)
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -74,3 +89,45 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         names.append(" ".join([module, *told]).replace("_", " "))
     return names
+
+
+Array = NDArray[np.float64]
+
+
+def run_points(run: RunPredictions, protect: tuple[str, ...]) -> dict[str, Point]:
+    """Return a run's point for every metric of `METRICS`."""
+    labels = Labels.of(run, protect)
+    counts = [[labels.counts(fold) for fold in folds] for folds in run.repeats.values()]
+    return points(np.array(counts), run.people.name)
+
+
+def tradeoff(
+    runs: Sequence[RunPredictions],
+    names: Sequence[Mapping[str, str]],
+    curve: pd.DataFrame,
+    protect: tuple[str, ...],
+) -> pd.DataFrame:
+    """Return a row for every metric and run.
+
+    Returns
+    -------
+    The columns of `error_and_gaps.point_table`, ``certainty`` (the largest
+    posterior probability that one other run is better in both, paired on the same rows) and
+    ``postprocessed_error`` (of the frontier at a gap no larger).
+    """
+    table = point_table([run.id for run in runs], names, [run_points(r, protect) for r in runs])
+    table["certainty"] = np.concatenate([_certainty(runs, name, protect) for name in METRICS])
+    postprocessed = [
+        at_equal_fairness(curve, metric, gap)
+        for metric, gap in zip(table["metric"], table["gap"], strict=True)
+    ]
+    return table.assign(postprocessed_error=postprocessed)
+
+
+def _certainty(runs: Sequence[RunPredictions], metric: str, protect: tuple[str, ...]) -> Array:
+    """Return the largest probability, over the other runs, of outperforming each run."""
+    settings = Settings(("error_rate", metric), (0.0, 0.0), draws=DRAWS, protect=protect)
+    matrix = outperformance(runs, settings)
+    np.fill_diagonal(matrix, 0)
+    largest: Array = matrix.max(axis=0)
+    return largest

@@ -14,19 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.checks import check_minimum, check_share
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Task, combine, reference_first
-from fairbench.data.group_names import check_combinable
-from fairbench.evaluation.abstention import OBJECTIVES, AbstentionEvaluation, can_abstain
-from fairbench.evaluation.feature_shift import evaluate_feature_shift
+from fairbench.data.dataset import Task, check_combinable, combine, reference_first
+from fairbench.evaluation.abstention import (
+    OBJECTIVES,
+    AbstentionEvaluation,
+    can_abstain,
+    evaluate_feature_shift,
+)
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.individual import evaluate_individual
-from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.predictions import read_predictions
-from fairbench.evaluation.regression import evaluate_regression
+from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
-from fairbench.evaluation.truth import evaluate_against_truth
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation
 from fairbench.metrics.spread import spread_diagram
 
@@ -229,7 +230,7 @@ def evaluate(
     score : (n,) probabilities of label 1.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
     aleatoric, epistemic : (n,) variances, such as
-        :func:`fairbench.metrics.decomposition.variance_decomposition` makes of members.
+        :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     privileged : attribute -> reference group; without it the first label in sorted order.
     evaluator : which metrics, and how finely.
     seed : of the posterior draws.

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairbench.evaluation.groups import Counted
-from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Status, Where
-from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
-from fairbench.metrics.rates import error_rate
+from fairbench.metrics.rates import binary_confusion, error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 # The gaps that thresholds can close by a linear programme.

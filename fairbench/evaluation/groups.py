@@ -21,9 +21,8 @@ from fairbench.evaluation.table import (
     undefined,
 )
 from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
-from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.group import debiased
-from fairbench.metrics.rates import Counts, Rate, selection_rate
+from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]

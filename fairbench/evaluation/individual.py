@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
-from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,

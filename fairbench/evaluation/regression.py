@@ -1,4 +1,4 @@
-"""Rows for regressions: errors, likelihood, intervals, and parity of the distributions."""
+"""Rows for regressions, and rows against the truth of a simulated population."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.labelled import Labelled
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,
@@ -20,9 +21,14 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
-from fairbench.metrics.mixture_parity import is_normal, uncertainty_aware_parity
+from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
-from fairbench.metrics.regression import distribution_parity, normal_quantile
+from fairbench.metrics.regression import (
+    distribution_parity,
+    is_normal,
+    normal_quantile,
+    uncertainty_aware_parity,
+)
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -130,3 +136,42 @@ def _intervals(
         covered = ((lower <= y) & (y <= upper)).astype(float)
         table.add_mean("coverage", covered, where, setting=setting, status=status)
         table.add_mean("interval_width", upper - lower, where, setting=setting, status=status)
+
+
+def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
+    """Add root mean squared errors of the predicted mean and sd, and the sd's rank correlation.
+
+    The true sd of a label is sqrt(p (1 - p)). A method's `uncertainty` is compared as it is: in
+    rank always, in size where the method claims a standard deviation (`sd`).
+    """
+    if data.truth is None:
+        return
+    if data.task is Task.BINARY:
+        mean = data.truth["probability"].to_numpy()
+        sd, estimate = np.sqrt(mean * (1 - mean)), "score"
+    else:
+        mean, sd = data.truth["mean"].to_numpy(), data.truth["sd"].to_numpy()
+        estimate = "prediction"
+    n = len(data)
+    if estimate in data.predictions:
+        values = data.column(estimate)
+        _add_rmse(
+            table, "truth_rmse_mean", values, mean, invalid_rows(~np.isfinite(values), estimate)
+        )
+    if "sd" in data.predictions:
+        values = data.column("sd")
+        bad = ~(np.isfinite(values) & (values >= 0))
+        _add_rmse(table, "truth_rmse_sd", values, sd, invalid_rows(bad, "sd"))
+    if "uncertainty" in data.predictions:
+        values = data.column("uncertainty")
+        status = invalid_rows(~(np.isfinite(values) & (values >= 0)), "uncertainty")
+        correlation = spearman(values, sd) if status == OK else NAN
+        if np.isnan(correlation) and status == OK:
+            constant = "true sd" if np.ptp(values) else "uncertainty"
+            status = undefined(f"the {constant} is constant")
+        table.add("truth_rank_correlation", correlation, n, status=status)
+
+
+def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: Status) -> None:
+    value = float(np.sqrt(((estimate - truth) ** 2).mean())) if status == OK else NAN
+    table.add(name, value, len(truth), status=status)

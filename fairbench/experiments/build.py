@@ -16,13 +16,12 @@ from fairbench.core.checks import check_types
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
-from fairbench.data.dataset import Dataset
+from fairbench.data.dataset import Dataset, check_combinable
 from fairbench.data.download import Archive
-from fairbench.data.group_names import check_combinable
 from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.contracts import Intervention, Learner, Method
-from fairbench.experiments.variants import Consistency
+from fairbench.experiments.study import Consistency
 from fairbench.results.catalogue import GROUPS
 
 # What a run is, as against how and where it is computed.

@@ -17,7 +17,7 @@ from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import summarise
 from fairbench.experiments import build
 from fairbench.experiments.compatibility import Combination, check
 from fairbench.experiments.contracts import Method

@@ -14,11 +14,10 @@ from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.data.splits import Fold
-from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.evaluator import Evaluator, group_columns
-from fairbench.evaluation.labelled import Labelled
-from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
+from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell

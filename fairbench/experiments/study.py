@@ -1,19 +1,23 @@
-"""Studies and their cells: what is fitted, and the id that names all it depends on."""
+"""Studies and their cells: what is fitted, the id that names all it depends on, its variants."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from fairbench.core.checks import check_minimum, check_types
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.fingerprint import code_digest, describe, digest, versions
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold
-from fairbench.experiments.contracts import Fitter, Intervention, Learner
+from fairbench.evaluation.uncertainties import REPLICATE
+from fairbench.experiments.contracts import Fitter, Intervention, Learner, Method
 
 _PACKAGES = ("numpy", "pandas", "scikit-learn")
 
@@ -84,3 +88,79 @@ def rows_digest(fold: Fold) -> str:
         total.update(np.ascontiguousarray(rows, np.int64).data)
         total.update(b"|")
     return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A study that differs from the run's own in one respect, which `label` names."""
+
+    label: str
+    study: Study
+    method: Method
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Which hyperparameter is varied to see whether uncertainties stay the same.
+
+    Attributes
+    ----------
+    vary : ``learner.max_depth``, or any option of the learner, intervention or method.
+    values : its values.
+    replicates : further fits of the run's own configuration with other draws (bootstraps, seeds):
+        the noise that a variation over `values` has to be compared with.
+    fresh_draws : give every value draws of its own (the papers' code does) instead of the same.
+    """
+
+    vary: str | None = None
+    values: Sequence[Any] = ()
+    replicates: int = 0
+    fresh_draws: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse half a variation."""
+        check_minimum("consistency.replicates", self.replicates, 0)
+        if bool(self.vary) != bool(self.values):
+            raise UserError(
+                "consistency.vary and consistency.values go together, such as "
+                "consistency.vary=learner.max_depth consistency.values=[5,6,7,8]"
+            )
+        if self.vary and len(self.values) < 2:
+            raise UserError("consistency.values needs at least two values to compare")
+        if len({str(value) for value in self.values}) < len(self.values):
+            raise UserError("consistency.values has a value twice")
+
+    def variants(self, study: Study, method: Method) -> Iterator[Variant]:
+        """Yield a variant per value, then one per replicate.
+
+        Raises
+        ------
+        UserError : an option that the component does not have.
+        """
+        for i, value in enumerate(self.values, start=1):
+            varied = _vary(study, method, str(self.vary), value)
+            draws = i if self.fresh_draws else 0
+            yield replace(varied, study=replace(varied.study, replicate=draws))
+        for i in range(1, self.replicates + 1):
+            yield Variant(f"{REPLICATE}{i}", replace(study, replicate=i), method)
+
+
+def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
+    group, _, option = vary.partition(".")
+    components = {
+        "learner": study.learner,
+        "intervention": study.intervention,
+        "method": method,
+    }
+    if group not in components:
+        raise unknown_name("component in consistency.vary", group, components)
+    component: Any = components[group]
+    fields = [field.name for field in dataclasses.fields(component)]
+    if option not in fields:
+        raise unknown_name(f"option of the {group} in consistency.vary", option, fields)
+    check_types(group, type(component), {option: value})
+    changed = replace(component, **{option: value})
+    label = f"{option}={value}"
+    if group == "method":
+        return Variant(label, replace(study, fitter=changed.fitter), changed)
+    return Variant(label, replace(study, **{group: changed}), method)

@@ -7,16 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
+from fairbench.experiments.build import COMPONENTS
 from fairbench.experiments.compute import compute
-from fairbench.experiments.recompose import recompose
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
 from fairbench.results.run_writer import machine
 from fairbench.results.runs import Run
+
+
+def recompose(run: Run, conf: Path) -> DictConfig:
+    """Return the configuration of a stored run, whose names stand for the files in `conf`."""
+    words = [f"{group}={run.config[group]['name']}" for group in COMPONENTS]
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
+    with open_dict(cfg):
+        for group in COMPONENTS:
+            options = {name: v for name, v in run.config[group].items() if name != "name"}
+            cfg[group] = OmegaConf.merge(cfg[group], options)
+        cfg.protect = run.config["protect"]
+        cfg.results = str(run.results)
+    return cfg
+
 
 # Between CPU types: of an output's largest value, from other orders of summation.
 TOLERANCE = 1e-4

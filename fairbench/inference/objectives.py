@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.metrics.confusion import total
-from fairbench.metrics.rates import Counts
+from fairbench.metrics.rates import Counts, total
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Values = NDArray[np.float64]

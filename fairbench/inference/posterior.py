@@ -1,11 +1,14 @@
-"""The Dirichlet posterior of confusion counts (Barrainkua et al., AISTATS 2024, section 3)."""
+"""Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial, reduce
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def posterior_draws(
@@ -59,3 +62,119 @@ def central_interval(
     lower, upper = ends[..., low].copy(), ends[..., draws - 1 - low].copy()
     lower[invalid] = upper[invalid] = np.nan
     return lower, upper
+
+
+Array = NDArray[np.float64]
+
+# Pseudo-counts of every confusion cell; the improper prior is the limit alpha -> 0.
+PRIORS: Mapping[str, float] = MappingProxyType({"uniform": 1.0, "jeffreys": 0.5, "improper": 0.0})
+
+
+def table_draws(
+    counts: NDArray[Any],
+    draws: int,
+    generator: np.random.Generator,
+    *,
+    alpha: float = 1.0,
+    predictive: bool = False,
+) -> Array:
+    """Draw confusion tables whose groups keep their observed sizes.
+
+    Parameters
+    ----------
+    counts : (..., G, C) counts of C cells; need not be whole numbers (effective counts).
+    draws : number of draws T.
+    alpha : prior pseudo-count of every cell; 0 is the limit 0+, where an empty group is NaN.
+    predictive : draw multinomial counts after the Dirichlet, as the published code does: the
+        spread of another sample of this size rather than of the probabilities.
+
+    Returns
+    -------
+    (T, ..., G, C) group size times Dir(alpha + counts), or counts. Because sizes are kept, a
+    metric of everyone together weighs the groups by their observed shares.
+
+    Notes
+    -----
+    Barrainkua et al., AISTATS 2024, section 3.
+    """
+    counts = np.asarray(counts, float)
+    size = counts.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        tables = posterior_draws(counts, draws, generator, alpha=alpha)
+    if predictive:
+        return _multinomial(tables, size, generator)
+    tables *= size[..., None]
+    return tables
+
+
+def _multinomial(shares: Array, size: Array, generator: np.random.Generator) -> Array:
+    """Draw counts of `size` rows, non-integer sizes rounded up or down at random."""
+    shares = np.where(size[..., None] > 0, shares, 1 / shares.shape[-1])
+    rows = np.floor(size + generator.random(shares.shape[:-1])).astype(np.int64)
+    return generator.multinomial(rows, shares).astype(np.float64)
+
+
+def joint_confusion(
+    target: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    group: ArrayLike,
+    *,
+    n_groups: int,
+    n_classes: int = 2,
+) -> NDArray[np.int64]:
+    """Count (group, target, prediction of A, prediction of B) as a (G, C^3) array.
+
+    Parameters
+    ----------
+    target, first, second : (n,) class codes 0 .. n_classes - 1.
+    group : (n,) group codes 0 .. n_groups - 1.
+    """
+    cell = np.asarray(group, np.int64)
+    for codes in (target, first, second):
+        cell = cell * n_classes + np.asarray(codes, np.int64)
+    counts = np.bincount(cell, minlength=n_groups * n_classes**3)
+    return counts.reshape(n_groups, n_classes**3).astype(np.int64)
+
+
+def margins(joint: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both algorithms' confusion tables, (..., C^3) -> two (..., C^2)."""
+    classes = round(joint.shape[-1] ** (1 / 3))
+    cube = joint.reshape(*joint.shape[:-1], classes, classes, classes)
+    # Sums of slices keep the memory order of the draws; a reduction over an axis would not.
+    first = reduce(np.add, (cube[..., :, :, c] for c in range(classes)))
+    second = reduce(np.add, (cube[..., :, c, :] for c in range(classes)))
+    shape = (*joint.shape[:-1], classes**2)
+    return first.reshape(shape), second.reshape(shape)
+
+
+def paired_draws(
+    joint: NDArray[Any],
+    draws: int,
+    generator: np.random.Generator,
+    *,
+    alpha: float = 1.0,
+    predictive: bool = False,
+) -> tuple[Array, Array]:
+    """Draw both algorithms' tables (T, ..., G, C^2) from the posterior of their joint table.
+
+    The prior pseudo-count is shared out over the cells that a margin sums, so that each algorithm
+    alone has exactly the posterior Dir(alpha + its counts).
+    """
+    classes = round(joint.shape[-1] ** (1 / 3))
+    tables = table_draws(joint, draws, generator, alpha=alpha / classes, predictive=predictive)
+    return margins(tables)
+
+
+def independent_draws(
+    first: NDArray[Any],
+    second: NDArray[Any],
+    draws: int,
+    generator: np.random.Generator,
+    *,
+    alpha: float = 1.0,
+    predictive: bool = False,
+) -> tuple[Array, Array]:
+    """Draw both algorithms' tables from two independent posteriors, as the paper does."""
+    draw = partial(table_draws, draws=draws, generator=generator, alpha=alpha)
+    return draw(first, predictive=predictive), draw(second, predictive=predictive)

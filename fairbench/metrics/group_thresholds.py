@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.metrics.confusion import FN, FP, TN, TP
-from fairbench.metrics.rates import Rate
+from fairbench.metrics.rates import FN, FP, TN, TP, Rate
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.metrics.ranks import mean_over_ties, spearman
+from fairbench.metrics.probability import mean_over_ties, spearman
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fairbench.inference.practical_difference import Comparison, event_name
 from fairbench.inference.region import Density, Region
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
-from fairbench.reporting.tradeoffs import listed, with_looks
+from fairbench.reporting.runs import listed, with_looks
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
@@ -138,8 +138,8 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
 
     Parameters
     ----------
-    table : of :func:`fairbench.comparison.tradeoff_points.tradeoff`.
-    curve : of :func:`fairbench.inference.frontier.frontier`.
+    table : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    curve : of :func:`fairbench.inference.error_and_gaps.frontier`.
     base : what the curve was made of.
     """
     table = with_looks(table)

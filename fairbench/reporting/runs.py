@@ -1,14 +1,24 @@
-"""The document of one run: its headline metrics."""
+"""The documents of runs: the table of one, a comparison of several, a trade-off of many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
+from string import ascii_lowercase
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from rich.table import Table as RichTable
 
 from fairbench.evaluation.columns import status_text
+from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
+from fairbench.reporting.charts import COLOURS
 from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 
 _FITS = ("constraint_active", "fit_seconds", "predict_seconds")
 _COLUMNS = (
@@ -51,7 +61,7 @@ def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
 
     Parameters
     ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    summary : of :func:`fairbench.evaluation.table.summarise`.
     protect : the attribute whose gaps and groups are shown.
     """
     shown = headline(summary, protect)
@@ -67,3 +77,247 @@ def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
         status = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
         yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
+
+
+*_COLOURS, _BLACK = COLOURS
+_MARKERS = "os^DvPX*<"  # matplotlib's
+
+_TRADEOFF_COLUMNS = (
+    Column("run"),
+    Column("error (sd)", "spread"),
+    Column("gap (sd)", "spread"),
+    Column("dominated", "number", decimals=2),
+    Column("thresholds", "number", left_out=1),
+)
+_TRADEOFF_CAPTION = (
+    "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of one "
+    "repeat; dominated: probability that the likeliest other run is better in both, paired"
+)
+
+
+def tradeoff_document(
+    rows: pd.DataFrame, metrics: Sequence[str], title: str, base: str
+) -> Document:
+    """Return a table for each metric, of the runs by error; those that no other dominates marked.
+
+    Parameters
+    ----------
+    rows : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    base : whose thresholds the last column is about; empty where there is none.
+    """
+    tables = [_table(rows[rows["metric"] == metric], metric, base) for metric in metrics]
+    return Document(title, [Section("", tables)])
+
+
+def _table(rows: pd.DataFrame, metric: str, base: str) -> Table:
+    parts = ["intervention", *(["learner"] * (rows["learner"].nunique() > 1)), "method"]
+    shown = [
+        [
+            _name(row, parts),
+            (row["error"], np.sqrt(row["error_variance"])),
+            (row["gap"], np.sqrt(row["gap_variance"])),
+            row["certainty"],
+            row["postprocessed_error"],
+        ]
+        for row in rows.sort_values("error", kind="stable").to_dict("records")
+    ]
+    caption = _TRADEOFF_CAPTION
+    if base:
+        caption += f"; thresholds: error of {base}, a threshold per group, at no larger gap"
+    title = f"error against the {metric.replace('_', ' ')} gap"
+    return Table(_TRADEOFF_COLUMNS, shown, title=title, caption=caption)
+
+
+def _name(row: dict[object, object], parts: Sequence[str]) -> str:
+    best = not row["dominated"] and row["gap"] == row["gap"]
+    return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
+
+
+def with_looks(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with names, colours, markers, and letters of those not dominated."""
+    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
+    kind = table[varying].agg(", ".join, axis=1)
+    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
+    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
+    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
+    colours = {"none": _BLACK, **_cycled(others, _COLOURS)}
+    return table.assign(
+        kind=kind,
+        best=table.index.isin(best.index),
+        letter=table["run"].map(letters),
+        colour=table["intervention"].map(colours),
+        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
+    )
+
+
+def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
+    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
+
+
+def listed(letters: Sequence[str]) -> str:
+    """Return sorted letters in a few characters: ``a-d,f``."""
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
+    return ",".join(short)
+
+
+Array = NDArray[np.float64]
+MATRIX = "P(row outperforms column), percent"
+
+
+def pair_document(
+    everywhere: pd.DataFrame,
+    inside: pd.DataFrame,
+    shown: Comparison,
+    names: Sequence[str],
+    level: float,
+) -> Document:
+    """Return the comparison of two runs.
+
+    Parameters
+    ----------
+    everywhere, inside : (repeats, events) probabilities over all draws, and within the region.
+    shown : the repeat whose differences are shown.
+    names : of A and B.
+    level : of the intervals.
+    """
+    title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
+    tables = [_events(everywhere, inside), _differences(shown, level)]
+    return Document(title, [Section("", tables)])
+
+
+def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
+    several = len(inside) > 1
+    columns = [
+        Column("event"),
+        Column("all draws", "number"),
+        Column("inside the region", "number"),
+    ]
+    rows = [
+        [
+            str(name).replace("_", " "),
+            everywhere[name].median(),
+            inside[name].median(),
+            (inside[name].min(), inside[name].max()),
+        ]
+        for name in everywhere.columns
+    ]
+    if several:
+        columns.append(Column("over repeats", "interval"))
+    caption = f"medians of {len(inside)} repeats, which need not sum to 1" if several else ""
+    return Table(columns, [row[: len(columns)] for row in rows], caption=caption)
+
+
+def _differences(comparison: Comparison, level: float) -> Table:
+    ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    means = comparison.delta.mean(axis=0)
+    columns = [
+        Column("objective"),
+        Column("mean", "number"),
+        Column(f"{level:.0%} interval", "interval"),
+        Column("no difference up to", "general"),
+    ]
+    rows = [
+        [name.replace("_", " "), means[i], (ends[0, i], ends[1, i]), comparison.rope[i]]
+        for i, name in enumerate(comparison.objectives)
+    ]
+    return Table(columns, rows, title="A - B, more is better")
+
+
+def ranking_document(
+    outperforms: Array,
+    ranks: NDArray[np.int64],
+    names: Sequence[str],
+    ids: Sequence[str],
+    title: str,
+) -> Document:
+    """Return the comparison of all pairs of several runs, in the order of their ranks.
+
+    Parameters
+    ----------
+    outperforms : (R, R) probabilities that the row's run outperforms the column's.
+    ranks : (R,), from 1; equal ones are tied.
+    """
+    order = np.argsort(ranks, kind="stable")
+    places = [
+        [rank_of(ranks, i), place, names[i], ids[i]] for place, i in enumerate(order, start=1)
+    ]
+    columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
+    return Document(title, [Section("", [Table(columns, places), _matrix(outperforms, order)])])
+
+
+def rank_of(ranks: NDArray[np.int64], i: int) -> str:
+    """Return a run's rank, with = where it is tied."""
+    return f"{ranks[i]}{'=' * bool((ranks == ranks[i]).sum() > 1)}"
+
+
+def _matrix(outperforms: Array, order: NDArray[np.intp]) -> Table:
+    """Return every pair's probability; ``<1`` is no impossibility."""
+    columns = [Column("", "count", narrow=True)]
+    columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
+    rows = [
+        [place, *(None if i == j else outperforms[i, j] for j in order)]
+        for place, i in enumerate(order, start=1)
+    ]
+    return Table(columns, rows, title=MATRIX, repeated=1)
+
+
+_WIDTH = 100
+_SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
+
+
+def runs_lines(catalogue: Catalogue) -> list[str]:
+    """Return a line for each run, of 100 characters at most, after what all have in common.
+
+    Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
+    """
+    runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
+    chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
+    telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
+    same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
+    rows = [("run", *telling, "finished")]
+    rows += [
+        (run.id, *(choices[key] for key in telling), f"{run.finished:%Y-%m-%d %H:%M}")
+        for run, choices in zip(runs, chosen, strict=True)
+    ]
+    widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
+    return [*textwrap.wrap("  ".join(same), _WIDTH), *(_line(row, widths) for row in rows)]
+
+
+def _fitting(widths: list[int]) -> list[int]:
+    """Return widths of which the largest are cut until a line, two spaces between columns, fits."""
+    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = zip(row, widths, strict=True)
+    padded = ((cell if len(cell) <= n else f"{cell[: n - 1]}…").ljust(n) for cell, n in cells)
+    return "  ".join(padded).rstrip()
+
+
+def where_from(run: Run) -> RichTable:
+    """Return what a run was made with: its machine, code, versions and data, as a table."""
+    environment = run.environment
+    dirty = " (with changes)" if environment.get("git_dirty") else ""
+    versions = environment["versions"] | {"python": environment["python"]}
+    rows = {
+        "folder": str(run.path),
+        "cells": str(len(run.cells())),
+        "protects": run.protect,
+        "seed": str(run.seed),
+        "CPU": environment["cpu"],
+        "commit": f"{environment.get('git_commit', 'unknown')}{dirty}",
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
+    }
+    table = RichTable(show_header=False, title=run.name, title_justify="left")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table

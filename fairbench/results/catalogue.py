@@ -8,14 +8,95 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name
-from fairbench.results.labels import labels
-from fairbench.results.runs import Run
+from fairbench.evaluation.columns import TEXTS
+from fairbench.results.runs import Run, reading
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+
+
+_TEXTS = ["run", *TEXTS]
+
+
+def read_metrics(files: Mapping[str, Path]) -> pd.DataFrame:
+    """Return the metrics of runs, id -> file, of their own variants, with the column ``run``."""
+    import pyarrow as pa
+
+    if not files:
+        return pd.DataFrame({name: pd.Series(dtype="category") for name in _TEXTS})
+    tables = [_table(id_, path) for id_, path in files.items()]
+    metrics = pa.concat_tables(tables, promote_options="permissive")
+    return metrics.unify_dictionaries().to_pandas()
+
+
+def _table(id_: str, path: Path) -> pa.Table:
+    """Return a run's rows of its own variant, texts as dictionaries from the start."""
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
+    with reading(path):
+        table = parquet.read_table(path, read_dictionary=_TEXTS)
+    table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
+    run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
+    return table.append_column("run", run)
+
+
+_PARTS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """Return a label for each run: what it chose where the runs differ, its method at least."""
+    varied = [part for part in _PARTS if len({run.choices[part] for run in runs}) > 1]
+    names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
+    for name, values in (
+        ("protect", [run.protect for run in runs]),
+        ("seed", [run.seed for run in runs]),
+    ):
+        if len(set(values)) > 1:
+            names = [f"{label}, {name}={v}" for label, v in zip(names, values, strict=True)]
+    return told_apart(names, runs, _PARTS)
+
+
+def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
+    """Add to each name the options of these groups in which its namesakes differ."""
+    namesakes: dict[str, list[dict[str, Any]]] = {}
+    flat = [dict(_options(run, groups)) for run in runs]
+    for name, options in zip(names, flat, strict=True):
+        namesakes.setdefault(name, []).append(options)
+    differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
+    return [
+        ", ".join(
+            [name, *(f"{_last(key)}={options[key]}" for key in differing[name] if key in options)]
+        )
+        for name, options in zip(names, flat, strict=True)
+    ]
+
+
+def _last(option: str) -> str:
+    return option.rpartition(".")[2]
+
+
+def _options(run: Run, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for group in groups:
+        for name, value in run.config.get(group, {}).items():
+            if name != "name":
+                yield f"{group}.{name}", value
+
+
+def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for each in options for name in each)
+    return [
+        name
+        for name in names
+        if any(each.get(name) != options[0].get(name) for each in options[1:])
+    ]
+
 
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
 KEYS = (*GROUPS, "protect", "seed")
@@ -124,7 +205,7 @@ class Catalogue:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metrics of all runs' own variants in one table, with the column ``run``."""
-        from fairbench.results.metric_tables import read_metrics
+        from fairbench.results.catalogue import read_metrics
 
         if self.whole is not None and "metrics" in self.whole.__dict__:
             return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import ComparisonReward
+from fairbench.inference.active.rewards import ComparisonReward
 from fairbench.inference.active.simulation import Queues
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import Beta

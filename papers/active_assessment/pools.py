@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
 from fairbench.inference.active.simulation import Queues
-from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.multiclass import MulticlassScores
 from papers.black_box.costs import SUPERCLASSES
 from papers.black_box.pools import pool
 

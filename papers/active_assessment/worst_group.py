@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.core.seeds import rng
-from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import ComparisonReward
-from fairbench.inference.active.group_rate import LowestRate, Rate, accuracy, true_positive_rate
+from fairbench.inference.active.arms import BetaArms, LowestRate, Rate, accuracy, true_positive_rate
+from fairbench.inference.active.rewards import ComparisonReward
 from fairbench.inference.active.simulation import Queues, assess
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.beta import uniform

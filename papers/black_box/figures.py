@@ -15,13 +15,13 @@ from fairbench.core.seeds import rng
 from fairbench.inference.beta import Beta, uniform
 from fairbench.inference.confusion_matrix import (
     confusion_posterior,
+    cost_draws,
+    expected_cost,
     score_prior,
     uninformative_prior,
 )
-from fairbench.inference.cost import cost_draws, expected_cost
-from fairbench.inference.extremes import Ranks, ranks
-from fairbench.inference.group_accuracy import accuracy_posterior
-from fairbench.inference.multiclass_scores import MulticlassScores
+from fairbench.inference.group_accuracy import Ranks, accuracy_posterior, ranks
+from fairbench.inference.multiclass import MulticlassScores
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
 from fairbench.metrics.probability import reliability

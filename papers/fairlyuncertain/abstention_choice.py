@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import summarise
 from fairbench.reporting.papers.matching import finished_runs
 from papers import CONF
 

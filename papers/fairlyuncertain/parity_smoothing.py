@@ -21,8 +21,12 @@ from rich.table import Table
 
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
-from fairbench.metrics.mixture_parity import uncertainty_aware_parity
-from fairbench.metrics.regression import crps_normal_rows, distribution_parity, normal_quantile
+from fairbench.metrics.regression import (
+    crps_normal_rows,
+    distribution_parity,
+    normal_quantile,
+    uncertainty_aware_parity,
+)
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.results.predictions import TEST
 from papers import CONF, PAPERS

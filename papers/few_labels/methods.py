@@ -11,10 +11,9 @@ from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     bayesian_calibrations,
 )
-from fairbench.inference.few_labels.beta_binomial import beta_binomial
 from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.inference.few_labels.frequentist import frequentist
-from fairbench.inference.few_labels.plug_in import plug_in, plug_in_draws
+from fairbench.inference.few_labels.frequentist import beta_binomial, frequentist
+from fairbench.inference.few_labels.pool import plug_in, plug_in_draws
 from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval

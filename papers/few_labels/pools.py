@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
 from fairbench.audit.released_scores import ScoreFile
-from fairbench.comparison.export import predictions_frame
-from fairbench.comparison.run_predictions import load_predictions
+from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference

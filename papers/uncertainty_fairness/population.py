@@ -23,10 +23,10 @@ from datasets import kuzucu
 from fairbench.data.download import Archive
 from fairbench.data.encoding import Encoder
 from fairbench.data.splits import RepeatedHoldout
-from fairbench.metrics.confusion import binary_confusion
-from fairbench.metrics.decomposition import variance_decomposition
+from fairbench.metrics.group_means import variance_decomposition
 from fairbench.metrics.rates import (
     accuracy,
+    binary_confusion,
     false_positive_rate,
     selection_rate,
     true_positive_rate,

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.fingerprint import code_digest, digest
 from fairbench.experiments.study import Study
-from fairbench.metrics.confusion import binary_confusion, total
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.metrics.rates import accuracy, binary_confusion, total, true_positive_rate
 from fairbench.results.cells import Store
 from papers import ROOT
 from papers.uncertainty_matters.algorithms import ALGORITHMS, study

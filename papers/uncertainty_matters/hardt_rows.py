@@ -19,7 +19,7 @@ from algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import mean_shrinkage, shrinkage
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 from papers.uncertainty_matters.algorithms import study
 from papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from papers.uncertainty_matters.posteriors import Cloud, values

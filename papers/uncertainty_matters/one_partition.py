@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
-from fairbench.inference.counts_posterior import table_draws
 from fairbench.inference.objectives import objective
+from fairbench.inference.posterior import table_draws
 from fairbench.inference.practical_difference import Comparison
 from fairbench.inference.region import highest_density_region
 from papers.uncertainty_matters.measured import Measured

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.counts_posterior import table_draws
-from fairbench.inference.joint_counts import paired_draws
 from fairbench.inference.objectives import objective
+from fairbench.inference.posterior import paired_draws, table_draws
 from fairbench.inference.practical_difference import Comparison
 from fairbench.inference.region import Region, highest_density_region
 

@@ -18,8 +18,7 @@ from rich.table import Table
 
 from fairbench.comparison.settings import Settings
 from fairbench.core.seeds import rng
-from fairbench.inference.counts_posterior import table_draws
-from fairbench.inference.posterior import posterior_draws
+from fairbench.inference.posterior import posterior_draws, table_draws
 from fairbench.inference.region import highest_density_region
 from papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 

@@ -30,15 +30,14 @@ from fairbench.inference.effective_counts import (
     shrinkage,
     variance_ratio,
 )
-from fairbench.inference.joint_counts import (
+from fairbench.inference.objectives import objective
+from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,
     margins,
     paired_draws,
 )
-from fairbench.inference.objectives import objective
-from fairbench.metrics.confusion import binary_confusion
-from fairbench.metrics.rates import Counts, accuracy, true_positive_rate
+from fairbench.metrics.rates import Counts, accuracy, binary_confusion, true_positive_rate
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -23,7 +23,7 @@ from algorithms.estimators.ferm import mean_difference
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import shrinkage
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 from papers.uncertainty_matters.algorithms import study
 from papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from papers.uncertainty_matters.posteriors import Cloud

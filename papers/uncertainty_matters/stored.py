@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns
-from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns, VarianceRatios
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Labels
 from fairbench.reporting.papers.matching import finished_runs

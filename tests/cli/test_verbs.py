@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fairbench.cli.command import Results
 from fairbench.cli.main import main, verbs
 from fairbench.cli.options import items, options_of, read
-from fairbench.cli.results_folder import Results
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
 from tests.harness import ROOT, verb

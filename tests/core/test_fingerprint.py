@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from fairbench.core import fingerprint
-from fairbench.core.fingerprint import code_digest, describe, digest, versions
-from fairbench.core.syntax import computing_tree
+from fairbench.core.fingerprint import code_digest, computing_tree, describe, digest, versions
 from tests.harness import ROOT
 
 SOURCE = '''

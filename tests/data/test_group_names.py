@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import fairbench
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import combine
-from fairbench.data.group_names import check_combinable
+from fairbench.data.dataset import check_combinable, combine
 from fairbench.experiments.build import load_dataset
 from tests.harness import configuration
 

@@ -6,8 +6,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.data.half_splits import HalfSplits
-from fairbench.data.splits import KFold, Predefined, RepeatedHoldout
+from fairbench.data.splits import HalfSplits, KFold, Predefined, RepeatedHoldout
 
 N = 103
 

@@ -10,7 +10,7 @@ from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from tests.harness import configuration, fairbench

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.half_runs import HalfRuns
-from fairbench.comparison.relative import VarianceRatios
+from fairbench.comparison.half_runs import HalfRuns, VarianceRatios
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import compare_pair, effective_sample_fraction
 from fairbench.comparison.settings import Settings

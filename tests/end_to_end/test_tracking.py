@@ -10,8 +10,7 @@ import pytest
 
 from fairbench.results.runs import Run
 from fairbench.tracking.database import local
-from fairbench.tracking.entries import metric_values
-from fairbench.tracking.importer import Tracking, entries
+from fairbench.tracking.importer import Tracking, entries, metric_values
 from tests.harness import ROOT, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.

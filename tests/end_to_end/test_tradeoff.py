@@ -6,8 +6,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.tradeoff_points import run_points
-from fairbench.comparison.tradeoff_runs import candidates, part_names
+from fairbench.comparison.tradeoff_runs import candidates, part_names, run_points
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.inference.error_and_gaps import METRICS, dominated

@@ -6,7 +6,7 @@ import pandas as pd
 import fairbench
 from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import setting_text, status_text
-from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import Labelled
 
 
 def labelled(target, groups=None, *, task=Task.BINARY, truth=None, **columns):

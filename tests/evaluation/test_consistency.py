@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.uncertainties import evaluate_consistency
 from tests.evaluation.labelled import by_place
 
 DEPTHS = {"max_depth=5": [0.1, 0.2, 0.4], "max_depth=6": [0.3, 0.2, 0.0]}

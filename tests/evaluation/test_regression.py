@@ -7,10 +7,10 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from fairbench.data.dataset import Task
-from fairbench.evaluation.labelled import Labelled
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
-from fairbench.metrics.mixture_parity import uncertainty_aware_parity
+from fairbench.metrics.regression import uncertainty_aware_parity
 from tests.evaluation.labelled import evaluate
 
 UA_SP = "uncertainty_aware_statistical_parity"

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from fairbench.data.dataset import Task
+from fairbench.evaluation.regression import evaluate_against_truth
 from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.truth import evaluate_against_truth
 from tests.evaluation.labelled import by_place, labelled
 
 P = np.array([0.1, 0.5, 0.8, 0.98])

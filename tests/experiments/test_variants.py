@@ -10,8 +10,7 @@ from algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, compute, raw_outputs
-from fairbench.experiments.study import cells_of
-from fairbench.experiments.variants import Consistency
+from fairbench.experiments.study import Consistency, cells_of
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
 

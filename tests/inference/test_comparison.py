@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from fairbench.core.errors import UserError
-from fairbench.inference.joint_counts import independent_draws, paired_draws
 from fairbench.inference.objectives import objective, objectives
+from fairbench.inference.posterior import independent_draws, paired_draws
 from fairbench.inference.practical_difference import Comparison, compare, event_names
 from fairbench.inference.region import highest_density_region
 

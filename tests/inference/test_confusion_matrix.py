@@ -6,11 +6,13 @@ import pytest
 from fairbench.inference.confusion_matrix import (
     ConfusionPosterior,
     confusion_posterior,
+    cost_draws,
+    expected_cost,
     score_prior,
     uninformative_prior,
+    zero_one_costs,
 )
-from fairbench.inference.cost import cost_draws, expected_cost, zero_one_costs
-from fairbench.inference.multiclass_scores import UNKNOWN, MulticlassScores
+from fairbench.inference.multiclass import UNKNOWN, MulticlassScores
 
 SHARES = np.array([[0.7, 0.2, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
 POOL = MulticlassScores(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.counts_posterior import PRIORS, table_draws
+from fairbench.inference.posterior import PRIORS, table_draws
 
 COUNTS = np.array([[40.0, 7, 11, 22], [12.4, 3.3, 0, 5.3]])
 DRAWS = 20000

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.joint_counts import (
+from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,
     margins,
     paired_draws,
 )
-from fairbench.metrics.confusion import confusion
-from fairbench.metrics.rates import accuracy
+from fairbench.metrics.rates import accuracy, confusion
 
 JOINT = np.array([[60, 5, 6, 9, 12, 4, 5, 39]])
 DRAWS = 40000

@@ -5,12 +5,13 @@ import pytest
 from sklearn.metrics import f1_score as sklearn_f1
 from sklearn.metrics import multilabel_confusion_matrix, recall_score
 
-from fairbench.inference.counts_posterior import table_draws
 from fairbench.inference.multiclass import AVERAGES, macro, micro, one_versus_rest
-from fairbench.metrics.confusion import binary_confusion, confusion
+from fairbench.inference.posterior import table_draws
 from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import (
     accuracy,
+    binary_confusion,
+    confusion,
     f1_score,
     positive_predictive_value,
     true_positive_rate,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from fairbench.metrics.confusion import FN, FP, TN, TP, binary_confusion, confusion, total
+from fairbench.metrics.rates import FN, FP, TN, TP, binary_confusion, confusion, total
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

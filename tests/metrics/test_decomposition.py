@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import entr
 
-from fairbench.metrics.decomposition import entropy_decomposition, variance_decomposition
+from fairbench.metrics.group_means import entropy_decomposition, variance_decomposition
 
 SHAPES = st.tuples(st.integers(1, 12), st.integers(0, 6))
 PROBABILITIES = arrays(np.float64, SHAPES, elements=st.floats(0, 1))

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import wasserstein_distance
 
-from fairbench.metrics.abstention import keep_weights
-from fairbench.metrics.feature_shift import feature_shift
+from fairbench.metrics.abstention import feature_shift, keep_weights
 
 
 def frame(n=400, seed=0):

@@ -7,9 +7,9 @@ from sklearn.metrics import accuracy_score, precision_score
 
 from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
-from fairbench.metrics.confusion import binary_confusion
 from fairbench.metrics.rates import (
     accuracy,
+    binary_confusion,
     false_positive_rate,
     positive_predictive_value,
     selection_rate,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.metrics.mixture_parity import uncertainty_aware_parity
-from fairbench.metrics.regression import distribution_parity
+from fairbench.metrics.regression import distribution_parity, uncertainty_aware_parity
 
 TOLERANCE = 1e-3
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from fairbench.metrics.ranks import average_ranks, mean_over_ties, roc_auc, spearman
+from fairbench.metrics.probability import average_ranks, mean_over_ties, roc_auc, spearman
 
 
 def values_with_ties(seed, n=80):

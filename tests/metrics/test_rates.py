@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics as sk
 
 from fairbench.metrics import rates
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 from fairbench.metrics.registry import BINARY, metrics_of
 
 ORACLES = {

@@ -110,7 +110,7 @@ def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
 
 
 def test_two_metrics_of_one_name_are_refused(monkeypatch):
-    from fairbench.metrics import ranks
+    from fairbench.metrics import probability as ranks
 
     monkeypatch.setattr(ranks, "AGAIN", find("accuracy").__class__(**vars(find("roc_auc"))), False)
     registry.declared.cache_clear()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fairbench.reporting.comparisons import MATRIX, ranking_document
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.runs import MATRIX, ranking_document
 
 
 def printed(outperforms, ranks, names=None, ids=None):

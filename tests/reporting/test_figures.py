@@ -8,8 +8,8 @@ import pytest
 
 from fairbench import Evaluator
 from fairbench.core.seeds import rng
-from fairbench.evaluation.consistency import evaluate_consistency
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.reporting.figures import figures
 from tests.evaluation.labelled import labelled
 

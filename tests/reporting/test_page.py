@@ -11,8 +11,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY, stored_configuration
-from fairbench.experiments.presets import Presets, options_of
-from fairbench.experiments.provenance import commands, overrides
+from fairbench.experiments.presets import Presets, commands, options_of, overrides
 from fairbench.inference.probability_best import probability_better
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import summarise
 
 NAN = float("nan")
 PLACE = {"variant": "", "attribute": "sex", "group": "F"}

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from fairbench.reporting.comparison_figures import _ellipse, tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.tradeoffs import tradeoff_document
+from fairbench.reporting.runs import tradeoff_document
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 BASE = "xgboost, baseline"

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from fairbench.core.errors import UserError
+from fairbench.reporting.runs import runs_lines
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.listing import runs_lines
 
 CHOICES = {"split": "holdout", "learner": "xgboost", "intervention": "none", "evaluator": "default"}
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audit.options import Options
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results
+from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.options import hidden, option
 
@@ -63,8 +62,7 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     """Return what is audited of a finished run, and its predictions as strings."""
     if not options.results.is_dir():
         raise UserError(_neither(options))
-    from fairbench.comparison.export import predictions_frame
-    from fairbench.comparison.run_predictions import load_predictions
+    from fairbench.comparison.run_predictions import load_predictions, predictions_frame
     from fairbench.results.catalogue import Catalogue
 
     catalogue = Catalogue(options.results)
@@ -90,14 +88,14 @@ def _neither(options: AuditOptions) -> str:
 
 def document_of(options: Options, frame: pd.DataFrame) -> Document:
     """Return the report of a table."""
-    from fairbench.audit.multiclass.reading import is_multiclass
+    from fairbench.audit.multiclass_reading import is_multiclass
 
     return (_multiclass if is_multiclass(options, frame) else _binary)(options, frame)
 
 
 def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.multiclass.assessment import assess_multiclass
-    from fairbench.audit.multiclass.reading import read_multiclass_table
+    from fairbench.audit.multiclass_assessment import assess_multiclass
+    from fairbench.audit.multiclass_reading import read_multiclass_table
     from fairbench.reporting.audits.multiclass import multiclass_audit_document
 
     table = read_multiclass_table(options, frame)

@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
-from fairbench.comparison.half_runs import HalfRuns
-from fairbench.comparison.relative import VarianceRatios
+from fairbench.cli.command import Command, Results, checkout
+from fairbench.comparison.half_runs import HalfRuns, VarianceRatios
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
     Ratios,
@@ -30,10 +28,10 @@ from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
-from fairbench.inference.ranking import ranking
+from fairbench.inference.all_pairs import ranking
 from fairbench.reporting.comparison_figures import comparison_figure
-from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.runs import pair_document, ranking_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
+from fairbench.cli.command import Command, Results, checkout
 from fairbench.core.options import option
 
 if TYPE_CHECKING:

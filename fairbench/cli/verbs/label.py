@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audit.options import Options
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results
+from fairbench.cli.command import Command, Results
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -112,8 +111,8 @@ class ReportOptions(_State):
 
 def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
-    from fairbench.audit.labelling.next_rows import next_rows
-    from fairbench.audit.labelling.opening import Asking, begin, go_on
+    from fairbench.audit.labelling.answering import Asking, begin, go_on
+    from fairbench.audit.labelling.questions import next_rows
     from fairbench.reporting.audits.labelling import next_rows_document
     from fairbench.reporting.document.terminal import print_document
 
@@ -128,8 +127,7 @@ def label_next(options: NextOptions) -> None:
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audit.labelling.answering import checked, label_in_turn, store
-    from fairbench.audit.labelling.opening import resume
+    from fairbench.audit.labelling.answering import checked, label_in_turn, resume, store
     from fairbench.audit.labelling.session import open_session
 
     part, file = _part(options.part), options.file
@@ -166,7 +164,7 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 
 def report(options: ReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
-    from fairbench.audit.labelling.opening import resume
+    from fairbench.audit.labelling.answering import resume
     from fairbench.cli.verbs.audit import document_of_table, write
 
     session = resume(options.file, options.path)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
+from fairbench.cli.command import Command, Results, checkout
 from fairbench.core.options import option
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbench.cli.results_folder import checkout
+from fairbench.cli.command import checkout
 
 
 def main(words: Sequence[str]) -> int:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results, checkout
+from fairbench.cli.command import Command, Results, checkout
 from fairbench.core.checks import check_minimum
 from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
@@ -72,8 +71,8 @@ class VerifyOptions(Results):
 
 def ls(options: ListOptions) -> None:
     """Print a line for each run."""
+    from fairbench.reporting.runs import runs_lines
     from fairbench.results.catalogue import KEYS, Catalogue
-    from fairbench.results.listing import runs_lines
 
     for name, _ in options.keys:
         if name not in KEYS and "." not in name:
@@ -91,9 +90,8 @@ def show(options: ShowOptions) -> None:
     from rich.console import Console
 
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import run_document
+    from fairbench.reporting.runs import run_document, where_from
     from fairbench.results.catalogue import Catalogue
-    from fairbench.results.listing import where_from
     from fairbench.results.runs import reading
 
     folder = Catalogue(options.results).one(options.run)
@@ -109,8 +107,7 @@ def show(options: ShowOptions) -> None:
 
 def export_run(options: ExportOptions) -> None:
     """Write one repeat's test rows, and print how they are audited."""
-    from fairbench.comparison.export import export
-    from fairbench.comparison.run_predictions import load_predictions
+    from fairbench.comparison.run_predictions import export, load_predictions
     from fairbench.results.catalogue import Catalogue
 
     run = load_predictions(Catalogue(options.results).one(options.run))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results
+from fairbench.cli.command import Command, Results
 
 
 def log_runs(options: Results) -> int:

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command
-from fairbench.cli.results_folder import Results
+from fairbench.cli.command import Command, Results
 from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.tradeoff_points import tradeoff
-from fairbench.comparison.tradeoff_runs import Candidate, candidates
+from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
-from fairbench.inference.error_and_gaps import METRICS
-from fairbench.inference.frontier import frontier
+from fairbench.inference.error_and_gaps import METRICS, frontier
 from fairbench.reporting.comparison_figures import tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.tradeoffs import tradeoff_document
+from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"

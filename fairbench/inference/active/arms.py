@@ -5,7 +5,7 @@ Everything is batched over R replications, which are independent; a person's aud
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -116,3 +116,76 @@ class DirichletArms:
     def take(self, rows: Integers) -> DirichletArms:
         """Return some of the replications."""
         return DirichletArms(self.alpha[rows], self.unlabelled[rows])
+
+
+Rate = Callable[[Floats, Floats, Floats], Floats]
+
+
+def accuracy(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the accuracy, from pi, p0 and p1."""
+    return share * positive + (1 - share) * (1 - negative)
+
+
+def true_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the true positive rate, from pi, p0 and p1; 0 where there is no positive."""
+    return _ratio(share * positive, (1 - share) * negative)
+
+
+def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the false positive rate, from pi, p0 and p1; 0 where there is no negative."""
+    return _ratio(share * (1 - positive), (1 - share) * (1 - negative))
+
+
+def _ratio(part: Floats, rest: Floats) -> Floats:
+    whole: Floats = part / np.maximum(part + rest, np.finfo(float).tiny)
+    return whole
+
+
+@dataclass(frozen=True, eq=False)
+class LowestRate:
+    """Identification of the group with the lowest rate (the highest, with `sign` = 1).
+
+    Attributes
+    ----------
+    share : (G,) share of positive predictions among each group's rows.
+    rate : accuracy, true_positive_rate or false_positive_rate.
+    """
+
+    share: Floats
+    rate: Rate
+    sign: int = -1
+
+    def rates(self, theta: Floats) -> Floats:
+        """Return the groups' rates (R, G) under (R, 2 G) shares of label 1 in the arms."""
+        return self.rate(self.share, theta[:, 0::2], theta[:, 1::2])
+
+    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+        """Return the rate of each arm's group, at the arm that says more about it."""
+        return self._at_arms(arms, self.sign * self.rates(theta))
+
+    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the rate at the posterior means, and its standard deviation by the delta method.
+
+        The less telling arm of a group has a mean of minus infinity, which no strategy chooses.
+        """
+        mean = self.sign * self.rates(arms.posterior.mean)
+        parts = self._slopes(arms) ** 2 * arms.posterior.variance
+        sd = np.sqrt(parts[:, 0::2] + parts[:, 1::2])
+        return self._at_arms(arms, mean), np.repeat(sd, 2, axis=1)
+
+    def _at_arms(self, arms: BetaArms, values: Floats) -> Floats:
+        fall = self._slopes(arms) ** 2 * arms.posterior.variance / (arms.posterior.strength + 1)
+        fall = np.where(arms.unlabelled > 0, fall, -1.0)
+        pairs = fall.reshape(len(fall), -1, 2)
+        chosen = pairs.argmax(axis=-1)[..., None] == np.arange(2)
+        return np.where(chosen.reshape(fall.shape), np.repeat(values, 2, axis=1), -np.inf)
+
+    def _slopes(self, arms: BetaArms) -> Floats:
+        """Return the derivative of each group's rate by its two arms, by central differences."""
+        mean, step = arms.posterior.mean, 1e-6
+        slopes = np.empty_like(mean)
+        for which in (0, 1):
+            shift = step * (np.arange(mean.shape[1]) % 2 == which)
+            change = self.rates(mean + shift) - self.rates(mean - shift)
+            slopes[:, which::2] = change / (2 * step)
+        return slopes

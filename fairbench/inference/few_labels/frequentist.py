@@ -1,11 +1,36 @@
-"""The rates of the labelled rows alone, with binomial standard errors."""
+"""Rates of the labelled rows alone, and what an estimate or a posterior says about a difference."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from fairbench.inference.few_labels.estimate import RateEstimate
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from fairbench.core.errors import UserError
+from fairbench.inference.posterior import central_interval
 from fairbench.metrics.rates import Counts, Rate
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RateEstimate:
+    """A rate of every group; NaN where it is undefined.
+
+    Attributes
+    ----------
+    value, error : (G,) estimates and standard errors, independent between groups.
+    """
+
+    value: Floats
+    error: Floats
+
+    def differences(self) -> RateEstimate:
+        """Return every other group minus the reference, (G - 1,)."""
+        error = np.hypot(self.error[1:], self.error[0])
+        return RateEstimate(self.value[1:] - self.value[0], error)
 
 
 def frequentist(counts: Counts, rate: Rate) -> RateEstimate:
@@ -23,3 +48,103 @@ def frequentist(counts: Counts, rate: Rate) -> RateEstimate:
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt((counts * residual**2).sum(axis=-1)) / (counts @ np.array(rate.denominator))
     return RateEstimate(value, error)
+
+
+def beta_parameters(counts: Counts, rate: Rate, prior: float = 1.0) -> tuple[Floats, Floats]:
+    """Return the parameters of each group's Beta posterior, (..., 4) counts -> two (...).
+
+    Parameters
+    ----------
+    prior : both parameters of the Beta prior: 1, uniform, is what the paper states; its tables
+        agree with 1/2.
+
+    Raises
+    ------
+    UserError : a rate that is no proportion of rows, such as the F1 score.
+    """
+    top, bottom = np.array(rate.numerator), np.array(rate.denominator)
+    if (bottom > 1).any() or (top > bottom).any():
+        raise UserError(f"{rate.name} is no proportion of rows; beta_binomial needs one")
+    successes = counts @ top
+    return prior + successes, prior + counts @ bottom - successes
+
+
+def beta_binomial(
+    counts: Counts,
+    rate: Rate,
+    generator: np.random.Generator,
+    *,
+    prior: float = 1.0,
+    draws: int = 2048,
+) -> Floats:
+    """Draw a rate of every group from its Beta posterior, (..., G, 4) -> (T, ..., G)."""
+    first, second = beta_parameters(counts, rate, prior)
+    return generator.beta(first, second, size=(draws, *first.shape))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A difference between two groups, unprivileged minus reference.
+
+    Attributes
+    ----------
+    estimate : its mean.
+    direction : sign of the estimate, -1, 0 or 1.
+    certainty : probability that the difference has that sign.
+    sd, lower, upper : its standard deviation and interval.
+    practically_fair : probability that its size is under epsilon.
+    """
+
+    estimate: float
+    direction: int
+    certainty: float
+    sd: float
+    lower: float
+    upper: float
+    practically_fair: float
+
+
+def summarise(draws: Floats, epsilon: float = 0.02, *, level: float = 0.95) -> Summary:
+    """Summarise equally weighted draws (T,); any NaN makes everything NaN.
+
+    Parameters
+    ----------
+    epsilon : the size under which a difference makes no practical difference.
+    """
+    if np.isnan(draws).any():
+        return _undefined()
+    estimate = float(draws.mean())
+    lower, upper = central_interval(draws, level)
+    return Summary(
+        estimate,
+        int(np.sign(estimate)),
+        float((np.sign(draws) == np.sign(estimate)).mean()),
+        float(draws.std()),
+        float(lower),
+        float(upper),
+        float((np.abs(draws) < epsilon).mean()),
+    )
+
+
+def summarise_normal(
+    estimate: float, error: float, epsilon: float = 0.02, *, level: float = 0.95
+) -> Summary:
+    """Summarise an estimate whose error is normal, as by the central limit theorem."""
+    if np.isnan(estimate) or np.isnan(error):
+        return _undefined()
+    around = norm(estimate, max(error, np.finfo(float).tiny))
+    lower, upper = around.interval(level)
+    return Summary(
+        estimate,
+        int(np.sign(estimate)),
+        float(max(around.sf(0), around.cdf(0))),
+        error,
+        float(lower),
+        float(upper),
+        float(around.cdf(epsilon) - around.cdf(-epsilon)),
+    )
+
+
+def _undefined() -> Summary:
+    nan = float("nan")
+    return Summary(nan, 0, nan, nan, nan, nan, nan)

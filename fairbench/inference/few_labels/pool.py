@@ -6,13 +6,56 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
 from scipy.special import logit
 
 from fairbench.inference.few_labels.calibration import CLIP, Calibration, blocks, sigmoid
-from fairbench.inference.few_labels.gauss_rule import gauss_rule
 from fairbench.inference.few_labels.table import PartlyLabelled
 
 Floats = NDArray[np.float64]
+
+
+def gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:
+    """Return points and weights that integrate polynomials up to degree 2 `nodes` - 1 exactly.
+
+    By the Lanczos process on diag(values), fully reorthogonalised (Golub, Meurant 2010, ch. 4).
+    Values with few distinct ones need fewer points; no values need none.
+
+    Parameters
+    ----------
+    values : (n,) numbers; a sum over f(values) becomes one over weights * f(points).
+
+    Returns
+    -------
+    points, weights : (k,) with k <= nodes; the weights sum to n.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= nodes:
+        return distinct, counts.astype(np.float64)
+    diagonal, off_diagonal = _lanczos(distinct, np.sqrt(counts / len(values)), nodes)
+    points, vectors = eigh_tridiagonal(diagonal, off_diagonal)
+    return points, len(values) * vectors[0] ** 2
+
+
+def _lanczos(values: Floats, start: Floats, nodes: int) -> tuple[Floats, Floats]:
+    """Return the diagonals of the Jacobi matrix of diag(values) and a unit vector."""
+    basis = np.zeros((nodes, len(values)))
+    basis[0] = start
+    diagonal, off_diagonal = np.zeros(nodes), np.zeros(nodes - 1)
+    for k in range(nodes):
+        following = values * basis[k]
+        diagonal[k] = following @ basis[k]
+        if k == nodes - 1:
+            break
+        for _ in range(2):
+            following -= basis[: k + 1].T @ (basis[: k + 1] @ following)
+        off_diagonal[k] = np.linalg.norm(following)
+        if off_diagonal[k] < 1e-10 * np.ptp(values):
+            return diagonal[: k + 1], off_diagonal[:k]
+        basis[k + 1] = following / off_diagonal[k]
+    return diagonal, off_diagonal
+
+
 NODES = 12
 # Cells of fewer rows get binomial numbers of positives, larger ones normal.
 _SMALL = 100
@@ -101,3 +144,41 @@ def draw_positives(
         positives[:, cell] = generator.binomial(trials.astype(np.int64), chance)
     clipped: Floats = np.clip(positives, 0, size)
     return clipped
+
+
+def plug_in(table: PartlyLabelled) -> Floats:
+    """Return expected counts (G, 4) TN, FP, FN, TP; known labels are ignored.
+
+    Scores that are uncalibrated, let alone of the other class, are not noticed.
+    """
+    mean, _, size = _moments(table)
+    return _counts(mean, size)
+
+
+def plug_in_draws(
+    table: PartlyLabelled, generator: np.random.Generator, *, draws: int = 2048
+) -> Floats:
+    """Draw counts (T, G, 4) as labels scatter around scores that are true probabilities."""
+    mean, variance, size = _moments(table)
+    shape = (draws, mean.size)
+    positives = draw_positives(
+        np.broadcast_to(mean.ravel(), shape),
+        np.broadcast_to(variance.ravel(), shape),
+        size.ravel(),
+        generator,
+    )
+    return _counts(positives.reshape(draws, *mean.shape), size)
+
+
+def _moments(table: PartlyLabelled) -> tuple[Floats, Floats, Floats]:
+    """Return sums of p and p (1 - p), and rows, per group and prediction (G, 2)."""
+    cell = table.group * 2 + table.prediction
+    spread = table.score * (1 - table.score)
+    mean, variance = np.zeros((2, 2 * table.n_groups))
+    np.add.at(mean, cell, table.score)
+    np.add.at(variance, cell, spread)
+    return mean.reshape(-1, 2), variance.reshape(-1, 2), table.sizes().astype(np.float64)
+
+
+def _counts(positives: Floats, size: Floats) -> Floats:
+    return np.concatenate([size - positives, positives], axis=-1)

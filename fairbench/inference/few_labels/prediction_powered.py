@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.few_labels.estimate import RateEstimate
+from fairbench.inference.few_labels.frequentist import RateEstimate
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import Rate
 

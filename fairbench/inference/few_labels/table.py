@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fairbench.audit.labelling.next_rows import Suggested
-from fairbench.audit.labelling.questions import QUESTIONS, GroupAccuracies
+from fairbench.audit.labelling.questions import QUESTIONS, GroupAccuracies, Suggested
 from fairbench.audit.labelling.session import Session
 from fairbench.reporting.document.model import (
     Block,

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass.assessment import Estimate, MulticlassAssessment, Part
-from fairbench.audit.multiclass.conclusions import conclude_multiclass
+from fairbench.audit.multiclass_assessment import Estimate, MulticlassAssessment, Part
+from fairbench.audit.multiclass_conclusions import conclude_multiclass
 from fairbench.core.formats import interval, number, probability
-from fairbench.reporting.audits.common import header, origin, verdict_of
+from fairbench.reporting.audits.binary import header, origin, verdict_of
 from fairbench.reporting.document.model import (
     Bar,
     Block,

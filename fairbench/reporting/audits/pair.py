@@ -16,7 +16,7 @@ from fairbench.audit.pair import (
     measured,
     verdict_text,
 )
-from fairbench.reporting.audits.common import bars, header, origin, starts, verdict_of
+from fairbench.reporting.audits.binary import bars, header, origin, starts, verdict_of
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
 
 

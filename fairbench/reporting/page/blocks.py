@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
-from fairbench.results.catalogue import Catalogue
-from fairbench.results.labels import told_apart
+from fairbench.results.catalogue import Catalogue, told_apart
 from fairbench.results.runs import Run
 
 ARM = ("learner", "intervention", "method")

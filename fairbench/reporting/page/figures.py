@@ -11,15 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.formats import number
-from fairbench.inference.error_and_gaps import point_table, points
-from fairbench.inference.frontier import frontier
-from fairbench.metrics.confusion import FN, FP
+from fairbench.inference.error_and_gaps import frontier, point_table, points
+from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
-from fairbench.reporting.tradeoffs import listed, with_looks
-from fairbench.results.labels import told_apart
+from fairbench.reporting.runs import listed, with_looks
+from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import pandas as pd
 
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import summarise
 from fairbench.inference.probability_best import standings
 from fairbench.metrics.registry import Metric, find
 from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.runs import headline
-from fairbench.results.labels import told_apart
+from fairbench.results.catalogue import told_apart
 
 CERTAIN = 0.95
 EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"

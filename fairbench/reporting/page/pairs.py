@@ -22,11 +22,10 @@ from fairbench.inference.all_pairs import (
     WORSE,
     Pairs,
     outperforms,
+    ranking,
 )
 from fairbench.inference.objectives import objective
-from fairbench.inference.ranking import ranking
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document.model import (
     Block as DocumentBlock,
 )
@@ -42,6 +41,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.page.blocks import Block
 from fairbench.reporting.page.metric_table import CERTAIN
+from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 
 MOST = 8  # runs whose pairs a reader can take in

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.formats import interval, number
-from fairbench.experiments.presets import Presets
-from fairbench.experiments.provenance import Provenance, provenance
+from fairbench.experiments.presets import Presets, Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Bar,

@@ -15,8 +15,7 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_text
 from fairbench.core.formats import number
 from fairbench.core.version import VERSION
-from fairbench.experiments.presets import Presets
-from fairbench.experiments.provenance import Provenance
+from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph

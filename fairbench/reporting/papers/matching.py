@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import summarise
 from fairbench.experiments.presets import Presets
 from fairbench.reporting.papers.mapping import Paper, answers, metrics_of, rule_of
 from fairbench.reporting.papers.running import computed_numbers

@@ -13,7 +13,7 @@ from algorithms.methods.random import Random
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.metrics.ranks import average_ranks
+from fairbench.metrics.probability import average_ranks
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 METHODS = [

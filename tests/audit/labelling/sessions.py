@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from fairbench.audit.labelling.next_rows import next_rows
+from fairbench.audit.labelling.questions import next_rows
 from fairbench.audit.labelling.session import Session
 from fairbench.audit.labelling.state import Answer, State
 from fairbench.audit.reading import AuditTable

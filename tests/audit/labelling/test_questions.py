@@ -5,8 +5,7 @@ import pytest
 
 from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, GroupAccuracies
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.comparison_reward import ComparisonReward
-from fairbench.inference.active.widest_gap import WidestGap
+from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.group_rate import (
+from fairbench.inference.active.arms import (
+    BetaArms,
     LowestRate,
     accuracy,
     false_positive_rate,

@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench.inference.active.arms import BetaArms, DirichletArms
-from fairbench.inference.active.comparison_reward import ComparisonReward
 from fairbench.inference.active.rewards import (
+    ComparisonReward,
     Estimation,
     Highest,
     LeastCalibrated,

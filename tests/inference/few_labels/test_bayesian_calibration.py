@@ -11,9 +11,9 @@ from fairbench.inference.few_labels.bayesian_calibration import (
     bayesian_calibrations,
 )
 from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
+from fairbench.inference.few_labels.frequentist import summarise
 from fairbench.inference.few_labels.importance import Proposal
 from fairbench.inference.few_labels.sampler import sample
-from fairbench.inference.few_labels.summary import summarise
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy
 from tests.inference.few_labels.pools import labelled, pool, quadrature

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.few_labels.elliptical_slice import (
+from fairbench.inference.few_labels.sampler import (
     chain_effective_size,
     elliptical_slice,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.few_labels.pareto import effective_size, smoothed
+from fairbench.inference.few_labels.importance import effective_size, smoothed
 
 
 @pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.gauss_rule import gauss_rule
-from fairbench.inference.few_labels.plug_in import plug_in, plug_in_draws
-from fairbench.inference.few_labels.pool import Pool, draw_positives
+from fairbench.inference.few_labels.pool import (
+    Pool,
+    draw_positives,
+    gauss_rule,
+    plug_in,
+    plug_in_draws,
+)
 from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.confusion import FN, TP
+from fairbench.metrics.rates import FN, TP
 from tests.inference.few_labels.pools import labelled, pool
 
 

@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from fairbench.core.errors import UserError
-from fairbench.inference.few_labels.beta_binomial import beta_binomial, beta_parameters
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.frequentist import frequentist
+from fairbench.inference.few_labels.frequentist import beta_binomial, beta_parameters, frequentist
 from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import accuracy, f1_score, true_positive_rate

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.few_labels.summary import summarise, summarise_normal
+from fairbench.inference.few_labels.frequentist import summarise, summarise_normal
 
 
 def test_draws_and_the_normal_they_come_from_agree():

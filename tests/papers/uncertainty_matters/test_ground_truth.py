@@ -22,7 +22,7 @@ from fairbench.data.encoding import onehot
 from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Study
-from fairbench.metrics.confusion import binary_confusion
+from fairbench.metrics.rates import binary_confusion
 from papers.uncertainty_matters import ground_truth
 from papers.uncertainty_matters.algorithms import ALGORITHMS, study
 from papers.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass.assessment import (
+from fairbench.audit.multiclass_assessment import (
     AccuracyGap,
     Estimate,
     MulticlassAssessment,

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audit.multiclass.reading import MulticlassTable
+from fairbench.audit.multiclass_reading import MulticlassTable
 from fairbench.audit.options import Options
 from fairbench.core.seeds import rng
 from fairbench.inference.beta import Beta, uniform
 from fairbench.inference.confusion_matrix import (
     confusion_posterior,
+    cost_draws,
+    expected_cost,
     uninformative_prior,
 )
 from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.inference.cost import cost_draws, expected_cost
-from fairbench.inference.extremes import ranks
-from fairbench.inference.group_accuracy import accuracy_posterior, score_prior
+from fairbench.inference.group_accuracy import accuracy_posterior, ranks, score_prior
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
 

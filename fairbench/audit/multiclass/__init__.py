@@ -1,1 +1,0 @@
-"""Predictions of three classes and more, audited: accuracy, calibration and cost by class."""

@@ -71,3 +71,10 @@ def test_tests_find_and_check_them(checkout):
     row = ("simulated", *(NAMES[group] for group in ("learner", "intervention", "method")))
     grid = f"from tests.conformance.grid import every, refused; row = {row}"
     assert "True None" in python(checkout, "-c", f"{grid}; print(row in every(), refused(*row))")
+
+
+def test_readme_shows_an_example_as_it_is():
+    text = (ROOT / "README.md").read_text()
+    assert (EXAMPLES / "method/margin.py").read_text() in text
+    for file in EXAMPLES.glob("*/*"):
+        assert f"({file.relative_to(ROOT)})" in text, file

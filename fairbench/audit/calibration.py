@@ -1,4 +1,4 @@
-"""Whether scores are the probabilities they claim to be, in every group, by the known labels."""
+"""Calibration by group: whether scores agree with how often the known labels are positive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that are missing, filled in many times over; and from rows to their population."""
+"""Missing labels, filled in by many random draws so that intervals show how little is known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LARGE_POOL = 50_000
 
 
 class Completion(Protocol):
-    """A state of knowledge about all rows, and what it may become with more labels.
+    """What is known about all rows, and how further labels may change it.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class PlugIn:
-    """No labels: scores are taken at their word, but would be calibrated once there are some."""
+    """No labels: scores are taken for true probabilities, and calibrated once there are labels."""
 
     counts: Floats
     calibrated: Calibrated

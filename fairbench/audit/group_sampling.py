@@ -1,4 +1,4 @@
-"""Rows chosen for labelling by group: what a label stands for, and metrics of scores then."""
+"""Metrics when some groups were labelled more often than others: each label is weighted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class GroupSampling:
-    """How many rows of a group were labelled was decided by looking; which ones, at random.
+    """Groups were labelled at rates that depended on results; rows within a group, at random.
 
     What holds within such a group needs no care. What crosses groups has to give each its share
     of rows in place of its share of labels: post-stratification.
@@ -57,7 +57,7 @@ class GroupSampling:
         return [str(name) for name in self.arms.cat.categories[labels == 0]]
 
     def separates(self, groups: pd.Series) -> NDArray[np.bool_]:
-        """Say of each of an attribute's groups whether all its rows are of one arm."""
+        """Return for each group of an attribute whether all its rows were sampled at one rate."""
         table = strata_sizes(groups.cat.codes.to_numpy(np.int64), self.codes)
         separate: NDArray[np.bool_] = (table > 0).sum(axis=1) <= 1
         return separate

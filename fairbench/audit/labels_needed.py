@@ -1,4 +1,4 @@
-"""How many more labels would settle what is open, by simulation from the posterior."""
+"""How many more labels would settle the open questions, simulated from what is known so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_ROWS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Needed:
-    """What more labels would do for a gap that is open.
+    """How more labels would narrow a gap that is not yet settled.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Two classifiers' gaps compared on the same rows, labelled or not, and what follows."""
+"""Two classifiers compared on the same rows: whose gaps between groups are smaller."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line of runs and sweeps: jobs, launchers, progress, summaries, mistaken words."""
+"""The command line: verbs and their options, runs and sweeps, progress and messages."""

@@ -81,7 +81,7 @@ class Command:
 
 
 def command_help(name: str, text: str, command: Command) -> str:
-    """Return what ``--help`` says of a command.
+    """Return the help text of a command.
 
     Parameters
     ----------

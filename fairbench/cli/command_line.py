@@ -1,4 +1,4 @@
-"""From the words of a command line to composed configurations: one for a run, many for a sweep.
+"""Turns a command line into composed configurations: one for a run, many for a sweep.
 
 Hydra reads the words and composes; it takes about 0.15 s a composition. A sweep composes once for
 every option it chooses, such as ``learner=ridge``, and puts its jobs together from these; the other

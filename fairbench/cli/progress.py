@@ -1,4 +1,4 @@
-"""How far a run or a sweep has come: a line on a terminal, and what became of each job."""
+"""Shows the progress of a run or a sweep: a line on a terminal, and how each job ended."""
 
 from __future__ import annotations
 

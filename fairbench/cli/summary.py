@@ -1,4 +1,4 @@
-"""What a plan holds, what became of the jobs of a sweep, and how to run the failed ones again."""
+"""Prints what a plan would do, how the jobs of a sweep ended, and how to repeat failed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relative rhos from half-splits: how much more an algorithm varies than a reference learner."""
+"""Correlations of folds, from how much more an algorithm varies than a reference learner."""
 
 from __future__ import annotations
 

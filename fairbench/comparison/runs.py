@@ -106,7 +106,7 @@ def compare_pair(
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What every row of the data set is: its target and its group, as codes."""
+    """The target and the group of every row of a data set, as codes."""
 
     target: NDArray[np.int64]
     group: NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""What everything else rests on: errors, checks of values, seeds, fingerprints, the version."""
+"""Basic tools: errors, checks of values, seeds, fingerprints, the version."""

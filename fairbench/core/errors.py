@@ -1,4 +1,4 @@
-"""Errors that are meant for the person at the keyboard."""
+"""Errors that the user can mend; each is printed as one sentence, without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever happens in between."""
+"""Atomic files: each is written whole or not at all, even if the process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers are written for people, in sentences, tables and pages alike."""
+"""How numbers are written, so that sentences, tables and pages write them alike."""
 
 from __future__ import annotations
 

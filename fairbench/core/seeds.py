@@ -1,4 +1,4 @@
-"""Random generators that depend on what they are for, and on nothing else."""
+"""Random generators, one for each purpose, so that one's draws never change another's."""
 
 from __future__ import annotations
 

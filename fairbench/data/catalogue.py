@@ -28,7 +28,7 @@ regression's target. Of each attribute the reference group comes first.
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A task: its name on the command line, and how it is loaded."""
+    """A data set as the command line knows it: its name, and how it is loaded."""
 
     name: str
     module: ModuleType

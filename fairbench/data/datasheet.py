@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Datasheet:
-    """Documentation of a loader as data; ``docs/datasets.md`` is made of these.
+    """A data set's documentation, next to its loader; ``docs/datasets.md`` is made of these.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Turning a data set's features into the matrix a learner takes, fitted on training rows only."""
+"""Encodes features as the matrix that a learner takes, fitted on training rows only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Frame: TypeAlias = NDArray[np.floating[Any]] | csr_matrix | pd.DataFrame
 
 
 class Encoding(StrEnum):
-    """How a learner wants its features."""
+    """The forms in which a learner can ask for its features."""
 
     ONEHOT = "onehot"
     STANDARD = "standard"
@@ -26,7 +26,7 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True)
 class Encoder:
-    """Features to matrix.
+    """Encodes a data frame of features as a matrix.
 
     ``onehot`` gives a sparse float32 matrix with a column per category (categories come from the
     dtype: a test row cannot bring an unknown one; a missing category is a row of zeros, a missing

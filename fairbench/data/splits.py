@@ -1,4 +1,4 @@
-"""Drawing training, validation and test rows; the same rows for every method."""
+"""Splits: random training, validation and test rows, the same for every method."""
 
 from __future__ import annotations
 

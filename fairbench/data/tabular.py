@@ -1,4 +1,4 @@
-"""Columns of a raw table made numbers, categories and labels, or refused with column and row."""
+"""Turns columns of text into numbers, categories and labels; a fault is named by column and row."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Filling the long table of metrics: from counts, scores, uncertainties and regressions."""
+"""Evaluation: arrays of labels and predictions become one long table of metrics."""

@@ -1,4 +1,4 @@
-"""Rows for abstention: error and fairness of the rows kept, at each rate and at a chosen one."""
+"""Evaluates abstention: error and fairness of the rows that are kept, at every rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for what thresholds per group would make of a score, at every distance from parity."""
+"""Evaluates thresholds per group: the least error of a score at every distance from parity."""
 
 from __future__ import annotations
 

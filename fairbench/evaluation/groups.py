@@ -1,4 +1,4 @@
-"""Rows for group fairness of a classification, with intervals from the posterior of the counts."""
+"""Evaluates group fairness of a classification, with intervals from the posterior of the counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for individual fairness: whether people like one another get like predictions."""
+"""Evaluates individual fairness: whether similar people get similar predictions."""
 
 from __future__ import annotations
 

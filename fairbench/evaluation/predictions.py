@@ -1,4 +1,4 @@
-"""Predictions that were checked, and beside them the labels and groups they are judged by."""
+"""Checked predictions, with the labels and groups by which they are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for regressions, and rows against the truth of a simulated population."""
+"""Evaluates regressions, and uncertainties against the known truth of a simulated population."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for probabilities and uncertainties of a binary label: likelihoods, calibration, ranking."""
+"""Evaluates scores and uncertainties of a binary label: likelihoods, calibration, ranking."""
 
 from __future__ import annotations
 

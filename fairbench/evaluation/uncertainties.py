@@ -1,4 +1,4 @@
-"""Rows for how uncertain predictions are, by group, and for how much that moves across variants."""
+"""Evaluates how uncertain predictions are, by group, and how that changes across variants."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Objection = tuple[str, str]
 
 @dataclass(frozen=True)
 class Combination:
-    """What is to work together.
+    """The components of one run, checked for whether they can work together.
 
     Attributes
     ----------

@@ -149,7 +149,7 @@ class Learner(Component, Protocol):
 
 
 class Model(Protocol):
-    """What an intervention makes of an estimator."""
+    """A model made of an estimator by an intervention: fitted with groups, read as raw outputs."""
 
     @property
     def diagnostics(self) -> Mapping[str, float]:
@@ -207,7 +207,7 @@ class Fitted(Protocol):
 
 
 class Fitter(Component, Protocol):
-    """What a cell computes: a frozen dataclass that fits models, and never sees test targets."""
+    """A frozen dataclass that fits the models of a cell, and never sees test targets."""
 
     def loss(self, task: Task) -> Loss:
         """Return the loss minimised on this task."""

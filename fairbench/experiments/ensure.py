@@ -1,4 +1,4 @@
-"""Having cells computed: each once, whoever asks for it."""
+"""Computes missing cells, each once, even where several processes ask for the same one."""
 
 from __future__ import annotations
 

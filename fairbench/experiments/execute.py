@@ -1,4 +1,4 @@
-"""Carrying out planned runs: every cell that is missing is computed once, whichever runs share it.
+"""Carries out planned runs: a missing cell is computed once, even if several runs share it.
 
 A `Plan` is a run that was checked: its configuration, and the ids of its cells. `Execution` takes
 the union of the missing cells of all plans, hands them to an executor (see `executors`), and has
@@ -72,7 +72,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a task: how many cells it fitted, or why it failed.
+    """The result of a task: how many cells it fitted, or why it failed.
 
     `busy` means that another process is computing the cell; `trace` is the traceback of an error
     that the user has no part in.
@@ -87,7 +87,7 @@ class Done:
 
 
 class Executor(Protocol):
-    """What does tasks, somewhere, in any order."""
+    """Something that carries out tasks, in this process or elsewhere, in any order."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
         """Yield what became of each task, as it ends."""

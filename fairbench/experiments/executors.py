@@ -1,4 +1,4 @@
-"""Where tasks are done: in this process, on worker processes, or through submitit (Slurm, local).
+"""Executors do tasks: in this process, on worker processes, or through submitit (Slurm, local).
 
 None of them loses more than the cell in flight when a process is killed: what a task computed is in
 the store, and the tasks that were lost with a worker are done again, one by one, so that only one

@@ -1,4 +1,4 @@
-"""What configurations stand for: choices, experiments, and the commands that make runs again."""
+"""Reads choices and experiments from ``conf``, and writes the commands that make runs again."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _MERGED = ("method", "intervention", "learner")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is behind a table.
+    """The origin of a table: runs, data, versions and commands.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Provenance:
 
 
 def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
-    """Return what is behind some runs."""
+    """Return the origin of some runs: data, versions and commands."""
     environments = [run.environment for run in runs]
     commits = {
         str(e.get("git_commit", "unknown"))[:12] + "+" * bool(e.get("git_dirty"))

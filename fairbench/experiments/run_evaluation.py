@@ -57,7 +57,7 @@ def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | No
 
 @dataclass(frozen=True)
 class RunEvaluation:
-    """What turns cells into metrics.
+    """Evaluates the cells of a run: raw outputs become predictions, and these metrics.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Studies and their cells: what is fitted, the id that names all it depends on, its variants."""
+"""Cells, one fit each: an id is a hash of everything that the fit's outputs depend on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKAGES = ("numpy", "pandas", "scikit-learn")
 
 @dataclass(frozen=True)
 class Study:
-    """What is common to the cells of a run: everything that can affect raw outputs.
+    """Everything that can affect the raw outputs of a run's cells, but for the fold.
 
     `replicate` numbers fits that differ in their draws alone: other bootstraps, the same rows.
     """

@@ -1,1 +1,1 @@
-"""What can be said about an algorithm from counts, scores and labels: posteriors, not points."""
+"""Statistical inference: posteriors and intervals from counts, scores and labels."""

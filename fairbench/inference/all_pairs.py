@@ -1,4 +1,4 @@
-"""Every pair of several algorithms: how surely one is practically better, or neither is."""
+"""Every pair of several algorithms: how probably one is better, or neither is."""
 
 from __future__ import annotations
 

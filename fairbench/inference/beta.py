@@ -89,7 +89,7 @@ def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
 
 
 def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
-    """Return priors with these means, worth `strength` rows each.
+    """Return priors with these means, each as informative as `strength` labelled rows.
 
     A mean of 0 or 1 is moved by a thousandth, so that one row to the contrary can be believed.
     """

@@ -84,7 +84,7 @@ def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Flo
 def score_prior(
     scores: MulticlassScores, *, strength: float = 2.0, given: str = "prediction"
 ) -> Floats:
-    """Return the pseudo-counts that take the scores of all rows at their word, (C, C).
+    """Return pseudo-counts (C, C) for which scores are taken to be true probabilities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Effective counts: what K overlapping folds are worth (Barrainkua et al. 2024, section 4).
+"""Effective counts: K overlapping folds count as fewer rows (Barrainkua et al. 2024, section 4).
 
 Fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
 independent rows: the shrinkage that every function here returns.

@@ -1,4 +1,4 @@
-"""Where an algorithm lies by error and gaps between groups, and the posterior around it."""
+"""The trade-off of an algorithm: its error and its gap between groups, with their posterior."""
 
 from __future__ import annotations
 

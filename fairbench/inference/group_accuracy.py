@@ -36,7 +36,7 @@ def accuracy_posterior(correct: Floats, group: Codes, prior: Beta) -> Beta:
 
 
 def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float = 2.0) -> Beta:
-    """Return the prior that takes scores at their word: the mean score of a group's rows.
+    """Return the prior for which scores are true probabilities: a group's mean score.
 
     Parameters
     ----------

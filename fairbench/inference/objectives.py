@@ -1,4 +1,4 @@
-"""What algorithms are compared by: metrics of confusion tables, turned so that more is better."""
+"""Objectives: the metrics by which algorithms are compared, turned so that more is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two algorithms is practically better: events of the posterior of their difference."""
+"""Which of two algorithms is better by more than a negligible difference, and how probably."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Abstaining on the most uncertain rows: which are kept, at what risk, how unlike all rows."""
+"""Abstaining on the most uncertain rows: which are kept, their error, and how they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splitting uncertainty into aleatoric and epistemic, and comparing its means between groups."""
+"""Splits uncertainty into aleatoric and epistemic, and compares its means between groups."""
 
 from __future__ import annotations
 

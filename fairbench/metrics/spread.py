@@ -1,4 +1,4 @@
-"""The spread diagram: whether residuals spread as the predicted uncertainty says they do."""
+"""The spread diagram: whether errors are as large as the predicted uncertainty says."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _CAPTION = (
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the rows worth showing first: overall, gaps of `protect`, its groups, the fits."""
+    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits."""
     summary = summary[summary["variant"] == ""]
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")

@@ -1,4 +1,4 @@
-"""Finding and removing what no run of a results folder refers to."""
+"""Garbage collection: finds and removes files that no run of a results folder refers to."""
 
 from __future__ import annotations
 

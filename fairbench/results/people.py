@@ -1,4 +1,4 @@
-"""Whom results are about: target, groups and clusters of a data set, stored once for all runs.
+"""Labels and groups of the people that results are about, stored once for each data set.
 
 They are about people, so only the owner of a results folder may read these files.
 """
@@ -26,7 +26,7 @@ _META = b"fairbench"
 
 @dataclass(frozen=True)
 class Description:
-    """What is said of a data set beside its rows."""
+    """Facts about a data set that are not about single rows."""
 
     name: str
     task: Task

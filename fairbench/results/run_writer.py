@@ -66,7 +66,7 @@ class RunWriter:
 
 @dataclass(frozen=True, eq=False)
 class RunTables:
-    """What a run found: its long table of metrics, their means over repeats, its predictions."""
+    """The tables of a run: its metrics, their means over repeats, its predictions."""
 
     metrics: pd.DataFrame
     summary: pd.DataFrame

@@ -1,4 +1,4 @@
-"""Finished runs: what they leave behind, each in a folder of its own."""
+"""A finished run, read from its folder: configuration, metrics, predictions and origin."""
 
 from __future__ import annotations
 

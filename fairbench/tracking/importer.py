@@ -1,4 +1,4 @@
-"""Logging finished runs to MLflow; the files are the truth, MLflow a view of them."""
+"""Logs finished runs to MLflow, which only shows what the files in the results folder hold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _value(option: Any) -> str:
 
 
 def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, mean over repeats) of every defined metric worth comparing.
+    """Yield (MLflow metric name, mean over repeats) of every defined metric that runs share.
 
     Points of diagrams are left to the figures and the metrics file.
     """

@@ -1,1 +1,1 @@
-"""Labels where they help most: which row to label next, and a state file that loses none."""
+"""Active labelling: which row to label next, and a file of labels that survives a crash."""

@@ -1,4 +1,4 @@
-"""Labels that a person gives: checked against the table and the labels there are, then stored."""
+"""Checks the labels that a person gives against the table and earlier labels, and stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What labels are to answer: the reward of a label, and what is known so far, as sentences."""
+"""The questions that labels can answer, each with what a label teaches and sentences for people."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Question(Protocol):
         """The question."""
 
     def reward(self, session: Session) -> Reward:
-        """Return what a label of each group is worth."""
+        """Return the expected reward of a label in each group."""
 
     def now(self, known: GroupAccuracies) -> str:
         """Say what is known so far."""
@@ -97,7 +97,7 @@ class Question(Protocol):
 
 @dataclass(frozen=True)
 class Worst:
-    """Identification of the least accurate group."""
+    """The question which group is least accurate."""
 
     sentence = "In which group are predictions least often right?"
 
@@ -117,7 +117,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class GapSize:
-    """Comparison of the groups that are furthest apart.
+    """The question whether the two groups that are furthest apart really differ.
 
     As in the report, a gap is large where one group is surely ahead of another: that some two of
     many groups differ is likely of any that are little known.
@@ -152,7 +152,7 @@ class GapSize:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Estimation of every group's accuracy."""
+    """The question how accurate predictions are in every group."""
 
     sentence = "How often are predictions right in each group?"
 
@@ -177,7 +177,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """Identification of the group whose scores are furthest off."""
+    """The question in which group scores are furthest from the truth."""
 
     sentence = "In which group are scores furthest from how often predictions are right?"
 

@@ -1,4 +1,4 @@
-"""What a label of an arm is worth: the expected reward of Ji et al. (2021, AAAI, section 4).
+"""The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
 
 A reward is a function of the arms and of success rates theta, drawn or assumed. Each one pays
 something for a success and something for a failure, so that its expectation is linear in theta;

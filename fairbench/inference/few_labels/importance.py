@@ -1,4 +1,4 @@
-"""Importance draws of calibration parameters: Student t proposals around every node's mode."""
+"""Importance sampling of calibration parameters, from Student t proposals around the modes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _DEGREES = 7
 
 @dataclass(frozen=True)
 class Proposal:
-    """What all posteriors of a model and a number of groups share.
+    """The proposal distribution shared by all posteriors of one model and number of groups.
 
     Attributes
     ----------

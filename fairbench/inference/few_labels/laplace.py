@@ -1,4 +1,4 @@
-"""Gaussian approximations of the calibration parameters, one per node of the spreads."""
+"""Gaussian approximations of the posterior of calibration parameters, at several prior spreads."""
 
 from __future__ import annotations
 

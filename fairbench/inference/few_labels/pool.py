@@ -1,4 +1,4 @@
-"""Expected counts of a pool, given calibration maps: a Gauss rule in place of its rows."""
+"""Expected confusion counts of unlabelled rows, given how their scores are calibrated."""
 
 from __future__ import annotations
 

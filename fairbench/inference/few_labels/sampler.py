@@ -94,7 +94,7 @@ _CHAINS, _WARMUP, _THIN = 128, 200, 20
 
 @dataclass(frozen=True)
 class Sample:
-    """Equally weighted draws of the parameters, (T, G D), and how good they are.
+    """Equally weighted posterior draws of the parameters, (T, G D), with their effective size.
 
     Attributes
     ----------

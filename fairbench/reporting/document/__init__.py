@@ -1,1 +1,1 @@
-"""A document is what a command has to tell; renderers write it for a terminal, a page or a file."""
+"""A document is what a command reports; it is written for a terminal, a page or a file."""

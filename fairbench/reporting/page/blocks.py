@@ -1,4 +1,4 @@
-"""Runs that can be compared with one another: the same rows, in the same splits."""
+"""Blocks of a page: runs that predict the same rows in the same splits."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SPLIT = ["repeat", "fold"]
 
 @dataclass(frozen=True, eq=False)
 class RankedRuns:
-    """The rows of a metric, best mean first.
+    """The runs of a block ranked by one metric, best mean first.
 
     Attributes
     ----------

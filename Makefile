@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system-packages run data test test-all lint format bench report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup system-packages run data test test-all golden lint format bench report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
@@ -46,6 +46,9 @@ test: $(STAMP) ## what a person runs: every component and command once
 
 test-all: lint ## what CI runs: lint, types and every test but the reproductions of papers
 	@FAIRBENCH_FRESH=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(ARGS)
+
+golden: $(STAMP) ## this tree's answers beside the frozen commit's, bit for bit (ten minutes)
+	@$(BIN)/python -m benchmarks.golden $(ARGS)
 
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/ruff check .

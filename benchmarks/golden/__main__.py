@@ -1,0 +1,93 @@
+"""Compare today's tree with the frozen commit, bit for bit: ``make golden``.
+
+``python -m benchmarks.golden`` asks both trees the same and compares their answers;
+``python -m benchmarks.golden write`` writes the frozen tree's answers to the cases that the tests
+ask again, at ten digits.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.golden.asking import evaluate_in_process, in_processes, raw_data
+from benchmarks.golden.collect import collect, failures
+from benchmarks.golden.committed import FOLDER, write_committed
+from benchmarks.golden.compare import differences, same_bits
+from benchmarks.golden.dialect import CURRENT, FROZEN, Dialect
+from benchmarks.golden.frozen import COMMIT, ROOT, GoldenError, frozen_tree
+from benchmarks.golden.renames import comparable, of_today
+from benchmarks.golden.replies import Answers
+from benchmarks.golden.selection import ALL, COMMITTED, Selection
+
+SHOWN = 20
+
+
+def main(words: Sequence[str]) -> int:
+    """Do what the words ask for; return 1 where the trees differ, 2 where none can be asked."""
+    try:
+        if list(words) == ["write"]:
+            return _write()
+        if words:
+            raise GoldenError(f"unknown word '{words[0]}': valid: write, or none")
+        return _compare()
+    except GoldenError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _compare() -> int:
+    selection = ALL.at_hand(raw_data(), _say)
+    with frozen_tree() as tree, ThreadPoolExecutor(2) as both:
+        asked = [
+            both.submit(_answers, tree, FROZEN, selection, _say),
+            both.submit(_answers, ROOT, CURRENT, selection, lambda done: None),
+        ]
+        frozen, today = (each.result() for each in asked)
+    found = [f"today's tree: {each}" for each in failures(today)]
+    found += differences(of_today(frozen), comparable(today), same_bits)
+    for sentence in found[:SHOWN]:
+        print(sentence)
+    if found:
+        print(
+            f"{len(found)} differences from {COMMIT[:12]}, of which {min(SHOWN, len(found))} shown"
+        )
+        return 1
+    cases = ", ".join(f"{len(of_kind)} {kind}" for kind, of_kind in today.items())
+    print(f"the same as {COMMIT[:12]}, bit for bit: {cases}")
+    return 0
+
+
+def _write() -> int:
+    with frozen_tree() as tree:
+        selection = COMMITTED.at_hand(raw_data(), _say)
+        if selection != COMMITTED:
+            raise GoldenError("golden files are written where all raw files are")
+        write_committed(of_today(_answers(tree, FROZEN, selection, _say)))
+    print(f"written: {FOLDER}")
+    return 0
+
+
+def _answers(
+    tree: Path, dialect: Dialect, selection: Selection, say: Callable[[str], None]
+) -> Answers:
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
+        asked = in_processes(tree, dialect), evaluate_in_process(tree)
+        answers = collect(*asked, dialect, Path(folder), selection, say)
+    say(f"asked in {time.perf_counter() - started:.0f} s")
+    if tree != ROOT and (failed := failures(answers)):
+        raise GoldenError(f"the frozen tree cannot be asked: {failed[0]}")
+    return answers
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

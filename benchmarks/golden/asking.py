@@ -1,0 +1,87 @@
+"""Asking a tree: a command in a process of its own, which must be that tree's and no other's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.golden import evaluating
+from benchmarks.golden.dialect import Dialect
+from benchmarks.golden.frozen import ROOT, GoldenError
+
+MINUTES = 5
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a command ended with: its exit status, what it printed, and what it complained of."""
+
+    status: int
+    printed: str
+    errors: str
+
+
+# A task of a dialect, the case's words, and the folder to ask in.
+Ask = Callable[[str, Sequence[str], Path], Reply]
+# The questions to `fairbench.evaluate`, and the folder to ask in.
+Evaluate = Callable[[Sequence[Mapping[str, Any]], Path], list[Any]]
+
+
+def in_processes(tree: Path, dialect: Dialect) -> Ask:
+    """Return what asks the commands of a tree."""
+
+    def ask(task: str, words: Sequence[str], folder: Path) -> Reply:
+        start, *line = dialect.commands[task].line(words)
+        script = start if start.startswith("-") else str(tree / start)
+        return _reply([script, *line], tree, folder)
+
+    return ask
+
+
+def evaluate_in_process(tree: Path) -> Evaluate:
+    """Return what asks ``fairbench.evaluate`` of a tree."""
+
+    def evaluate(questions: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
+        asked, answered = folder / "questions.json", folder / "answers.json"
+        asked.write_text(json.dumps(list(questions)))
+        reply = _reply(["-P", evaluating.__file__, str(asked), str(answered)], tree, folder)
+        if reply.status:
+            raise GoldenError(f"evaluate of {tree} failed: {reply.errors.strip()}")
+        content = json.loads(answered.read_text())
+        if not Path(content["library"]).is_relative_to(tree):
+            raise GoldenError(f"{tree} was asked, and {content['library']} answered")
+        return list(content["answers"])
+
+    return evaluate
+
+
+def _reply(line: Sequence[str], tree: Path, folder: Path) -> Reply:
+    done = subprocess.run(
+        [sys.executable, *line],
+        cwd=folder,
+        env=_environment(tree),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60 * MINUTES,
+    )
+    return Reply(done.returncode, done.stdout, done.stderr)
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    """Return this environment with one thread, the tree first on the path, and its raw data."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **threads, "PYTHONPATH": str(tree), "FAIRBENCH_DATA": str(raw_data())}
+
+
+def raw_data() -> Path:
+    """Return the folder of raw data files, the same for both trees, wherever they lie."""
+    named = os.environ.get("FAIRBENCH_DATA")
+    folders = [Path(named)] if named else [ROOT / "data", ROOT.parent / "shared" / "data"]
+    return next((folder for folder in folders if folder.is_dir()), folders[0]).resolve()

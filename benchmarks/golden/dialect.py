@@ -1,0 +1,67 @@
+"""How each of the two trees is asked, and where it leaves its answers: all they differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a tree.
+
+    Attributes
+    ----------
+    start : the words after ``python`` and before the case's own. The first is a script of the tree,
+        or ``-m``.
+    options : pairs of an option's name as the cases spell it, and as this tree spells it.
+    """
+
+    start: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    def line(self, words: Sequence[str]) -> list[str]:
+        """Return the whole command line of a case, after ``python``."""
+        return [*self.start, *map(self._spelled, words)]
+
+    def _spelled(self, word: str) -> str:
+        name, equals, value = word.partition("=")
+        return f"{dict(self.options).get(name, name)}{equals}{value}"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """All commands of a tree, and its files.
+
+    Attributes
+    ----------
+    commands : what the cases call a task -> how this tree is asked for it.
+    metrics, comparison, tradeoff : where in a results folder a run's metrics and both tables are.
+    record : where in the folder of an audit its JSON is.
+    arguments : pairs of an argument of ``fairbench.evaluate`` as the cases name it, and as this
+        tree does.
+    """
+
+    commands: Mapping[str, Command]
+    metrics: str = "runs/*/metrics.parquet"
+    comparison: str = "report/comparison/*.csv"
+    tradeoff: str = "report/tradeoff/*.csv"
+    record: str = "*.json"
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+FROZEN = Dialect(
+    {
+        "run": Command(("run.py",)),
+        "compare": Command(("report.py",)),
+        "tradeoff": Command(("report.py", "tradeoff")),
+        "audit": Command(("audit.py",)),
+        "next": Command(("audit.py", "next")),
+        "label": Command(("audit.py", "label")),
+        "report": Command(("audit.py", "report")),
+    }
+)
+# Today's tree: replace here whatever it spells otherwise, such as
+# replace(FROZEN, commands={..., "compare": Command(("-m", "fairbench", "compare"),
+# (("compare", "runs"),)), ...}).
+CURRENT = replace(FROZEN)

@@ -1,0 +1,38 @@
+"""Asking ``fairbench.evaluate``: a script of its own, as it runs with any tree's library.
+
+``python -P evaluating.py QUESTIONS.json ANSWERS.json``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def evaluated(question: Mapping[str, Any]) -> Any:
+    """Return the table that answers a question as columns, or the sentence that refuses it."""
+    import fairbench
+    from fairbench.errors import UserError
+
+    try:
+        evaluator = fairbench.Evaluator(**question["evaluator"])
+        table = fairbench.evaluate(**question["arguments"], evaluator=evaluator)
+    except UserError as error:
+        return {"refused": str(error)}
+    return {name: table[name].tolist() for name in table}
+
+
+def main(asked: str, answered: str) -> None:
+    """Answer the questions of one file in another, and say whose library answered."""
+    import fairbench
+
+    answers = [evaluated(question) for question in json.loads(Path(asked).read_text())]
+    content = {"library": str(Path(fairbench.__file__).resolve()), "answers": answers}
+    Path(answered).write_text(json.dumps(content))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

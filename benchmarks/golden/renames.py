@@ -1,0 +1,51 @@
+"""What today's tree calls otherwise than the frozen one, and what is not compared at all.
+
+The names on the left are the frozen tree's; its answers are renamed before they are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Columns of tables, and keys of JSON.
+KEYS: Mapping[str, str] = {}
+# Whole texts in cells and JSON: metrics, attributes, statuses, settings, verdicts.
+TEXTS: Mapping[str, str] = {}
+# Parts of longer texts, such as sentences of an audit and statuses that hold a number.
+PHRASES: Mapping[str, str] = {}
+# Keys and columns that today's tree has in addition.
+ADDED: frozenset[str] = frozenset()
+# Neither a result nor the same twice: the version, and where files were.
+IGNORED = frozenset({"version", "path", "out"})
+# Metrics that are times.
+SECONDS = "_seconds"
+
+
+def of_today(value: Any) -> Any:
+    """Return an answer of the frozen tree in today's names."""
+    if isinstance(value, dict):
+        kept = {key: each for key, each in value.items() if key not in IGNORED}
+        return {KEYS.get(key, key): of_today(each) for key, each in kept.items()}
+    if isinstance(value, list):
+        return [of_today(each) for each in value]
+    return _text(value) if isinstance(value, str) else value
+
+
+def comparable(value: Any) -> Any:
+    """Return an answer of today's tree without what the frozen one has not."""
+    if isinstance(value, dict):
+        left_out = IGNORED | ADDED
+        return {key: comparable(each) for key, each in value.items() if key not in left_out}
+    return [comparable(each) for each in value] if isinstance(value, list) else value
+
+
+def without_seconds(metrics: Sequence[str]) -> list[bool]:
+    """Say of each metric whether it is compared: how long something took is not."""
+    return [not metric.endswith(SECONDS) for metric in metrics]
+
+
+def _text(text: str) -> str:
+    for old, new in PHRASES.items():
+        text = text.replace(old, new)
+    return TEXTS.get(text, text)

@@ -1,0 +1,94 @@
+"""Today's answers are those of the frozen commit, to ten digits: nothing changes unnoticed.
+
+``make golden`` compares many more, bit for bit, and ``python -m benchmarks.golden write`` writes
+the files that are compared here. They change only where the frozen commit does, or a name.
+"""
+
+import pytest
+
+from benchmarks.golden.asking import raw_data
+from benchmarks.golden.cases.arrays import ARRAYS
+from benchmarks.golden.cases.refusals import REFUSALS
+from benchmarks.golden.cases.runs import RUNS
+from benchmarks.golden.collect import collect
+from benchmarks.golden.committed import read_committed
+from benchmarks.golden.compare import differences, same_bits, same_to_ten_digits
+from benchmarks.golden.dialect import CURRENT
+from benchmarks.golden.renames import comparable, of_today
+from benchmarks.golden.selection import COMMITTED
+from tests.golden.asking import ask, evaluate
+
+KINDS = ("runs", "tables", "arrays", "audits", "refusals")
+NEEDS = {case.name: case.raw for case in (*COMMITTED.runs, *COMMITTED.tables) if case.raw}
+CASES = [
+    pytest.param(kind, case.name, marks=[pytest.mark.data] if case.name in NEEDS else [])
+    for kind in KINDS
+    for case in getattr(COMMITTED, kind)
+]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Return this tree's answers to the committed cases, as far as raw files are found."""
+    selection = COMMITTED.at_hand(raw_data(), lambda line: None)
+    folder = tmp_path_factory.mktemp("golden")
+    return comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_answers_are_those_of_the_frozen_commit(answers, kind, name):
+    if name in NEEDS and not (raw_data() / NEEDS[name]).is_file():
+        pytest.skip(f"raw file not found: {NEEDS[name]}")
+    was, found = read_committed(kind)[name], answers[kind][name]
+    assert not list(differences(was, found, same_to_ten_digits))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_committed_answer_is_of_a_case(kind):
+    assert set(read_committed(kind)) == {case.name for case in getattr(COMMITTED, kind)}
+
+
+def test_refusals_were_refused_for_their_cause():
+    """A wrong case would otherwise agree with itself for ever."""
+    expected = {case.name: case for case in REFUSALS}
+    for name, answer in read_committed("refusals").items():
+        assert answer == {"status": expected[name].status, "missing": [], "traceback": False}
+    arrays = read_committed("arrays")
+    for case in ARRAYS:
+        assert (arrays[case.name] == {"refused": True, "missing": []}) == bool(case.cause)
+
+
+def test_names_of_runs_mean_one_run():
+    """Runs are found by the beginning of their name, and numbers of a printed text are compared."""
+    for case in RUNS:
+        assert not any(character.isdigit() for character in case.name)
+        others = [each.name for each in RUNS if each is not case]
+        assert not any(other.startswith(case.name) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("was", "found", "sentence"),
+    [
+        ({"a": [1.0, 2.0]}, {"a": [1.0, 2.0000000000000004]}, "row 2 (): a was 2.0, is"),
+        ({"metric": ["x"], "n": [1]}, {"metric": ["x"], "n": [1.0]}, "row 1 (x): n was 1, is 1.0"),
+        ({"a": [1]}, {"b": [1]}, "'a' is missing"),
+        ({"a": [1]}, {"a": [1, 2]}, "had 1 rows, has 2"),
+        ({"a": {"b": [{"c": 0.0}]}}, {"a": {"b": [{"c": -0.0}]}}, "a, b, item 1, c: was 0.0"),
+        ([[1]], [[1], [2]], "had 1 items, has 2"),
+    ],
+)
+def test_differences_to_the_last_bit_are_found_and_placed(was, found, sentence):
+    assert sentence in " ".join(differences(was, found, same_bits))
+
+
+def test_equal_answers_do_not_differ():
+    answer = {"a": [float("nan"), 1.5], "b": {"c": None}}
+    assert not list(differences(answer, {"a": [float("nan"), 1.5], "b": {"c": None}}, same_bits))
+    assert same_to_ten_digits(0.1234567891, 0.12345678914)
+    assert not same_to_ten_digits(0.1234567891, 0.123456788)
+
+
+def test_what_is_no_result_is_not_compared():
+    assert of_today({"version": "1", "options": {"path": "x", "seed": 0}}) == {
+        "options": {"seed": 0}
+    }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.golden.asking import evaluate_in_process, in_processes, raw_data
+from benchmarks.golden.asking import commands_of, evaluate_in_process, raw_data
 from benchmarks.golden.collect import collect, failures
 from benchmarks.golden.committed import FOLDER, write_committed
 from benchmarks.golden.compare import differences, same_bits
@@ -77,11 +77,12 @@ def _answers(
 ) -> Answers:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
-        asked = in_processes(tree, dialect), evaluate_in_process(tree)
-        answers = collect(*asked, dialect, Path(folder), selection, say)
+        evaluate = evaluate_in_process(tree)
+        with commands_of(tree, dialect) as ask:
+            answers = collect(ask, evaluate, dialect, Path(folder), selection, say)
     say(f"asked in {time.perf_counter() - started:.0f} s")
     if tree != ROOT and (failed := failures(answers)):
-        raise GoldenError(f"the frozen tree cannot be asked: {failed[0]}")
+        raise GoldenError(f"the frozen tree cannot be asked: {'; '.join(failed)}")
     return answers
 
 

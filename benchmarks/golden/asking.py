@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
-from benchmarks.golden import evaluating
+from benchmarks.golden import evaluating, serving
 from benchmarks.golden.dialect import Dialect
 from benchmarks.golden.frozen import ROOT, GoldenError
-
-MINUTES = 5
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,34 @@ Ask = Callable[[str, Sequence[str], Path], Reply]
 Evaluate = Callable[[Sequence[Mapping[str, Any]], Path], list[Any]]
 
 
-def in_processes(tree: Path, dialect: Dialect) -> Ask:
-    """Return what asks the commands of a tree."""
+@contextlib.contextmanager
+def commands_of(tree: Path, dialect: Dialect) -> Iterator[Ask]:
+    """Yield what asks the commands of a tree, a process each."""
+    line = [sys.executable, "-P", serving.__file__]
+    pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
+    with subprocess.Popen(line, env=_environment(tree), **pipes) as server:
+        yield partial(_served, server, tree, dialect)
+        server.communicate()
 
-    def ask(task: str, words: Sequence[str], folder: Path) -> Reply:
-        start, *line = dialect.commands[task].line(words)
-        script = start if start.startswith("-") else str(tree / start)
-        return _reply([script, *line], tree, folder)
 
-    return ask
+def _served(
+    server: subprocess.Popen[str],
+    tree: Path,
+    dialect: Dialect,
+    task: str,
+    words: Sequence[str],
+    folder: Path,
+) -> Reply:
+    start, *others = dialect.commands[task].line(words)
+    script = start if start.startswith("-") else str(tree / start)
+    question = {"line": [script, *others], "folder": str(folder)}
+    assert server.stdin and server.stdout
+    server.stdin.write(json.dumps(question) + "\n")
+    server.stdin.flush()
+    answer = server.stdout.readline()
+    if not answer:
+        raise GoldenError(f"the process that runs the commands of {tree} ended")
+    return Reply(**json.loads(answer))
 
 
 def evaluate_in_process(tree: Path) -> Evaluate:
@@ -50,28 +70,16 @@ def evaluate_in_process(tree: Path) -> Evaluate:
     def evaluate(questions: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
         asked, answered = folder / "questions.json", folder / "answers.json"
         asked.write_text(json.dumps(list(questions)))
-        reply = _reply(["-P", evaluating.__file__, str(asked), str(answered)], tree, folder)
-        if reply.status:
-            raise GoldenError(f"evaluate of {tree} failed: {reply.errors.strip()}")
+        line = [sys.executable, "-P", evaluating.__file__, str(asked), str(answered)]
+        done = subprocess.run(line, cwd=folder, env=_environment(tree), stderr=PIPE, text=True)
+        if done.returncode:
+            raise GoldenError(f"evaluate of {tree} failed: {done.stderr.strip()}")
         content = json.loads(answered.read_text())
         if not Path(content["library"]).is_relative_to(tree):
             raise GoldenError(f"{tree} was asked, and {content['library']} answered")
         return list(content["answers"])
 
     return evaluate
-
-
-def _reply(line: Sequence[str], tree: Path, folder: Path) -> Reply:
-    done = subprocess.run(
-        [sys.executable, *line],
-        cwd=folder,
-        env=_environment(tree),
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=60 * MINUTES,
-    )
-    return Reply(done.returncode, done.stdout, done.stderr)
 
 
 def _environment(tree: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ MAINS = {"report.py": report.main, "audit.py": audit.main}
 
 
 def ask(task, words, folder):
-    """Ask a task of this tree in a folder, as `benchmarks.golden.asking.in_processes` does."""
+    """Ask a task of this tree in a folder, as `benchmarks.golden.asking.commands_of` does."""
     printed, errors = io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(folder),

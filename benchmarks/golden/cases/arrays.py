@@ -33,7 +33,7 @@ def _people() -> dict[str, Any]:
     """Return people of two attributes, their labels, and scores and decisions on them."""
     draw = np.random.default_rng(20)
     sex = draw.choice(["male", "female", ""], ROWS, p=[0.6, 0.37, 0.03])
-    race = draw.choice(["white", "black", "other"], ROWS, p=[0.6, 0.32, 0.08])
+    race = draw.choice(["white", "black"], ROWS, p=[0.6, 0.4])
     score = draw.beta(1.2, 1.5, ROWS).round(4)
     target = (draw.random(ROWS) < np.clip(score + 0.1 * (sex == "female"), 0, 1)).astype(int)
     return {
@@ -72,10 +72,10 @@ FINER: dict[str, Any] = {
 TINY = {"target": [0, 1, 1, 0], "prediction": [0, 1, 0, 0], "sensitive_features": list("aabb")}
 
 ARRAYS = (
-    ArrayCase("people", PEOPLE),
+    ArrayCase("people", PEOPLE, {"bins": 6, "spread_groups": [3]}),
     ArrayCase("labels alone", BARE, {"intersections": 1}),
     ArrayCase("finer", {**PEOPLE, "privileged": {"race": "white"}, "seed": 3}, FINER),
-    ArrayCase("values", VALUES, {"coverage_levels": [0.5, 0.9]}),
+    ArrayCase("values", VALUES, {"spread_groups": [4], "coverage_levels": [0.5, 0.9]}),
     ArrayCase("four people", TINY),
     ArrayCase("one label", {**TINY, "target": [1, 1, 1, 1], "score": [0.5, 1.0, 0.0, 0.2]}),
     ArrayCase("third label", {**TINY, "target": [0, 1, 2, 0]}, cause=("target", "2", "row 2")),

@@ -11,7 +11,8 @@ SMALL = ("dataset.n_samples=240", "dataset.n_features=4")
 NUMBERS = ("dataset=simulated_regression", *SMALL, "split.repeats=2")
 # The runs of one trade-off have their split in common; so have those of one comparison.
 HOLDOUT = ("split.repeats=2", "split.validation=0.2")
-FOLDS = ("split=kfold", "split.n_folds=4")
+FOLDS = ("split=kfold", "split.n_folds=3", "evaluator.bins=4")
+HALVES = (*SMALL, "split=half_splits", "split.repeats=1", "evaluator.bins=4")
 BAG = "method.members=3"
 QUICK_NETWORK = "learner.epochs=5"
 
@@ -72,14 +73,13 @@ COMPARED = (
     _folded("kernel", "learner=svm", "method=baseline", committed=True),
     _folded("linear", "learner=logistic_regression", "method=baseline", committed=True),
     _folded("mean", "learner=svm", "intervention=ferm", "method=baseline"),
-    RunCase("half_kernel", (*SMALL, "split=half_splits", "split.repeats=2", "learner=svm",
-                            "method=baseline"), "folds"),
-    RunCase("half_linear", (*SMALL, "split=half_splits", "split.repeats=2",
-                            "learner=logistic_regression", "method=baseline"), "folds"),
+    RunCase("half_kernel", (*HALVES, "learner=svm", "method=baseline"), "folds", committed=True),
+    RunCase("half_linear", (*HALVES, "learner=logistic_regression", "method=baseline"),
+            "folds", committed=True),
 )  # fmt: skip
 
 OTHERS = (
-    RunCase("depths", (*SMALL, "split.repeats=1", "dataset.n_groups=3", "learner=xgboost",
+    RunCase("depths", (*SMALL, "split.repeats=1", "dataset.n_groups=3", "evaluator.bins=4", "learner=xgboost",
                        "method=binomial_nll", "consistency=max_depth", "consistency.values=[2,4]",
                        "consistency.replicates=1", "evaluator.neighbours=5",
                        "evaluator.choose_on=test", "evaluator.feature_shift_rates=[0.1]"),
@@ -98,8 +98,8 @@ OTHERS = (
                         "learner.learning_rate_init=0.1", "intervention=reweighing",
                         "method=baseline")),
     _number("normal", "method=normal_nll", committed=True),
-    _number("slow_normal", "method=normal_nll_reference", "intervention=reweighing"),
-    _number("beta", "learner=lightgbm", "method=beta_nll"),
+    _number("slow_normal", "method=normal_nll_reference"),
+    _number("beta", "method=beta_nll", "method.beta=0.25"),
     _number("slow_beta", "method=beta_nll_reference"),
     _number("faithful", "learner=xgboost_tuned", "learner.depths=[1,3]", "learner.rounds=6",
             "method=faithful_nll"),
@@ -115,7 +115,7 @@ REAL = (
                        "method=baseline", "evaluator.relaxations=[0,0.1,1]"), "german", GERMAN),
     RunCase("ensemble", ("dataset=german", *HOLDOUT, "learner=xgboost", "method=ensemble", BAG),
             "german", GERMAN),
-    RunCase("sexes", ("dataset=german", "split=kfold", "split.n_folds=3", "protect=[sex,age]",
+    RunCase("sexes", ("dataset=german", "split.repeats=1", "protect=[sex,age]", "evaluator.bins=4",
                       "learner=gaussian_nb", "intervention=reweighing", "method=baseline"),
             "german", GERMAN, committed=True),
     RunCase("grades", ("dataset=law_school", "split.repeats=1", "method=normal_nll"), raw=GRADES,

@@ -13,7 +13,7 @@ class TableCase:
     ----------
     task : ``compare`` or ``tradeoff``.
     results : the folder of the runs.
-    runs : those it names; committed where they all are.
+    runs : those it rests on, by name; the table is committed where they all are.
     raw : the raw file its runs need, if any.
     """
 
@@ -26,10 +26,15 @@ class TableCase:
 
 
 def _compared(
-    name: str, runs: tuple[str, ...], *words: str, results: str = "folds", raw: str = ""
+    name: str,
+    runs: tuple[str, ...],
+    *words: str,
+    results: str = "folds",
+    besides: tuple[str, ...] = (),
+    raw: str = "",
 ) -> TableCase:
     named = f"compare=[{','.join(runs)}]"
-    return TableCase(name, "compare", (named, *words), results, runs, raw)
+    return TableCase(name, "compare", (named, *words), results, (*runs, *besides), raw)
 
 
 HELD = ("plain", "reweighed", "thresholds")
@@ -39,7 +44,8 @@ TABLES = (
               "objectives=[balanced_accuracy,equalized_odds]", "paired=false"),
     _compared("one objective", ("linear", "kernel"), "rho=0.1", "objectives=[accuracy]",
               "rope=[0.01]", "predictive=true", "seed=1", "draws=2000"),
-    _compared("relative rho", ("kernel", "linear"), "rho=relative_up", "rho_per=group"),
+    _compared("relative rho", ("kernel", "linear"), "rho=relative_up", "rho_per=group",
+              besides=("half_kernel", "half_linear")),
     _compared("repeats", ("plain", "reweighed"), "alpha=0.5", results="holdout"),
     _compared("ranked", HELD, "certainty=0.6", results="holdout"),
     _compared("credit", ("credit", "ensemble"), results="german", raw="german/german.data"),

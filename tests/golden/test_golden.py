@@ -6,6 +6,7 @@ the files that are compared here. They change only where the frozen commit does,
 
 import pytest
 
+from benchmarks.golden import frozen
 from benchmarks.golden.asking import raw_data
 from benchmarks.golden.cases.arrays import ARRAYS
 from benchmarks.golden.cases.refusals import REFUSALS
@@ -14,6 +15,7 @@ from benchmarks.golden.collect import collect
 from benchmarks.golden.committed import read_committed
 from benchmarks.golden.compare import differences, same_bits, same_to_ten_digits
 from benchmarks.golden.dialect import CURRENT
+from benchmarks.golden.frozen import frozen_tree
 from benchmarks.golden.renames import comparable, of_today
 from benchmarks.golden.selection import COMMITTED
 from tests.golden.asking import ask, evaluate
@@ -86,6 +88,13 @@ def test_equal_answers_do_not_differ():
     assert not list(differences(answer, {"a": [float("nan"), 1.5], "b": {"c": None}}, same_bits))
     assert same_to_ten_digits(0.1234567891, 0.12345678914)
     assert not same_to_ten_digits(0.1234567891, 0.123456788)
+
+
+def test_a_clone_without_the_frozen_commit_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(frozen, "COMMIT", "0" * 40)
+    with pytest.raises(frozen.GoldenError, match="needs a full clone") as refusal, frozen_tree():
+        pass
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 def test_what_is_no_result_is_not_compared():

@@ -79,10 +79,11 @@ COMPARED = (
 )  # fmt: skip
 
 OTHERS = (
-    RunCase("depths", (*SMALL, "split.repeats=1", "dataset.n_groups=3", "evaluator.bins=4", "learner=xgboost",
-                       "method=binomial_nll", "consistency=max_depth", "consistency.values=[2,4]",
-                       "consistency.replicates=1", "evaluator.neighbours=5",
-                       "evaluator.choose_on=test", "evaluator.feature_shift_rates=[0.1]"),
+    RunCase("depths", (*SMALL, "split.repeats=1", "dataset.n_groups=3", "evaluator.bins=4",
+                       "learner=xgboost", "method=binomial_nll", "consistency=max_depth",
+                       "consistency.values=[2,4]", "consistency.replicates=1",
+                       "evaluator.neighbours=5", "evaluator.choose_on=test",
+                       "evaluator.feature_shift_rates=[0.1]"),
             committed=True),
     RunCase("boosted", (*SMALL, "split.repeats=2", "learner=lightgbm", "intervention=fairgbm",
                         "method=conformal")),

@@ -11,16 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+# What the library raises for what its user can mend, by name: where it lies differs by tree.
+REFUSAL = "UserError"
+
 
 def evaluated(question: Mapping[str, Any]) -> Any:
     """Return the table that answers a question as columns, or the sentence that refuses it."""
     import fairbench
-    from fairbench.errors import UserError
 
     try:
         evaluator = fairbench.Evaluator(**question["evaluator"])
         table = fairbench.evaluate(**question["arguments"], evaluator=evaluator)
-    except UserError as error:
+    except Exception as error:
+        if type(error).__name__ != REFUSAL:
+            raise
         return {"refused": str(error)}
     return {name: table[name].tolist() for name in table}
 

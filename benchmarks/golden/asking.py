@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,13 +69,13 @@ def evaluate_in_process(tree: Path) -> Evaluate:
     """Return what asks ``fairbench.evaluate`` of a tree."""
 
     def evaluate(questions: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
-        asked, answered = folder / "questions.json", folder / "answers.json"
+        asked, answered = folder / "questions.json", folder / "answers.pickle"
         asked.write_text(json.dumps(list(questions)))
         line = [sys.executable, "-P", evaluating.__file__, str(asked), str(answered)]
         done = subprocess.run(line, cwd=folder, env=_environment(tree), stderr=PIPE, text=True)
         if done.returncode:
             raise GoldenError(f"evaluate of {tree} failed: {done.stderr.strip()}")
-        content = json.loads(answered.read_text())
+        content = pickle.loads(answered.read_bytes())
         if not Path(content["library"]).is_relative_to(tree):
             raise GoldenError(f"{tree} was asked, and {content['library']} answered")
         return list(content["answers"])

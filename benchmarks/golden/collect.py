@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.golden.asking import Ask, Evaluate
 from benchmarks.golden.cases.arrays import ArrayCase
@@ -13,7 +15,7 @@ from benchmarks.golden.cases.audits import AuditCase, tables
 from benchmarks.golden.cases.refusals import RefusalCase
 from benchmarks.golden.collect_runs import answer_runs, answer_tables
 from benchmarks.golden.dialect import Dialect
-from benchmarks.golden.replies import FAILED, Answers, failed, numbers_in, only
+from benchmarks.golden.replies import FAILED, Answers, failed, metric_columns, numbers_in, only
 from benchmarks.golden.selection import Selection
 
 
@@ -57,10 +59,18 @@ def answer_audits(ask: Ask, dialect: Dialect, folder: Path, cases: Iterable[Audi
         failure = next(filter(None, map(failed, replies)), None)
         printed = [numbers_in(reply.printed) for reply in replies[:-1]]
         answers[case.name] = failure or {
-            "record": json.loads(only((place / "out").glob(dialect.record)).read_text()),
+            "record": _record(only((place / "out").glob(dialect.record))),
             "printed": printed,
         }
     return answers
+
+
+def _record(path: Path) -> Any:
+    """Return the record of an audit, its metrics as the columns of their table."""
+    record = json.loads(path.read_text())
+    if "metrics" in record:
+        record["metrics"] = metric_columns(pd.DataFrame(record["metrics"]))
+    return record
 
 
 def answer_refusals(ask: Ask, folder: Path, cases: Iterable[RefusalCase]) -> Answers:
@@ -91,10 +101,10 @@ def answer_arrays(
     return {case.name: _unworded(case, each) for case, each in zip(cases, answers, strict=True)}
 
 
-def _unworded(case: ArrayCase, answer: Mapping[str, Any]) -> Any:
-    if "refused" not in answer:
-        return answer
-    return {"refused": True, "missing": [w for w in case.cause if w not in answer["refused"]]}
+def _unworded(case: ArrayCase, answer: Any) -> Any:
+    if isinstance(answer, pd.DataFrame):
+        return metric_columns(answer)
+    return {"refused": True, "missing": [w for w in case.cause if w not in answer]}
 
 
 def write_tables(folder: Path) -> None:

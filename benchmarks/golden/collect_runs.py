@@ -14,7 +14,7 @@ from benchmarks.golden.cases.runs import RunCase
 from benchmarks.golden.cases.tables import TableCase
 from benchmarks.golden.dialect import Dialect
 from benchmarks.golden.renames import without_seconds
-from benchmarks.golden.replies import Answers, columns, failed, numbers_in, only
+from benchmarks.golden.replies import Answers, columns, failed, metric_columns, numbers_in, only
 
 ALWAYS = ("tracking=none", "figures=false", "data.download=false")
 
@@ -38,7 +38,7 @@ def _metrics(run: Path, name: str) -> Any:
     """Call a run by its case's name from now on, as ids change; return its metrics."""
     named = run.rename(run.parent / name)
     table = pd.read_parquet(named / "metrics.parquet")
-    return columns(table[without_seconds(table["metric"].tolist())])
+    return metric_columns(table[without_seconds(table["metric"].tolist())])
 
 
 def answer_tables(ask: Ask, dialect: Dialect, folder: Path, cases: Iterable[TableCase]) -> Answers:

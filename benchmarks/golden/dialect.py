@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,20 @@ FROZEN = Dialect(
         "report": Command(("audit.py", "report")),
     }
 )
-# Today's tree: replace here whatever it spells otherwise, such as
-# replace(FROZEN, commands={..., "compare": Command(("-m", "fairbench", "compare"),
-# (("compare", "runs"),)), ...}).
-CURRENT = replace(FROZEN)
+
+
+def _verb(*words: str, options: tuple[tuple[str, str], ...] = ()) -> Command:
+    return Command(("-m", "fairbench", *words), options)
+
+
+CURRENT = Dialect(
+    {
+        "run": _verb("run"),
+        "compare": _verb("compare", options=(("compare", "runs"),)),
+        "tradeoff": _verb("tradeoff"),
+        "audit": _verb("audit"),
+        "next": _verb("label", "next"),
+        "label": _verb("label", "ask"),
+        "report": _verb("label", "report"),
+    }
+)

@@ -1,11 +1,12 @@
 """Asking ``fairbench.evaluate``: a script of its own, as it runs with any tree's library.
 
-``python -P evaluating.py QUESTIONS.json ANSWERS.json``
+``python -P evaluating.py QUESTIONS.json ANSWERS.pickle``
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,17 +17,16 @@ REFUSAL = "UserError"
 
 
 def evaluated(question: Mapping[str, Any]) -> Any:
-    """Return the table that answers a question as columns, or the sentence that refuses it."""
+    """Return the table that answers a question, or the sentence that refuses it."""
     import fairbench
 
     try:
         evaluator = fairbench.Evaluator(**question["evaluator"])
-        table = fairbench.evaluate(**question["arguments"], evaluator=evaluator)
+        return fairbench.evaluate(**question["arguments"], evaluator=evaluator)
     except Exception as error:
         if type(error).__name__ != REFUSAL:
             raise
-        return {"refused": str(error)}
-    return {name: table[name].tolist() for name in table}
+        return str(error)
 
 
 def main(asked: str, answered: str) -> None:
@@ -35,7 +35,7 @@ def main(asked: str, answered: str) -> None:
 
     answers = [evaluated(question) for question in json.loads(Path(asked).read_text())]
     content = {"library": str(Path(fairbench.__file__).resolve()), "answers": answers}
-    Path(answered).write_text(json.dumps(content))
+    Path(answered).write_bytes(pickle.dumps(content))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pandas as pd
 
 from benchmarks.golden.asking import Reply
 from benchmarks.golden.frozen import GoldenError
+from benchmarks.golden.renames import metrics_of_today
 
 # The answers of a tree: kind -> case -> answer.
 Answers = dict[str, Any]
@@ -33,6 +34,11 @@ def failed(reply: Reply) -> Any:
 def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     """Return a table as its columns, in order."""
     return {str(name): table[name].tolist() for name in table}
+
+
+def metric_columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a long table of metrics, the same of both trees."""
+    return columns(metrics_of_today(table))
 
 
 def only(paths: Iterable[Path]) -> Path:

@@ -3,16 +3,12 @@
 import contextlib
 import io
 
-import audit
-import report
 from benchmarks.golden.asking import Reply
 from benchmarks.golden.dialect import CURRENT
 from benchmarks.golden.evaluating import evaluated
-from fairbench import pipeline
+from fairbench.cli.main import main
+from fairbench.experiments import pipeline
 from tests.harness import configuration
-
-# What the first word of a command of `CURRENT` is called with its other words.
-MAINS = {"report.py": report.main, "audit.py": audit.main}
 
 
 def ask(task, words, folder):
@@ -31,10 +27,10 @@ def _status(task, words):
     if task == "run":
         *others, results = words
         run = pipeline.prepare(configuration(*others, results=results.removeprefix("results=")))
-        pipeline.execute(run, draw=False)
+        pipeline.execute(run)
         return 0
-    start, *line = CURRENT.commands[task].line(words)
-    return MAINS[start](line)
+    _, _, *line = CURRENT.commands[task].line(words)
+    return main(line)
 
 
 def evaluate(questions, folder):

@@ -63,6 +63,8 @@ def _values() -> dict[str, Any]:
 
 
 PEOPLE, VALUES = _people(), _values()
+# A spread below zero, which there is not.
+IMPOSSIBLE = {**VALUES, "sd": [-1.0, *VALUES["sd"][1:]]}
 BARE = {name: PEOPLE[name] for name in ("target", "prediction", "sensitive_features")}
 FINER: dict[str, Any] = {
     "draws": 500, "alpha": 0.5, "level": 0.9, "epsilon": 0.1, "bins": 5, "spread_groups": [4, 8],
@@ -76,6 +78,7 @@ ARRAYS = (
     ArrayCase("labels alone", BARE, {"intersections": 1}),
     ArrayCase("finer", {**PEOPLE, "privileged": {"race": "white"}, "seed": 3}, FINER),
     ArrayCase("values", VALUES, {"spread_groups": [4], "coverage_levels": [0.5, 0.9]}),
+    ArrayCase("impossible values", IMPOSSIBLE, cause=("sd", "1 of 160")),
     ArrayCase("four people", TINY),
     ArrayCase("one label", {**TINY, "target": [1, 1, 1, 1], "score": [0.5, 1.0, 0.0, 0.2]}),
     ArrayCase("third label", {**TINY, "target": [0, 1, 2, 0]}, cause=("target", "2", "row 2")),

@@ -4,6 +4,8 @@
 the files that are compared here. They change only where the frozen commit does, or a name.
 """
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.golden import frozen
@@ -17,32 +19,37 @@ from benchmarks.golden.compare import differences, same_bits, same_to_ten_digits
 from benchmarks.golden.dialect import CURRENT
 from benchmarks.golden.frozen import frozen_tree
 from benchmarks.golden.renames import comparable, of_today
-from benchmarks.golden.selection import COMMITTED
+from benchmarks.golden.selection import COMMITTED, Selection
 from tests.golden.asking import ask, evaluate
 
 KINDS = ("runs", "tables", "arrays", "audits", "refusals")
-NEEDS = {case.name: case.raw for case in (*COMMITTED.runs, *COMMITTED.tables) if case.raw}
-CASES = [
-    pytest.param(kind, case.name, marks=[pytest.mark.data] if case.name in NEEDS else [])
-    for kind in KINDS
-    for case in getattr(COMMITTED, kind)
-]
+EMBEDDED = COMMITTED.at_hand(Path("nowhere"), lambda line: None)
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory):
-    """Return this tree's answers to the committed cases, as far as raw files are found."""
+def differing(selection, folder):
+    """Ask this tree the cases of a selection; say where its answers are not the committed ones.
+
+    All at once, as tables are made of the runs, and workers would each ask again what they share.
+    """
+    found = comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
+    was = {
+        kind: {name: each for name, each in read_committed(kind).items() if name in of_kind}
+        for kind, of_kind in found.items()
+    }
+    return list(differences(was, found, same_to_ten_digits))
+
+
+def test_answers_are_those_of_the_frozen_commit(tmp_path):
+    assert not differing(EMBEDDED, tmp_path)
+
+
+@pytest.mark.data
+def test_answers_on_raw_files_are_those_of_the_frozen_commit(tmp_path):
     selection = COMMITTED.at_hand(raw_data(), lambda line: None)
-    folder = tmp_path_factory.mktemp("golden")
-    return comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
-
-
-@pytest.mark.parametrize(("kind", "name"), CASES)
-def test_answers_are_those_of_the_frozen_commit(answers, kind, name):
-    if name in NEEDS and not (raw_data() / NEEDS[name]).is_file():
-        pytest.skip(f"raw file not found: {NEEDS[name]}")
-    was, found = read_committed(kind)[name], answers[kind][name]
-    assert not list(differences(was, found, same_to_ten_digits))
+    runs = tuple(case for case in selection.runs if case.raw)
+    if not runs:
+        pytest.skip("raw files not found: " + ", ".join(sorted(COMMITTED.raw_files)))
+    assert not differing(Selection(runs, (), (), (), ()), tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

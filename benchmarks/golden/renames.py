@@ -65,7 +65,9 @@ def metrics_of_today(table: pd.DataFrame) -> pd.DataFrame:
         return table.drop(columns=kinds).assign(setting=setting)
     parts = table["status"].str.partition(": ")
     setting = table["setting"].map(partial(_replaced, SETTING_PHRASES))
-    return table.assign(status=parts[0], reason=parts[2], setting=setting)
+    # What could not be computed as some rows are impossible was undefined, and is invalid.
+    status = parts[0].mask(parts[2].str.contains(" invalid in "), "invalid")
+    return table.assign(status=status, reason=parts[2], setting=setting)
 
 
 def without_seconds(metrics: Sequence[str]) -> list[bool]:

@@ -100,6 +100,8 @@ OTHERS = (
                         "method=baseline")),
     _number("normal", "method=normal_nll", committed=True),
     _number("slow_normal", "method=normal_nll_reference"),
+    # Some of its standard deviations are below zero, so that most metrics are invalid.
+    _number("impossible", "learner.learning_rate=1", "method=normal_nll_reference"),
     _number("beta", "method=beta_nll", "method.beta=0.25"),
     _number("slow_beta", "method=beta_nll_reference"),
     _number("faithful", "learner=xgboost_tuned", "learner.depths=[1,3]", "learner.rounds=6",

@@ -43,7 +43,7 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What is known of a classifier from its predictions and the labels there are.
+    """The result of an audit: everything computed from predictions and the labels there are.
 
     Attributes
     ----------

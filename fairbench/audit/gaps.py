@@ -99,7 +99,7 @@ def gaps_of(
 
 @dataclass(frozen=True)
 class Settled:
-    """What draws of the groups' rates settle.
+    """Whether draws of the groups' rates show that a gap is large or small.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Settled:
 
 
 def settle(rates: Floats, epsilon: float) -> Settled:
-    """Return what draws (T, A) of a rate settle.
+    """Return whether draws (T, A) of a rate show that its gap is large or small.
 
     A gap is large where one group is surely ahead of another by more than epsilon; that some two
     of many groups differ is not enough, as it is likely of any that are little known. The

@@ -72,7 +72,7 @@ class GapComparison:
 
 @dataclass(frozen=True, eq=False)
 class PairAssessment:
-    """What is known of two classifiers' gaps on the same rows.
+    """The result of comparing two classifiers' gaps on the same rows.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ def default_results() -> Path:
 
 @dataclass(frozen=True)
 class Results:
-    """The option that every command has."""
+    """The option ``results=``, which every command has."""
 
     results: Path = option(
         default_results, "The folder of runs, cells and reports.", shown="FOLDER"
@@ -64,7 +64,7 @@ TERMS = "docs/glossary.md explains every term in a sentence."
 
 @dataclass(frozen=True)
 class Command:
-    """What a verb, or a part of one, does.
+    """A verb, or a part of one: its name, its options, its function and its examples.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def command_help(name: str, text: str, command: Command) -> str:
 
 
 def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
-    """Return what ``--help`` says of a verb that has several parts."""
+    """Return the help text of a verb that has several parts."""
     rows = [(f"{name} {part}".strip(), each.sentence) for part, each in commands.items()]
     examples = [example for each in commands.values() for example in each.examples[:1]]
     more = f"{name} PART --help lists the options of a part."

@@ -68,7 +68,7 @@ class Composed:
 
 @dataclass(frozen=True)
 class SweepSettings:
-    """What Hydra's own part of the configuration says about a sweep.
+    """The settings of a sweep: its folder, its launcher, and how many jobs to plan at a time.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def hydra_of(conf: Path) -> Iterator[None]:
 
 
 def prefer_own_launchers(conf: Path) -> None:
-    """Let the launchers of this checkout stand before those of plugins with the same names."""
+    """Use the launchers of this checkout rather than those of plugins with the same names."""
     from hydra.core.config_store import ConfigStore
     from hydra.core.plugins import Plugins
 
@@ -106,7 +106,7 @@ def prefer_own_launchers(conf: Path) -> None:
 
 
 class CommandLine:
-    """The words of a command line, understood; to be used within `hydra_of`."""
+    """A command line that has been read, and can be composed within `hydra_of`."""
 
     def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
         self.conf = conf
@@ -144,7 +144,7 @@ class CommandLine:
         return config
 
     def settings(self) -> SweepSettings:
-        """Return what Hydra's own part says, with the settings of the first job."""
+        """Return the settings of the sweep, from Hydra's own part and the first job."""
         from omegaconf import OmegaConf, open_dict
 
         whole = deepcopy(self._composer.whole)

@@ -67,13 +67,13 @@ def run_command(words: list[str]) -> int:
 
 
 def verbs() -> list[str]:
-    """Return every verb there is a file for."""
+    """Return the verbs, one for each file of the package."""
     found = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
     return sorted(name for name in found if not name.startswith("-"))
 
 
 def overview() -> str:
-    """Return what ``fairbench --help`` says; no verb is imported for it."""
+    """Return the text of ``fairbench --help``, without importing any verb."""
     rows = [(verb, _sentence(verb)) for verb in verbs()]
     return "\n\n".join(
         [

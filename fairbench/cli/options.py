@@ -107,7 +107,7 @@ def _option(declared: Field[Any], kind: Any) -> Option:
 
 
 def read(options: type[T], words: Sequence[str]) -> T:
-    """Return the options that the words of a command line mean.
+    """Read the words of a command line, and return the options with their values.
 
     Raises
     ------

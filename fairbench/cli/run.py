@@ -161,7 +161,7 @@ def draw_figures(*arguments: Any) -> None:
 
 
 def _sweep(line: CommandLine) -> int:
-    """Plan and carry out all jobs, and say what became of each."""
+    """Plan and carry out all jobs, and print how each ended."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import show_planned_sweep, sum_up
 

@@ -24,7 +24,7 @@ Words = tuple[str, ...]  # what a job asks for: "dataset=german", "method=ensemb
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one job of a sweep: finished, planned, skipped or failed."""
+    """How one job of a sweep ended: finished, planned, skipped or failed."""
 
     status: str
     name: str
@@ -86,7 +86,7 @@ def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
 
 
 def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: SweepSettings) -> int:
-    """Print what became of a sweep's jobs, log its runs to MLflow, and return the exit status."""
+    """Print how a sweep's jobs ended, log its runs to MLflow, and return the exit status."""
     by_status = {
         status: [each for each in outcomes if each.status == status]
         for status in ("finished", "skipped", "failed")
@@ -158,7 +158,7 @@ def _program() -> list[str]:
 def commands(
     jobs: Sequence[Words], *, program: Sequence[str], first: Sequence[str] = ()
 ) -> list[str]:
-    """Return few commands that together run exactly these jobs.
+    """Return a few commands that together run exactly these jobs.
 
     Parameters
     ----------

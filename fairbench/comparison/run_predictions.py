@@ -30,7 +30,7 @@ class FoldPredictions:
 
 @dataclass(frozen=True, eq=False)
 class RunPredictions:
-    """What a finished run of a binary task predicted, and of whom.
+    """The predictions of a finished run of a binary task, with labels and groups.
 
     `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split.
     """

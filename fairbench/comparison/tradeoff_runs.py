@@ -77,7 +77,7 @@ def _relaxations(run: Run) -> int:
 
 
 def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what each is called: its name, and the options that differ between namesakes."""
+    """Return a label for each run: its name, and the options that tell namesakes apart."""
     modules = [str(config["name"]) for config in configs]
     names = []
     for module, config in zip(modules, configs, strict=True):

@@ -33,7 +33,7 @@ OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
 @dataclass(frozen=True)
 class AbstentionEvaluation:
-    """Adds the rows of one attribute.
+    """Computes abstention for the groups of one attribute, and adds its rows to a table.
 
     Attributes
     ----------

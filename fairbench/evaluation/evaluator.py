@@ -38,7 +38,7 @@ SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Which metrics, and how finely.
+    """Settings of an evaluation: which metrics are computed, and how.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Evaluator:
         validation: Labelled | None = None,
         protect: str = "",
     ) -> MetricTable:
-        """Return the same, not yet a data frame: those of many folds are made one at once.
+        """Return the same as a `MetricTable`, so that many folds become one data frame at once.
 
         Parameters
         ----------

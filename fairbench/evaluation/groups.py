@@ -66,7 +66,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class GroupEvaluation:
-    """Adds rows to `table`; the other attributes are those of the Evaluator."""
+    """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
 
     table: MetricTable
     n_draws: int

@@ -27,7 +27,7 @@ _ROUNDING = 1e-5  # up to which the scores of the classes may miss a sum of 1
 def read_predictions(
     columns: Columns, task: Task, method: str, *, keep_invalid: bool = False
 ) -> pd.DataFrame:
-    """Check what a reading returned and make it a table of float64 columns.
+    """Check the columns that a method's reading returned, and make them a table of float64.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoreEvaluation:
-    """Adds the rows of one table of predictions; `bins` are those of the reliability diagram."""
+    """Computes the metrics of scores; `bins` are those of the reliability diagram."""
 
     table: MetricTable
     target: Array

@@ -18,14 +18,14 @@ NAN = float("nan")
 
 
 class Where(NamedTuple):
-    """What a row is about: a group of an attribute, an attribute, or everyone."""
+    """Whom a metric is about: a group of an attribute, an attribute, or everyone."""
 
     attribute: str = ""
     group: str = ""
 
 
 class Setting(NamedTuple):
-    """At what a metric was taken; None of everything that it does not depend on."""
+    """The setting of a metric, such as a rate or a level; None where it does not apply."""
 
     rate: float | None = None
     feature: str | None = None
@@ -204,7 +204,7 @@ def _setting_column(values: list[Any], dtype: str, place: NDArray[np.intp]) -> A
 
 
 def no_rows(group: str) -> str:
-    """Say that a part is empty."""
+    """Return the status of a metric of no rows."""
     return f"no rows in group '{group}'" if group else "no rows"
 
 

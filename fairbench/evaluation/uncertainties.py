@@ -51,7 +51,7 @@ def variances(data: Labelled) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class UncertaintyEvaluation:
-    """Adds rows to `table`; the other attributes are those of the Evaluator."""
+    """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
 
     table: MetricTable
     level: float

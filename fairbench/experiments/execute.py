@@ -58,7 +58,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkUnit:
     """What a worker does: compute one cell of a run or, where `cell` is None, evaluate the run.
 
     `wait` says to wait for a cell that another process is computing, instead of leaving it.
@@ -78,7 +78,7 @@ class Done:
     that the user has no part in.
     """
 
-    task: Task
+    task: WorkUnit
     computed: int = 0
     seconds: float = 0.0
     busy: bool = False
@@ -89,7 +89,7 @@ class Done:
 class Executor(Protocol):
     """Something that carries out tasks, in this process or elsewhere, in any order."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
+    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
         """Yield what became of each task, as it ends."""
 
 
@@ -182,9 +182,9 @@ class Execution:
 
     def carry_out(self) -> list[RunEnd]:
         """Compute what is missing, evaluate every run, and return how each ended."""
-        self.evaluations: deque[Task] = deque()
-        self.missing = deque(Task(run, cell) for cell, run in self.owner.items())
-        later: list[Task] = []
+        self.evaluations: deque[WorkUnit] = deque()
+        self.missing = deque(WorkUnit(run, cell) for cell, run in self.owner.items())
+        later: list[WorkUnit] = []
         for run in self.distinct:
             self._evaluate_if_ready(run)
         while self.evaluations or self.missing:
@@ -198,7 +198,7 @@ class Execution:
                 later = []
         return [replace(self.ends[run.id], run=run) for run in self.runs]
 
-    def _waiting(self) -> Iterator[Task]:
+    def _waiting(self) -> Iterator[WorkUnit]:
         """Yield what there is to do, evaluations first; they become ready while cells are made."""
         while self.evaluations or self.missing:
             yield (self.evaluations or self.missing).popleft()
@@ -226,9 +226,9 @@ class Execution:
         if run.id in self.errors:
             self._end(run, self.errors[run.id])
         elif run.finished and (run.drawn or not self.draw):
-            self._end(run, Done(Task(run)))
+            self._end(run, Done(WorkUnit(run)))
         else:
-            self.evaluations.append(Task(run, draw=self.draw))
+            self.evaluations.append(WorkUnit(run, draw=self.draw))
 
     def _end(self, run: Plan, done: Done) -> None:
         failed_cell = done.task.cell is not None
@@ -238,8 +238,8 @@ class Execution:
         self.on_end(self.ends[run.id])
 
 
-def work(task: Task) -> Done:
-    """Do a task in this process; what goes wrong is returned, for a sweep outlives its tasks."""
+def work(task: WorkUnit) -> Done:
+    """Do a task in this process; an error is returned, so that the sweep goes on."""
     started = time.perf_counter()
     try:
         computed = _work(task)
@@ -253,7 +253,7 @@ def work(task: Task) -> Done:
     return Done(task, computed, time.perf_counter() - started)
 
 
-def _work(task: Task) -> int:
+def _work(task: WorkUnit) -> int:
     run, cells = _with_cells(task.run)
     again = not task.run.config["resume"]
     if task.cell is None:
@@ -275,7 +275,7 @@ def prepared(planned: Plan) -> pipeline.PlannedRun:
 
 
 def estimated_seconds(planned: Plan, cells: int) -> float | None:
-    """Return what some cells of a run would cost, from an earlier run of its kind, if any."""
+    """Return the seconds that some cells of a run would take, by an earlier run of its kind."""
     return pipeline.estimated_seconds(prepared(planned), cells)
 
 

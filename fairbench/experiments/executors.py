@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.core.errors import UserError
-from fairbench.experiments.execute import KILLED, Done, Executor, Task, work
+from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, work
 
 
 def executor(options: Mapping[str, Any], n_jobs: int) -> Executor:
@@ -53,7 +53,7 @@ def processes(n_jobs: int) -> Executor:
 class Here:
     """The process that runs the sweep."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
+    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
         """Do one task after the other."""
         return map(work, tasks)
 
@@ -64,11 +64,11 @@ class Joblib:
 
     n_jobs: int
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
+    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
         """Do the tasks side by side, taking each up only when a worker is about to be free."""
         source = iter(tasks)
         while True:
-            flight: dict[int, Task] = {}
+            flight: dict[int, WorkUnit] = {}
             try:
                 yield from self._together(source, flight)
                 return
@@ -77,7 +77,7 @@ class Joblib:
             for task in lost:
                 yield self._alone(task)
 
-    def _together(self, source: Iterator[Task], flight: dict[int, Task]) -> Iterator[Done]:
+    def _together(self, source: Iterator[WorkUnit], flight: dict[int, WorkUnit]) -> Iterator[Done]:
         from joblib import Parallel, delayed
 
         def calls() -> Iterator[Any]:
@@ -92,7 +92,7 @@ class Joblib:
             del flight[number]
             yield done
 
-    def _alone(self, task: Task) -> Done:
+    def _alone(self, task: WorkUnit) -> Done:
         try:
             (done,) = self._together(iter([task]), {})
         except BrokenProcessPool:
@@ -100,7 +100,7 @@ class Joblib:
         return done
 
 
-def _in_worker(number: int, task: Task, parent: int) -> tuple[int, Done]:
+def _in_worker(number: int, task: WorkUnit, parent: int) -> tuple[int, Done]:
     end_with(parent)
     return number, work(task)
 
@@ -139,13 +139,13 @@ class Submitit:
     per_task: int | None = None
     wait_s: float = field(default=1.0)  # between two looks
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Done]:
+    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
         """Submit all tasks, and yield each as soon as its cell is in the store or its job ended."""
         batches = self._batches(list(tasks))
         for batch in self._submitted(batches):
             yield from batch
 
-    def _batches(self, tasks: Sequence[Task]) -> list[Sequence[Task]]:
+    def _batches(self, tasks: Sequence[WorkUnit]) -> list[Sequence[WorkUnit]]:
         most = self._at_once() * (4 if self.cluster == "slurm" else 1)
         size = self.per_task or max(1, -(-len(tasks) // most))
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
@@ -157,7 +157,7 @@ class Submitit:
             return int(self.options["array_parallelism"])
         return max(1, int(cpu_count()) // (self.options.get("cpus_per_task") or 1))
 
-    def _submitted(self, batches: Sequence[Sequence[Task]]) -> Iterator[Iterator[Done]]:
+    def _submitted(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[Iterator[Done]]:
         """Submit, Slurm's all at once and others as cores come free, and look after them."""
         waiting, running = list(reversed(batches)), list[_Batch]()
         submit = self.submitter()
@@ -193,7 +193,7 @@ class Submitit:
         return made
 
 
-def work_all(tasks: Sequence[Task], n_jobs: int) -> list[Done]:
+def work_all(tasks: Sequence[WorkUnit], n_jobs: int) -> list[Done]:
     """Do the tasks of one submitted job, on as many processes as it was given."""
     return list(processes(n_jobs).run(tasks))
 
@@ -203,7 +203,7 @@ class _Batch:
     """A submitted job, and those of its tasks of which nothing is known yet."""
 
     job: Any
-    tasks: list[Task]
+    tasks: list[WorkUnit]
 
     def look(self) -> Iterator[Done]:
         """Yield what is known by now."""
@@ -219,13 +219,13 @@ class _Batch:
             yield results.get((task.run.key, task.cell)) or _lost(task, error)
 
 
-def _stored(task: Task) -> bool:
+def _stored(task: WorkUnit) -> bool:
     """Say whether a cell that was missing is in the store by now."""
     resumed = bool(task.run.config["resume"])
     return resumed and task.cell is not None and task.run.store.has(task.cell)
 
 
-def _lost(task: Task, error: Exception | None) -> Done:
+def _lost(task: WorkUnit, error: Exception | None) -> Done:
     """Return what became of a task whose job gave no results."""
     if _stored(task):
         return Done(task, computed=1)

@@ -73,7 +73,7 @@ class PlannedRun:
 
     @property
     def writer(self) -> RunWriter:
-        """What makes the run's folder."""
+        """The writer of the run's folder."""
         return RunWriter(self.store.run_path(self.id))
 
     @property
@@ -229,7 +229,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
 
 
 def cost_key(run: PlannedRun) -> str:
-    """Return what runs of about the same cost per cell have in common."""
+    """Return a hash that runs with cells of about the same cost share."""
     study = run.study
     parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
     return digest([study.dataset.digest, *parts])
@@ -241,7 +241,7 @@ def _seconds_per_cell(metrics: pd.DataFrame) -> float:
 
 
 def estimated_seconds(run: PlannedRun, missing: int) -> float | None:
-    """Return what `missing` cells would cost, from an earlier run of the same kind, if any."""
+    """Return the seconds that `missing` cells would take, by an earlier run of the same kind."""
     key = cost_key(run)
     for stored in Catalogue(run.store.root):
         cost = stored.environment.get("cost", {})

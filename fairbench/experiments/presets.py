@@ -87,14 +87,14 @@ class Presets:
         """
         found: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
         for run in runs.values():
-            chosen = self._chosen(self.experiment(name), run)
+            chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
                 key = tuple(chosen.values())
                 if key not in found or _repeats(run) > _repeats(found[key][1]):
                     found[key] = chosen, run
         return {run.id: (chosen, run) for chosen, run in found.values()}
 
-    def _chosen(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
+    def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return what of the sweep a run chose, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
         own = options_of(run.config, IDENTITY)
@@ -105,13 +105,13 @@ class Presets:
             if "." in name:
                 text = next((text for text in values if yaml.safe_load(text) == own.get(name)), "")
             else:
-                text = self._as_chosen(name, run, own, experiment)
+                text = self._as_composed(name, run, own, experiment)
             if text not in values:
                 return None
             chosen[name] = text
         return chosen
 
-    def _as_chosen(
+    def _as_composed(
         self, group: str, run: Run, own: Mapping[str, Any], experiment: Experiment
     ) -> str:
         """Return a run's choice for a group, if its options are as that choice has them."""

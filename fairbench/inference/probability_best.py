@@ -12,7 +12,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """How surely each of M methods is the best, or as good as the best for practical purposes.
+    """The probabilities that each of M methods is the best, or as good as the best in practice.
 
     Attributes
     ----------
@@ -107,5 +107,5 @@ def probability_better(
 
 
 def inflation(splits: int, test_share: float) -> float:
-    """Return by what the variance over splits is multiplied to give that of their mean."""
+    """Return the factor from the variance over overlapping splits to that of their mean."""
     return 1 / splits + test_share / (1 - test_share)

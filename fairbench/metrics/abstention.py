@@ -13,7 +13,7 @@ Weights = NDArray[np.float64]
 
 
 def keep_weights(uncertainty: ArrayLike, rate: float) -> Weights:
-    """Return how much of each row is kept when a share `rate` is abstained on, (n,) in [0, 1].
+    """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
     The least uncertain rows are kept, at least one. Rows that tie at the boundary each count with
     the share of them that is kept: the expectation over ties broken at random, so that a method

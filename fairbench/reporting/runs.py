@@ -303,7 +303,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def where_from(run: Run) -> RichTable:
-    """Return what a run was made with: its machine, code, versions and data, as a table."""
+    """Return where a run comes from, as a table: machine, code, versions and data."""
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
     versions = environment["versions"] | {"python": environment["python"]}

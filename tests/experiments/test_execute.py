@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairbench.experiments.execute import KILLED, Done, Execution, Task, plan, prepared, work
+from fairbench.experiments.execute import KILLED, Done, Execution, WorkUnit, plan, prepared, work
 from fairbench.experiments.executors import Here, Joblib, Submitit, executor
 from tests.harness import CONF, ROOT, comparable, configuration
 
@@ -95,7 +95,7 @@ def test_killed_worker_loses_its_own_task_only(plans):
         os.kill(os.getpid(), signal.SIGKILL)
 
     good, bad, other, last = plans("r", "ensemble", "binomial_nll", "baseline", "self_consistency")
-    tasks = [Task(good), Task(bad, draw=die), Task(other), Task(last)]
+    tasks = [WorkUnit(good), WorkUnit(bad, draw=die), WorkUnit(other), WorkUnit(last)]
     done = {each.task.run.id: each.error for each in Joblib(2).run(tasks)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 

@@ -27,7 +27,7 @@ from fairbench.core.errors import UserError, unknown_name
 
 @dataclass(frozen=True)
 class Asking:
-    """What labels are to find out.
+    """The question that labels are to answer, and the strategy that chooses rows.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class State:
-    """All that the next row depends on.
+    """The state of labelling: everything that the choice of the next row depends on.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ def compare(options: CompareOptions) -> None:
 def _ratios(
     runs: Sequence[RunPredictions], settings: Settings, conf: Path, results: Path
 ) -> Ratios | None:
-    """Return what a relative rho rests on, once all its half-split runs are there."""
+    """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not settings.relative:
         return None
     half_runs = HalfRuns(conf, Catalogue(results), settings.reference)

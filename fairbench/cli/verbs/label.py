@@ -29,7 +29,7 @@ _PART = "Which rows are yours where several people label at once, such as 1/2 an
 
 @dataclass(frozen=True)
 class _State(Results):
-    """What every part of the verb takes."""
+    """The options that every part of the verb has."""
 
     state: str = option("", "The file in which everything is kept.", shown="FILE.json")
     path: Path = option(
@@ -53,7 +53,7 @@ class _State(Results):
 
 @dataclass(frozen=True)
 class NextOptions(_State, Options):
-    """To start: the options of an audit; later: what is to be found out."""
+    """The options of an audit when labelling starts; later only the question may change."""
 
     n: int = option(1, "How many rows to name.")
     question: str | None = option(
@@ -100,8 +100,8 @@ class AskOptions(_State):
 
 
 @dataclass(frozen=True)
-class ReportOptions(_State):
-    """What may be another than when the audit was started."""
+class LabelReportOptions(_State):
+    """Options that may differ from those with which the audit was started."""
 
     epsilon: float | None = option(
         None, "A gap under this makes no practical difference; the state's own by default."
@@ -162,7 +162,7 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
     return pairs
 
 
-def report(options: ReportOptions) -> None:
+def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
     from fairbench.audit.labelling.answering import resume
     from fairbench.cli.verbs.audit import document_of_table, write
@@ -204,7 +204,7 @@ COMMANDS = {
         ),
     ),
     "report": Command(
-        ReportOptions,
+        LabelReportOptions,
         report,
         sentence="Print the report of fairbench audit, with the labels so far.",
         examples=("fairbench label report state=audit.json",),

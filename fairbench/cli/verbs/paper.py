@@ -26,7 +26,7 @@ class PaperOptions(Results):
 
 
 def paper(options: PaperOptions) -> None:
-    """Run, print or draw what of a paper is asked for.
+    """Run what is missing of a paper, or print its tables, or draw its figures.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class ExportOptions(Results):
 
 @dataclass(frozen=True)
 class GarbageOptions(Results):
-    """What is spared."""
+    """Which files are kept although no run refers to them."""
 
     dry_run: bool = option(False, "Only say what would go.")
     hours: float = option(24.0, "Spare what was written in the last so many hours.")

@@ -40,7 +40,7 @@ def verdict_of(conclusions: Conclusions) -> Verdict:
 
 
 def origin(options: Options, labels: Sequence[str] = ()) -> str:
-    """Return what an audit was made with."""
+    """Return the version and the options that an audit was made with, as a sentence."""
     names = f"label 1 is '{labels[1]}', label 0 '{labels[0]}'; " if labels else ""
     return f"fairbench {VERSION}; {names}seed {options.seed}."
 

@@ -69,7 +69,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A value of a table, with what a reader is told besides.
+    """A value of a table, with its style, link and remarks.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ Source = Callable[[Sequence[Run]], Provenance]
 
 @dataclass(frozen=True, eq=False)
 class PageBlock:
-    """A block, with everything that is shown of it."""
+    """A block of comparable runs with everything that the page shows of it."""
 
     block: Block
     tables: Sequence[RankedRuns]
@@ -58,7 +58,7 @@ class PageBlock:
 
     @property
     def note(self) -> str:
-        """That there are few repeats, if so."""
+        """A warning where there are few repeats; empty otherwise."""
         repeats = self.block.repeats
         return f"quick: {repeats} repeat{'s' * (repeats > 1)}" if repeats < _FEW else ""
 
@@ -77,7 +77,7 @@ class PageBlock:
 
 
 def sources(presets: Presets) -> Source:
-    """Return what finds where numbers come from, each set of runs once."""
+    """Return a function that finds where numbers come from, once for each set of runs."""
     known: dict[tuple[str, ...], Provenance] = {}
 
     def source(runs: Sequence[Run]) -> Provenance:
@@ -96,7 +96,7 @@ def rows_source(block: Block, rows: pd.DataFrame, source: Source) -> Provenance:
 
 
 def source_details(found: Provenance) -> Details:
-    """Return what is behind a table: runs, data, versions, and the commands for them."""
+    """Return where a table comes from: runs, data, versions, and the commands for them."""
     several = "" if len(found.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in found.data.values()) or "simulated"
     commits = ", ".join(found.commits)

@@ -114,7 +114,7 @@ def papers_in(folder: Path) -> list[str]:
 
 
 def rule_of(rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the first rule that is for a published row, or an empty one."""
+    """Return the first rule of the mapping that applies to a published row, or an empty one."""
     return next((rule for rule in rules if _is_for(rule, row)), {})
 
 

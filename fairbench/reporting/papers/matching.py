@@ -1,4 +1,4 @@
-"""Finds, for every published number, what of a results folder answers it.
+"""Finds, for every published number, the run or computation that answers it.
 
 Terminal and page share this: a run answers where it chose what the mapping asks for, also if it was
 made before an option was added, or with fewer repeats than the experiment asks for.

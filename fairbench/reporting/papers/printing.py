@@ -33,7 +33,7 @@ _HEADINGS = {
 def run_paper(
     paper: Paper, root: Path, results: Path, tables: Sequence[str] = (), *, quick: bool = False
 ) -> None:
-    """Run what a paper's tables need and is not there: sweeps first, then extra computations.
+    """Run what a paper's tables still need: sweeps first, then extra computations.
 
     Parameters
     ----------

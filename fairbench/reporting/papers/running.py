@@ -1,4 +1,4 @@
-"""What a paper's tables need that is not there yet: sweeps of runs, and extra computations.
+"""Runs what a paper's tables still need: sweeps of runs, and extra computations.
 
 A computation is a function of the paper's folder, ``numbers(rows, results, quick=False)``. It is
 given the published rows that it answers, and returns a row for each number of ours: `row`, the

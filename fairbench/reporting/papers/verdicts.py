@@ -91,6 +91,6 @@ def scoreboard(rows: pd.DataFrame) -> str:
 
 
 def quick_note(rows: pd.DataFrame, runs: int) -> str:
-    """Return of how few repeats our means are, if of fewer than `runs`; else nothing."""
+    """Return a note where our means have fewer repeats than `runs`; else nothing."""
     most = float(rows["repeats"].max())
     return f"quick: {most:.0f} repeat{'s' * (most > 1)}" if most < runs else ""

@@ -40,30 +40,6 @@ def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Values:
     return means[block]
 
 
-def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
-    """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
-    y = np.asarray(target).astype(bool)
-    positives, negatives = int(y.sum()), int((~y).sum())
-    if not (positives and negatives):
-        return float("nan")
-    rank_sum = average_ranks(score)[y].sum()
-    return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
-
-
-ROC_AUC = Metric(
-    name="roc_auc",
-    label="ROC AUC",
-    sentence="The chance that somebody with label 1 has a higher score than somebody with label 0.",
-    task=BINARY,
-    better="higher",
-    needs=("score",),
-    interval="auc",
-    function=roc_auc,
-    undefined="only one class in {part}",
-    shown=("everyone",),
-)
-
-
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return Spearman's rank correlation; NaN where either side is constant."""
     if np.ptp(np.asarray(a)) == 0 or np.ptp(np.asarray(b)) == 0:
@@ -199,4 +175,29 @@ EXPECTED_CALIBRATION_ERROR = Metric(
     function=expected_calibration_error,
     shown=("everyone",),
     special=True,
+)
+
+
+def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
+    """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
+    y = np.asarray(target).astype(bool)
+    positives, negatives = int(y.sum()), int((~y).sum())
+    if not (positives and negatives):
+        return float("nan")
+    rank_sum = average_ranks(score)[y].sum()
+    return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+# After the others, as rows of a table are in the order of declarations.
+ROC_AUC = Metric(
+    name="roc_auc",
+    label="ROC AUC",
+    sentence="The chance that somebody with label 1 has a higher score than somebody with label 0.",
+    task=BINARY,
+    better="higher",
+    needs=("score",),
+    interval="auc",
+    function=roc_auc,
+    undefined="only one class in {part}",
+    shown=("everyone",),
 )

@@ -6,7 +6,7 @@ sensitive attributes with at least 30 rows and 10 positives. Asked are: which gr
 accuracy, and the lowest true positive rate; and, of the attribute that the run protects, do the
 accuracies of the worst and the best treated group differ by more than 0.05. For the first two,
 every label updates the same posteriors, of each group's two kinds of prediction, whichever way rows
-are chosen (fairbench/inference/active/group_rate.py).
+are chosen (fairbench/inference/active/arms.py).
 """
 
 from __future__ import annotations

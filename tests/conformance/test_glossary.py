@@ -4,6 +4,8 @@ import ast
 from collections import Counter
 
 from fairbench.metrics.registry import declared
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.model import Document
 from tests.harness import ROOT
 
 
@@ -17,6 +19,10 @@ def test_terms_are_in_order_and_explained_in_a_sentence():
     gaps = [each.label for each in declared() if each.is_gap and "gap" not in each.label]
     for term in (*gaps, "insufficient", "undefined", "invalid", "cell", "run", "fold", "rope"):
         assert term in text, term
+
+
+def test_every_page_names_the_glossary():
+    assert "docs/glossary.md" in to_html(Document("A page", []))
 
 
 FORBIDDEN = {

@@ -1,30 +1,28 @@
 """One repeat of FairlyUncertain's Tables 1 and 2 (methods x depths 5 to 15): CPU of every stage.
 
-``python -m benchmarks grid`` runs each data set through the harness, evaluation, store and tracking
-included, beside the bare fits and the fits as the reference implementation makes them.
+``python -m benchmarks grid`` runs each data set as a sweep does, composition, evaluation, store and
+tracking included, beside the bare fits and the fits as the reference implementation makes them, in
+the same process.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from joblib import Parallel, delayed
-from omegaconf import DictConfig
-
 import algorithms.estimators.xgboost as estimator
-from benchmarks import grid_floor
-from benchmarks.measure import ROOT, cpu_of, show
+from benchmarks import grid_floor, measure
+from benchmarks.measure import configuration, cpu_of, show
 from benchmarks.stages import stages
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import onehot
 from fairbench.evaluation import evaluator
-from fairbench.experiments import build, compute, pipeline, run_evaluation
+from fairbench.experiments import build, compute, execute, pipeline, run_evaluation
+from fairbench.experiments.execute import Execution
+from fairbench.experiments.executors import Here
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.cells import Store
 from fairbench.tracking.importer import Tracking
@@ -32,140 +30,108 @@ from fairbench.tracking.importer import Tracking
 TITLE = "Tables 1 and 2 (methods x depths 5-15)"
 DEPTHS = range(5, 16)
 METHODS = {
-    Task.BINARY: ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll"),
-    Task.REGRESSION: ("ensemble", "normal_nll", "beta_nll", "faithful_nll"),
-}
-# CPU seconds of the reference implementation, on one thread of a machine like this.
-REFERENCE = {
-    "acs_employment_fu": 20.5,
-    "german": 4.1,
-    "ihdp": 3.1,
-    "insurance": 2.2,
-    "law_school": 7.1,
+    Task.BINARY: "ensemble,selective_ensemble,self_consistency,binomial_nll",
+    Task.REGRESSION: "ensemble,normal_nll,beta_nll,faithful_nll",
 }
 TOTALS = {
     "binary": ["acs_employment_fu", "german"],
     "regression": ["ihdp", "insurance", "law_school"],
-    "all": list(REFERENCE),
 }
+TOTALS["all"] = [name for names in TOTALS.values() for name in names]
 STAGES = {
+    "composing": (measure, "configurations"),
+    "planning": (execute, "plan"),
     "encoding": (compute, "_encoded"),
     "binning": (estimator, "binned"),
     "fitting": (estimator.XGBoostEstimator, "fit"),
-    "predicting": (estimator.XGBoostEstimator, "_inplace"),
+    "predicting": (estimator.XGBoostEstimator, "linked"),
     "storing": (Store, "write"),
     "storing#2": (Store, "read"),
     "storing#3": (pipeline, "_write"),
-    "evaluating": (evaluator.Evaluator, "evaluate"),
-    "evaluating#2": (run_evaluation.RunEvaluation, "metrics"),
+    "evaluating": (evaluator.Evaluator, "rows"),
+    "evaluating#2": (run_evaluation.RunEvaluation, "evaluate"),
     "tracking": (Tracking, "sync"),
 }
 PARTS = tuple(stage for stage in STAGES if "#" not in stage)
 
 
 def main() -> None:
-    names = [name for name in REFERENCE if _there(name)]
+    names = [name for name in TOTALS["all"] if _there(name)]
     with tempfile.TemporaryDirectory() as folder:
         # One results folder and one tracking database, as a sweep has them.
         results = Path(folder)
-        imports = cpu_of(lambda: _grid("simulated", results))
+        imports = cpu_of(lambda: _grid("simulated", Task.BINARY, results))
         print(f"a first, small grid, imports and tracking database included: {imports:.1f} s CPU")
         measured = [_measure(name, results) for name in names]
-    header = ("CPU s", *PARTS, "other", "all", "bare fits")
-    show(f"one repeat of {TITLE}, by stage", header, [row[:-1] for row in measured])
-    rows = [_compare(row) for row in [*measured, *_totals(measured)]]
-    header = ("CPU s", "ours", "reference", "ratio", "its fits here", "ratio")
-    show(f"one repeat of {TITLE}, beside the reference", header, rows)
-    reference, wall = sum(REFERENCE[name] for name in names), _wall(names)
-    print(f"all of it on two cores: {wall:.1f} s wall, {wall / reference:.2f} of the reference's")
+    measured = [*measured, *_totals(measured)]
+    for title, parts in (("fits", PARTS[2:6]), ("the rest", (*PARTS[:2], *PARTS[6:], "other"))):
+        rows = [(row["name"], *(row[part] for part in parts)) for row in measured]
+        show(f"one repeat of {TITLE}, CPU s of {title}", ("", *parts), rows)
+    header = ("CPU s", "ours", "bare fits", "ratio (target: <= 1.35)", "reference's way", "ratio")
+    show(f"one repeat of {TITLE}, beside its fits here", header, [_compare(r) for r in measured])
 
 
 def _there(name: str) -> bool:
     try:
-        build.load_dataset(_configuration(name, "ensemble", Path("unused")))
+        build.load_dataset(configuration(f"dataset={name}"))
     except DataError:
         print(f"{name}: no data file, left out")
         return False
     return True
 
 
-def _grid(name: str, results: Path) -> list[PlannedRun]:
-    """Run every method of a data set's table, and log the runs."""
-    runs = [_job(name, "ensemble", results)]
-    runs += [_job(name, method, results) for method in METHODS[runs[0].dataset.task][1:]]
-    _log(runs, results)
+def _grid(name: str, task: Task, results: Path) -> list[PlannedRun]:
+    """Run every method of a data set's table as one sweep, and log the runs."""
+    words = [
+        f"dataset={name}",
+        f"method={METHODS[task]}",
+        "split.repeats=1",
+        "consistency.vary=learner.max_depth",
+        f"consistency.values={list(DEPTHS)}",
+        f"results={results}",
+    ]
+    plans = [execute.plan(config) for config in measure.configurations(*words)]
+    ends = Execution(plans, Here()).carry_out()
+    if failed := [end.error for end in ends if end.error]:
+        raise RuntimeError(failed[0])
+    runs = [execute.prepared(plan) for plan in plans]
+    Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
     return runs
 
 
-def _job(name: str, method: str, results: Path) -> PlannedRun:
-    run = pipeline.prepare(_configuration(name, method, results))
-    pipeline.execute(run)
-    return run
-
-
-def _log(runs: list[PlannedRun], results: Path) -> None:
-    Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
-
-
-def _measure(name: str, results: Path) -> list[Any]:
-    """Return name, stages, other, all, bare fits and the reference's fits."""
+def _measure(name: str, results: Path) -> dict[str, Any]:
+    """Return the CPU seconds of a grid, by stage, and of the same fits bare and as published."""
+    task = Task.BINARY if name in TOTALS["binary"] else Task.REGRESSION
     runs: list[PlannedRun] = []
     with stages(STAGES) as seconds:
-        whole = cpu_of(lambda: runs.extend(_grid(name, results)))
-    arrays, task = _arrays(runs[0]), runs[0].dataset.task
-    bare = cpu_of(lambda: grid_floor.shared(arrays, task, DEPTHS))
-    published = cpu_of(lambda: grid_floor.as_published(arrays, task, DEPTHS))
-    parts = [seconds[stage] for stage in PARTS]
-    return [name, *parts, whole - sum(parts), whole, bare, published]
-
-
-def _wall(names: list[str]) -> float:
-    """Return the wall seconds of all jobs on two processes that have their imports behind them."""
-    tasks = {
-        name: METHODS[Task.BINARY if name in TOTALS["binary"] else Task.REGRESSION]
-        for name in names
+        whole = cpu_of(lambda: runs.extend(_grid(name, task, results)))
+    arrays = _arrays(runs[0])
+    parts = {stage: seconds[stage] for stage in PARTS}
+    return {
+        "name": name,
+        **parts,
+        "other": whole - sum(parts.values()),
+        "ours": whole,
+        "bare": cpu_of(lambda: grid_floor.shared(arrays, task, DEPTHS)),
+        "published": cpu_of(lambda: grid_floor.as_published(arrays, task, DEPTHS)),
     }
-    # Methods in the outer loop: two readings of one bag at a time would wait for each other.
-    jobs = [(name, methods[i]) for i in range(4) for name, methods in tasks.items()]
-    with tempfile.TemporaryDirectory() as folder, Parallel(2) as parallel:
-        results = Path(folder)
-        parallel(delayed(_job)("simulated", m, results) for m in METHODS[Task.BINARY])
-        _grid("simulated", results)
-        started = time.perf_counter()
-        runs = parallel(delayed(_job)(name, method, results) for name, method in jobs)
-        _log(runs, results)
-        return time.perf_counter() - started
 
 
-def _compare(row: list[Any]) -> tuple[Any, ...]:
-    name, (ours, _, published) = row[0], row[-3:]
-    reference = sum(REFERENCE[each] for each in TOTALS.get(name, [name]))
-    return name, ours, reference, ours / reference, published, ours / published
+def _compare(row: dict[str, Any]) -> tuple[Any, ...]:
+    ours, bare, published = row["ours"], row["bare"], row["published"]
+    return row["name"], ours, bare, ours / bare, published, ours / published
 
 
-def _totals(rows: list[list[Any]]) -> Iterator[list[Any]]:
+def _totals(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the sums over the binary sets, the regression sets and all of them."""
     for kind, names in TOTALS.items():
-        mine = [row[1:] for row in rows if row[0] in names]
+        mine = [row for row in rows if row["name"] in names]
         if len(mine) == len(names):
-            yield [kind, *(sum(column) for column in zip(*mine, strict=True))]
+            sums = {key: sum(row[key] for row in mine) for key in mine[0] if key != "name"}
+            yield {"name": kind, **sums}
 
 
 def _arrays(run: PlannedRun) -> grid_floor.Arrays:
     fold, data = run.cells[0].fold, run.dataset
     X, y = onehot(data.features), data.target.to_numpy(float)
     return X[fold.train], y[fold.train], X[fold.test], y[fold.test]
-
-
-def _configuration(name: str, method: str, results: Path) -> DictConfig:
-    overrides = [
-        f"dataset={name}",
-        f"method={method}",
-        "split.repeats=1",
-        "consistency.vary=learner.max_depth",
-        f"consistency.values={list(DEPTHS)}",
-        f"results={results}",
-        "data.download=false",
-    ]
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides)

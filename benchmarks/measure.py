@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
@@ -60,10 +60,18 @@ def wall_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def configuration(*overrides: str) -> DictConfig:
+def configuration(*words: str) -> DictConfig:
     """Compose a configuration as run.py would, of data at hand."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", [*overrides, "data.download=false"])
+    (composed,) = configurations(*words)
+    return composed
+
+
+def configurations(*words: str) -> list[DictConfig]:
+    """Compose the jobs of a sweep as ``run.py -m`` would, of data at hand."""
+    conf = ROOT / "conf"
+    with hydra_of(conf):
+        line = CommandLine([*words, "data.download=false"], conf, sweep=True)
+        return [line.compose(job) for job in line.jobs]
 
 
 def cpu_of_process(command: Sequence[str]) -> float:

@@ -114,7 +114,7 @@ class CommandLine:
         hydra = [word for word in words if self._parse(word).is_hydra_override()]
         own = [word for word in words if word not in hydra]
         fixed = [w for w in own if self._is_choice(w) and not self._parse(w).is_sweep_override()]
-        self._composer = _Composer([*hydra, *fixed])
+        self._composer = _Composer(conf, [*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
         self.jobs = list(self._jobs([*presets, *own]))
@@ -218,6 +218,7 @@ class CommandLine:
 class _Composer:
     """Composes choices beside words that all jobs share; a choice that can is composed once."""
 
+    conf: Path
     fixed: Sequence[str]
     _parts: dict[str, tuple[str, Any, str] | None] = field(default_factory=dict)
     _composed: dict[tuple[str, ...], Composed] = field(default_factory=dict)
@@ -261,12 +262,44 @@ class _Composer:
     def _part(self, word: str) -> tuple[str, Any, str] | None:
         """Return a group's part and the option's name; None if the choice changes other parts."""
         if word not in self._parts:
-            group = word.partition("=")[0]
-            alone = self._directly([word])
-            local = group in alone.config and _rest(alone, group) == _rest(self.base, group)
-            option = alone.choices.get(group, "")
-            self._parts[word] = (group, alone.config[group], option) if local else None
+            group, _, option = word.partition("=")
+            plain = self._plain(group, option)
+            self._parts[word] = self._composed_part(word) if plain is None else plain
         return self._parts[word]
+
+    def _composed_part(self, word: str) -> tuple[str, Any, str] | None:
+        group = word.partition("=")[0]
+        alone = self._directly([word])
+        local = group in alone.config and _rest(alone, group) == _rest(self.base, group)
+        option = alone.choices.get(group, "")
+        return (group, alone.config[group], option) if local else None
+
+    def _plain(self, group: str, option: str) -> tuple[str, Any, str] | None:
+        """Return the part that an option's own file is, where no other file has a say in it."""
+        before = self.base.choices.get(group, "")
+        files = [self.conf / group / f"{name}.yaml" for name in (before, option)]
+        preset = self.base.choices.get("experiment", "None") != "None"
+        if preset or group in self._primary or not all(_says_only_itself(file) for file in files):
+            return None
+        from omegaconf import OmegaConf
+
+        return group, OmegaConf.load(files[1]), option
+
+    @cached_property
+    def _primary(self) -> set[str]:
+        """The names that the main file sets by itself."""
+        from omegaconf import OmegaConf
+
+        return {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
+
+
+def _says_only_itself(file: Path) -> bool:
+    """Say whether a configuration file includes no other one and belongs to its own group."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return not any(word in text for word in ("defaults:", "@package"))
 
 
 def _compose(words: Sequence[str]) -> DictConfig:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+from fairbench.core.files import write_text
 
 _SENTENCES = ("needs", "advice")  # of Capabilities, for people to read
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
@@ -132,6 +136,7 @@ def code_digest(modules: Iterable[str]) -> str:
         if name not in closure and (module := _module_digest(name)) is not None:
             closure[name], imported = module
             waiting += imported
+    _note_modules()
     return digest(sorted(closure.values()))
 
 
@@ -143,9 +148,50 @@ def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
     path = ROOT / f"{module.replace('.', '/')}.py"
     if not path.is_file():
         return None
-    tree = computing_tree(ast.parse(path.read_bytes()))
-    imported = tuple(_used_imports(tree))
-    return digest(ast.dump(_without_paths(tree))), imported
+    source = path.read_bytes()
+    key = hashlib.sha256(source).hexdigest()
+    known = _noted(_notes_path())
+    if key not in known:
+        tree = computing_tree(ast.parse(source))
+        imported = list(dict.fromkeys(_used_imports(tree)))
+        known[key] = _new[key] = [digest(ast.dump(_without_paths(tree))), imported]
+    found, modules = known[key]
+    return found, tuple(modules)
+
+
+# Reducing the syntax trees of fifty modules takes half a second: what came of it is noted in a
+# file, under the sha256 of each source. The file is a cache: it may be removed at any time.
+_new: dict[str, list[Any]] = {}
+_MOST_NOTES = 2000
+
+
+@cache
+def _notes_path() -> Path:
+    """Return the file of notes, which are good for this very code and version of Python."""
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    name = digest([own, sys.version, PACKAGES], 12)
+    folder = Path(os.environ.get("FAIRBENCH_CACHE") or ROOT / "data" / ".cache")
+    return folder / f"code-{name}.json"
+
+
+@lru_cache(maxsize=1)
+def _noted(path: Path) -> dict[str, list[Any]]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _note_modules() -> None:
+    """Add what was found of new sources to the file of notes; a read-only disk costs only time."""
+    if not _new:
+        return
+    known = _noted(_notes_path())
+    kept = dict(_new) if len(known) > _MOST_NOTES else known
+    with contextlib.suppress(OSError):
+        write_text(_notes_path(), json.dumps(kept))
+    _new.clear()
 
 
 def _used_imports(tree: ast.Module) -> Iterator[str]:

@@ -235,40 +235,54 @@ def summarise(metrics: pd.DataFrame, per: Sequence[str] = ()) -> pd.DataFrame:
     ``no positives (2 of 20)``) and the columns of the settings.
     """
     code, settings = setting_codes(metrics)
-    metrics, by = metrics.assign(_setting=code), [*per, *_BY, "_setting"]
-    grouped = metrics.groupby(by, sort=False, observed=True)
-    summary = grouped.agg(
-        mean=("value", "mean"),
-        sd=("value", "std"),
-        lower=("lower", "median"),
-        upper=("upper", "median"),
-        n=("n", "median"),
-        repeats=("value", "count"),
+    keys = metrics[[*per, *_BY]].assign(_setting=code)
+    # Which group each row is of, found once: texts are slow to group by.
+    group = keys.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
+    summary = (
+        metrics[["value", "lower", "upper", "n"]]
+        .groupby(group)
+        .agg(
+            mean=("value", "mean"),
+            sd=("value", "std"),
+            lower=("lower", "median"),
+            upper=("upper", "median"),
+            n=("n", "median"),
+            repeats=("value", "count"),
+        )
     )
-    statuses = _statuses(metrics, summary.index, by)
-    summary = pd.concat([summary, statuses], axis=1).reset_index()
-    place = summary.pop("_setting").to_numpy()
+    first = keys.iloc[np.flatnonzero(~pd.Series(group).duplicated())].reset_index(drop=True)
+    place = first.pop("_setting").to_numpy()
+    summary = pd.concat([first, summary, _statuses(metrics, group, len(summary))], axis=1)
     return summary.assign(
         **{name: settings[name].array.take(place) for name in SETTINGS if name in settings}
     )
 
 
-def _statuses(metrics: pd.DataFrame, index: pd.MultiIndex, by: list[str]) -> pd.DataFrame:
+def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd.DataFrame:
     """Return status and reason: ok, or what is most frequent and in how many repeats there is any.
 
-    ``status`` and ``reason`` by the columns `by`.
+    Parameters
+    ----------
+    group : the number of each row's group, below `groups`.
     """
-    found = pd.DataFrame({"status": "ok", "reason": ""}, index, dtype=object)
-    flagged = metrics[(metrics["status"] != "ok").to_numpy(bool)]
-    if len(flagged):
-        total = metrics.groupby(by, sort=False, observed=True).size()
-        reasons = flagged.groupby([*by, "status", "reason"], observed=True).size().rename("runs")
-        often = reasons.reset_index().sort_values("runs", ascending=False, kind="stable")
-        first = often.drop_duplicates(by).set_index(by)[["status", "reason"]].astype(str)
-        flags = flagged.groupby(by, observed=True).size()[first.index]
-        counted = " (" + flags.astype(str) + " of " + total[first.index].astype(str) + ")"
-        place = index.get_indexer(first.index)
-        values = found.to_numpy(copy=True)
-        values[place, 0], values[place, 1] = first["status"], first["reason"] + counted
-        found = pd.DataFrame(values, index, ["status", "reason"])
-    return found.assign(status=pd.Categorical(found["status"], list(STATUSES)))
+    status, reason = np.full(groups, "ok", object), np.full(groups, "", object)
+    flags = (metrics["status"] != "ok").to_numpy(bool)
+    if flags.any():
+        flagged = metrics.loc[flags, ["status", "reason"]].assign(group=group[flags])
+        reasons = flagged.groupby(["group", "status", "reason"], observed=True).size()
+        often = reasons.rename("runs").reset_index()
+        often = often.sort_values(["runs"], ascending=False, kind="stable")
+        often = often.drop_duplicates("group")
+        place, total = often["group"].to_numpy(), np.bincount(group, minlength=groups)
+        flagged_rows = np.bincount(group[flags], minlength=groups)
+        status[place] = often["status"].astype(str)
+        reason[place] = [
+            f"{why} ({flagged_rows[each]} of {total[each]})"
+            for each, why in zip(place, often["reason"].astype(str), strict=True)
+        ]
+    return pd.DataFrame(
+        {
+            "status": pd.Categorical(status, list(STATUSES)),
+            "reason": pd.Series(reason, dtype=object),
+        }
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,6 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
         the models say of their fits, and, where the training rows hold one class only, ``invalid``
         with the reason the outputs are NaN.
     """
-    from threadpoolctl import threadpool_limits
-
     rows = np.concatenate([fold.validation, fold.test])
     parts = np.repeat([VALIDATION, TEST], [len(fold.validation), len(fold.test)])
     columns: dict[str, NDArray[Any]] = {
@@ -41,9 +41,17 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
         columns["score"] = np.full(len(rows), np.nan, np.float32)
         notes = {"invalid": invalid, "fit_seconds": 0.0, "predict_seconds": 0.0}
         return columns, {**notes, "train_rows": len(fold.train)}
-    with threadpool_limits(1):
-        outputs, notes = _fit_and_predict(study, fold, rows)
+    with _thread_pools(len(sys.modules)).limit(limits=1):
+        outputs, notes = _fit_and_predict(study, fold)
     return {**columns, **_flatten(outputs)}, {**notes, "train_rows": len(fold.train)}
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> Any:
+    """Return what limits the thread pools of this process; looked for when modules were added."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _one_class(dataset: Dataset, fold: Fold) -> str:
@@ -55,14 +63,12 @@ def _one_class(dataset: Dataset, fold: Fold) -> str:
     )
 
 
-def _fit_and_predict(
-    study: Study, fold: Fold, rows: NDArray[np.intp]
-) -> tuple[RawOutputs, dict[str, Any]]:
+def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, Any]]:
     data = study.dataset
     keys: list[str | int] = [data.name, fold.repeat, fold.fold]
     if study.replicate:
         keys.append(study.replicate)
-    train, rest = data.take(fold.train), data.take(rows)
+    train, rest = _taken(data, fold)
     frame, frame_of_rest = _encoded(study, fold, train, rest)
     training = TrainingSet(
         frame,
@@ -91,6 +97,12 @@ def _fit_and_predict(
     predict_seconds = time.perf_counter() - started
     seconds = {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
     return outputs, {**seconds, "diagnostics": _diagnostics(models)}
+
+
+@lru_cache(maxsize=1)
+def _taken(data: Dataset, fold: Fold) -> tuple[Dataset, Dataset]:
+    """Return the training rows and the others, kept for the last fold seen."""
+    return data.take(fold.train), data.take(np.concatenate([fold.validation, fold.test]))
 
 
 def _diagnostics(models: list[Model]) -> dict[str, float]:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ def _metric_name(parts: Sequence[str]) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
 
 
+@lru_cache(maxsize=10_000)
 def _spelled(part: str) -> str:
     for symbol, word in ((">=", "at least"), ("<=", "at most"), (">", "over"), ("<", "under")):
         part = part.replace(symbol, word)

@@ -280,9 +280,5 @@ def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd
             f"{why} ({flagged_rows[each]} of {total[each]})"
             for each, why in zip(place, often["reason"].astype(str), strict=True)
         ]
-    return pd.DataFrame(
-        {
-            "status": pd.Categorical(status, list(STATUSES)),
-            "reason": pd.Series(reason, dtype=object),
-        }
-    )
+    kinds = pd.Categorical(status, list(STATUSES))
+    return pd.DataFrame({"status": kinds, "reason": pd.array(reason, dtype="str")})

@@ -31,8 +31,8 @@ _COLUMNS = (
     Column("status"),
 )
 _CAPTION = (
-    "sd: over repeats; interval: median 95 % posterior (or normal) interval of one repeat; all "
-    "metrics are in metrics.parquet"
+    "mean and sd: over repeats; 95 % interval: of one repeat, the median over repeats; rows: how "
+    "many test rows the value rests on; all metrics are in metrics.parquet"
 )
 
 

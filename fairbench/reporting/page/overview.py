@@ -30,7 +30,7 @@ def overview_section(
     """Return the overview of all blocks."""
     blocks: list[DocumentBlock] = [Section("What was run", [_run(pages)])]
     if papers:
-        blocks.append(Section("Beside the papers", list(_papers(pages, papers, source))))
+        blocks.append(Section("Compared with the papers", list(_papers(pages, papers, source))))
     blocks.append(Section("How to read the tables", [_reading()]))
     return Section("Overview", blocks, name="overview")
 
@@ -54,9 +54,9 @@ def _papers(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source
 ) -> Iterator[DocumentBlock]:
     yield Paragraph(
-        "agrees: the means differ by at most two standard errors and half a printed digit; within "
-        "sd: by at most the paper's own sd. Counted are the numbers that are reproduced; "
-        "corrections of the published code are beside them on the pages of the data sets."
+        "A number agrees if the means differ by at most two standard errors and half a printed "
+        "digit; it is within sd if they differ by at most the paper's own sd. Only reproductions "
+        "are counted; corrections of the published code stand in the sections of the data sets."
     )
     columns = [Column("table"), *(Column(verdict, "count") for verdict in VERDICTS)]
     columns += [Column("runs", "count"), Column("experiments")]
@@ -102,22 +102,22 @@ def _reading() -> Items:
     )
     return Items(
         [
-            "mean, sd: over repeats. 95 % interval: of one repeat's posterior, the median of its "
-            "ends over repeats; splits overlap, so intervals are not pooled. It is drawn beside "
-            "the numbers, on one scale for a table.",
-            "P(best): the probability that the expected value is the best of the table. P(near): "
-            "that it is within the rope (a difference that does not matter) of the best. Both are "
-            "of the Bayesian correlated t-test (Benavoli et al. 2017, JMLR 18) for all methods at "
-            "once: runs are paired by their splits, and the variance is Nadeau and Bengio's (2003) "
-            "for splits that share training rows.",
+            "mean and sd are taken over the repeats. The 95 % interval is that of one repeat's "
+            "posterior: its ends are medians over the repeats, because repeats overlap and cannot "
+            "be pooled. A bar shows it, on one scale for the whole table.",
+            "P(best) is the probability that a run's expected value is the best of the table; "
+            "P(near), that it is within the rope (a difference that does not matter) of the best. "
+            "Both come from the Bayesian correlated t-test (Benavoli et al. 2017, JMLR 18) for all "
+            "methods at once: runs are paired by their splits, and the variance is Nadeau and "
+            "Bengio's (2003) for splits that share training rows.",
             (
                 good,
-                f" P(near) at least {CERTAIN}; ",
+                f" where P(near) is at least {CERTAIN}; ",
                 worse,
-                f" at most {1 - CERTAIN:.2g}; ",
+                f" where it is at most {1 - CERTAIN:.2g}; ",
                 between,
-                " between. With few repeats, how methods vary together is hardly known: below "
-                "five, take the probabilities as a hint.",
+                " where it lies between. Below five repeats little is known of how methods vary "
+                "together: take the probabilities as a hint.",
             ),
         ]
     )

@@ -116,7 +116,7 @@ def source_details(found: Provenance) -> Details:
             Paragraph(tuple(runs)),
             Paragraph(tuple(files)),
             Paragraph(f"versions: {versions}; commit {commits}{changed}"),
-            Paragraph("computed again by"),
+            Paragraph("To compute it again:"),
             Commands(found.commands),
         ],
         style="from",
@@ -294,7 +294,7 @@ def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
         if run.choices["dataset"] == shown.block.dataset
     }
     details = source_details(source(list(answers.values())))
-    yield Section("Beside the papers", [table, details], name=f"{shown.block.name}-beside")
+    yield Section("Compared with the papers", [table, details], name=f"{shown.block.name}-beside")
 
 
 def _published_row(row: Mapping[str, Any]) -> list[Any]:

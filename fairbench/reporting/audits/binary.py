@@ -146,7 +146,11 @@ def _gaps(assessment: Assessment) -> Table:
     return Table(
         columns,
         rows,
-        caption="Sizes are posterior means; of two groups, the second's rate less the first's.",
+        caption=(
+            "size: the posterior mean of the largest difference between two groups; where there "
+            "are only two, the second's rate minus the first's. raw: the same of the counts. more "
+            "labels: how many would probably settle the verdict."
+        ),
         reading=(
             "Largest difference between two groups. Raw: of the counts, missing labels filled in "
             "on average; noise makes the size of a gap among many groups larger, beyond the raw "

@@ -195,7 +195,7 @@ def log_runs(runs: Sequence[Plan], config: Any) -> str:
     if not tracking.enabled:
         return "not logged to MLflow (tracking=none)"
     try:
-        logged = tracking.sync([Run(run.store.run_path(run.id)) for run in runs])
+        logged = tracking.sync([Run(run.store.run_path(run.id)) for run in runs], ask=False)
     except TrackingError as error:
         print_line(f"warning: not logged: {error}; `make sync` logs it later")
         return "MLflow: not logged"

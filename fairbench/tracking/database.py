@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-_SCHEME = "sqlite:///"
+SCHEME = "sqlite:///"
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 
@@ -44,10 +44,10 @@ def exclusive(address: str) -> Iterator[None]:
 
     Several processes that open a new sqlite store at once would all migrate it.
     """
-    if not address.startswith(_SCHEME):
+    if not address.startswith(SCHEME):
         yield
         return
-    path = Path(address.removeprefix(_SCHEME))
+    path = Path(address.removeprefix(SCHEME))
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         if not path.exists() and template().is_file():
@@ -90,7 +90,7 @@ def make_template() -> Path:
     from mlflow.db import commands
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    commands.main(["upgrade", f"{_SCHEME}{temporary}"], standalone_mode=False)
+    commands.main(["upgrade", f"{SCHEME}{temporary}"], standalone_mode=False)
     temporary.replace(path)
     return path
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
 from fairbench.results.runs import Run
-from fairbench.tracking.database import exclusive, quiet
+from fairbench.tracking.database import SCHEME, exclusive, quiet
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -83,6 +86,7 @@ def _spelled(part: str) -> str:
 
 _FINGERPRINT = "fairbench.fingerprint"
 _FEW = 20
+_NOTE = "mlflow.json"
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
@@ -118,31 +122,75 @@ class Tracking:
         """The tracking URI in use."""
         return self.uri or os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
 
-    def sync(self, folders: Iterable[Run]) -> dict[str, str]:
+    def sync(self, folders: Iterable[Run], *, ask: bool = True) -> dict[str, str]:
         """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
 
         Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
         cut short, has its entry replaced.
 
+        Parameters
+        ----------
+        ask : whether to ask MLflow, whose import takes seconds, even where a run's own folder says
+            that it is in this database.
+
         Raises
         ------
         TrackingError : the server is down, or the database locked.
         """
+        finished = [(folder, each) for folder in folders if (each := folder.environment)]
+        noted = {folder.id: self._noted(folder, each) for folder, each in finished}
+        if not ask and all(noted.values()):
+            return {run_id: str(logged) for run_id, logged in noted.items()}
         quiet()
         from mlflow.tracking import MlflowClient
 
-        finished = [(folder, each) for folder in folders if (each := folder.environment)]
         try:
             with exclusive(self.address):
                 client = MlflowClient(tracking_uri=self.address)
                 experiment = experiment_id(client, self.experiment)
                 known = entries(client, experiment, [folder.id for folder, _ in finished])
-                return {
+                logged = {
                     folder.id: _log_once(client, experiment, folder, environment, known)
                     for folder, environment in finished
                 }
+            self._note(finished, logged)
+            return logged
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
             raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
+
+    def _note(self, runs: Sequence[tuple[Run, dict[str, Any]]], logged: dict[str, str]) -> None:
+        """Note in the folders of runs that they are in this database; of a server nothing is."""
+        if not (file := _database(self.address)):
+            return
+        for folder, environment in runs:
+            about = self._about(environment, file)
+            note = {**about, "size": file.stat().st_size, "run": logged[folder.id]}
+            with contextlib.suppress(OSError):
+                write_text(folder.path / _NOTE, json.dumps(note))
+
+    def _noted(self, folder: Run, environment: dict[str, Any]) -> str | None:
+        """Return the MLflow id that a run's folder notes, if it is of this very database.
+
+        A database that was made anew is another file, and smaller.
+        """
+        try:
+            note = json.loads((folder.path / _NOTE).read_text(encoding="utf-8"))
+            if not (file := _database(self.address)) or note["size"] > file.stat().st_size:
+                return None
+            about = self._about(environment, file)
+            return str(note["run"]) if about == {name: note[name] for name in about} else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _about(self, environment: dict[str, Any], file: Path) -> dict[str, Any]:
+        known = {"database": str(file), "file": file.stat().st_ino, "experiment": self.experiment}
+        return {**known, "fingerprint": environment["fingerprint"]}
+
+
+def _database(address: str) -> Path | None:
+    """Return the file of a local database."""
+    path = Path(address.removeprefix(SCHEME)).resolve()
+    return path if address.startswith(SCHEME) and path.is_file() else None
 
 
 def _reason(error: Exception) -> str:

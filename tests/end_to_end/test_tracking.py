@@ -137,3 +137,14 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
     assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed)
     _, _, runs = client_and_runs(tmp_path)
     assert len(runs) == 3
+
+
+def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path):
+    _, _, (logged,) = client_and_runs(cwd)
+    folder = run_folder(cwd)
+    tracking = Tracking(uri=f"sqlite:///{cwd / 'mlflow.db'}")
+    again = tracking.sync([folder])
+    assert again == tracking.sync([folder], ask=False) == {folder.id: logged.info.run_id}
+    elsewhere = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder], ask=False)
+    assert list(elsewhere) == [folder.id]
+    assert elsewhere != again

@@ -32,7 +32,7 @@ def main() -> None:
         page = (results / "report" / "index.html").stat().st_size
     cpu = after.children_user - before.children_user
     row = ("report", cpu, seconds, memory / 1e6, page / 1e6)
-    title = f"report over {DATASETS * ARMS} runs (targets: 60 s, 2 GB)"
+    title = f"report over {DATASETS * ARMS} runs (targets: 15 CPU s, 2 GB)"
     show(title, ("", "CPU s", "wall s", "memory GB", "page MB"), [row])
 
 
@@ -71,7 +71,8 @@ def _copy(source: Path, target: Path, dataset: int, arm: int) -> None:
     config["dataset"]["seed"] = dataset
     config["learner"]["rounds"] = arm + 1
     (target / "config.yaml").write_text(yaml.safe_dump(config))
-    shutil.copyfile(source / "cells.txt", target / "cells.txt")  # so that it can be compared
+    for name in ("cells.txt", "predictions.parquet"):  # so that it can be compared
+        shutil.copyfile(source / name, target / name)
     metrics = pd.read_parquet(source / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))
     metrics.assign(value=metrics["value"] + noise).to_parquet(target / "metrics.parquet")

@@ -141,7 +141,7 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
 
 def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path):
     _, _, (logged,) = client_and_runs(cwd)
-    folder = run_folder(cwd)
+    folder = Run(run_folder(cwd / "results"))
     tracking = Tracking(uri=f"sqlite:///{cwd / 'mlflow.db'}")
     again = tracking.sync([folder])
     assert again == tracking.sync([folder], ask=False) == {folder.id: logged.info.run_id}

@@ -65,9 +65,9 @@ def _encoded(values: Sequence[str]) -> str:
 def latest_sweep(results: Path) -> list[str]:
     """Return the ids of the distinct runs that the latest sweep finished, in its order."""
     for sweep in sorted((results / "sweeps").glob("*"), reverse=True):
-        outcomes = sorted(sweep.glob("*/outcome.json"), key=lambda path: int(path.parent.name))
-        contents = [json.loads(path.read_text()) for path in outcomes]
-        runs = [each["run_id"] for each in contents if each["status"] == "finished"]
+        path = sweep / "outcomes.json"
+        outcomes = json.loads(path.read_text()) if path.exists() else []
+        runs = [each["run"] for each in outcomes if each["status"] == "finished"]
         if runs:
             return list(dict.fromkeys(runs))
     return []

@@ -32,7 +32,8 @@ METHODS = {
 def nlls(method: str, results: str) -> tuple[list[float], list[float]]:
     """Return the NLL of every repeat, row by row and broadcast; rows without an sd are left out."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", ["dataset=communities", f"method={method}", f"results={results}"])
+        words = ["dataset=communities", f"method={method}", f"results={results}"]
+        cfg = compose("config", words, return_hydra_config=True)
     run = pipeline.prepare(cfg)
     pipeline.execute(run)
     by_row, broadcast = [], []

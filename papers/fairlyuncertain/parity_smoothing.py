@@ -74,7 +74,7 @@ def predictions(
     with initialize_config_dir(str(CONF), version_base="1.3"):
         options = ["experiment=fairlyuncertain/table4", "tracking=none", f"results={results}"]
         chosen = [f"dataset={dataset}", f"method={method}", f"split.repeats={repeats}"]
-        cfg = compose("config", [*options, *chosen])
+        cfg = compose("config", [*options, *chosen], return_hydra_config=True)
     run = pipeline.prepare(cfg)
     pipeline.execute(run)
     group = run.dataset.groups(run.protect).cat.codes.to_numpy()

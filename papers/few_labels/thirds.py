@@ -132,7 +132,7 @@ def fitted(dataset: str, learner: str, thirds: int, results: str) -> pipeline.Pl
         f"results={results}",
     ]  # fmt: skip
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        run = pipeline.prepare(compose("config", options))
+        run = pipeline.prepare(compose("config", options, return_hydra_config=True))
     ensure_all(run.cells, run.store)
     return run
 

@@ -42,7 +42,7 @@ def population(learner: str, sizes: tuple[int, int], seed: int, results: str) ->
         "tracking=none", f"results={results}", *LEARNERS[learner],
     ]  # fmt: skip
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        run = pipeline.prepare(compose("config", options))
+        run = pipeline.prepare(compose("config", options, return_hydra_config=True))
     metrics = pipeline.execute(run).metrics
     of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
     means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]

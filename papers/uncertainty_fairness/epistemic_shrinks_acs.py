@@ -41,7 +41,7 @@ def prepared(learner: str, results: str) -> pipeline.PlannedRun:
         "tracking=none", f"results={results}", *LEARNERS[learner],
     ]  # fmt: skip
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return pipeline.prepare(compose("config", options))
+        return pipeline.prepare(compose("config", options, return_hydra_config=True))
 
 
 def folds(race: pd.Series, seeds: int = SEEDS) -> list[Fold]:

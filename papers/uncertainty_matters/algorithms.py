@@ -47,7 +47,7 @@ def overrides(name: str) -> list[str]:
 def study(name: str) -> Study:
     """Return the data and components of one algorithm, as that run would build them."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", overrides(name))
+        cfg = compose("config", overrides(name), return_hydra_config=True)
     parts = components(cfg)
     return Study(
         parts.dataset,

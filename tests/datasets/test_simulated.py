@@ -17,18 +17,19 @@ def draw(**options):
 
 
 def fingerprint(data):
-    table = pd.concat([data.features, data.target, data.truth], axis=1)
+    # Rounded: the last bits of exponentials differ between types of CPU.
+    table = pd.concat([data.features, data.target, data.truth], axis=1).round(9)
     return hashlib.sha256(pd.util.hash_pandas_object(table).to_numpy().tobytes()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"task": "binary"}, "9f3d463ddc0e2d11"),
-        ({"task": "regression"}, "0ddfaf6a06628a42"),
+        ({"task": "binary"}, "01b2820a88a1ae42"),
+        ({"task": "regression"}, "230bac8abab45994"),
         (
             {"task": "binary", "n_samples": 300, "n_features": 4, "minority_share": 0.4, "seed": 3},
-            "55bdb7cd780cd974",
+            "93f3a1597d6906b3",
         ),
     ],
 )

@@ -9,11 +9,10 @@ from fairbench.tracking.ui import comparison, latest_sweep, ui
 
 
 def sweep(results, name, *outcomes):
-    for number, (status, run_id) in enumerate(outcomes):
-        folder = results / "sweeps" / name / str(number)
-        folder.mkdir(parents=True)
-        outcome = {"status": status, "run_id": run_id}
-        (folder / "outcome.json").write_text(json.dumps(outcome))
+    folder = results / "sweeps" / name
+    folder.mkdir(parents=True)
+    rows = [{"status": status, "run": run_id} for status, run_id in outcomes]
+    (folder / "outcomes.json").write_text(json.dumps(rows))
 
 
 def test_the_latest_sweep_with_finished_runs_is_found(tmp_path):

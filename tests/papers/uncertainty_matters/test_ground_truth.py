@@ -29,7 +29,6 @@ from papers.uncertainty_matters.cross_validation import FOLDS, held_out_labels, 
 
 PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
-CONFIG = {"_target_": "datasets.simulated.load", "n_samples": 150}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def population():
 
 
 def study_of(population, learner, intervention):
-    return Study(population, CONFIG, learner, intervention, Single(), 0, ("group",))
+    return Study(population, learner, intervention, Single(), 0, ("group",))
 
 
 def cell_by_cell(study, repeats):

@@ -10,7 +10,7 @@ from fairbench import Evaluator
 from fairbench.core.seeds import rng
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_consistency
-from fairbench.reporting import across
+from fairbench.reporting import method_figures
 from tests.evaluation.labelled import labelled
 
 EVALUATOR = Evaluator(
@@ -53,7 +53,7 @@ def metrics():
 def drawn(metrics):
     return {
         f"{kind}:{name}": figure
-        for kind, draw in across.DRAWN.items()
+        for kind, draw in method_figures.DRAWN.items()
         for name, figure in draw(metrics)
     }
 
@@ -145,7 +145,7 @@ def test_boxes_of_variants_and_of_draws_alone(metrics, drawn):
 
 
 def test_labels_fit_a_single_panel(metrics):
-    for kind, draw in across.DRAWN.items():
+    for kind, draw in method_figures.DRAWN.items():
         for name, figure in draw(metrics[metrics["dataset"] == "first"]):
             figure.canvas.draw()
             label = figure.texts[0].get_window_extent()

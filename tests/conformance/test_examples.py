@@ -61,6 +61,7 @@ def test_they_run_together_and_their_metric_is_in_the_table(checkout):
     assert rows["value"].between(rows["lower"], rows["upper"]).all()
 
 
+@pytest.mark.thorough
 def test_tests_find_and_check_them(checkout):
     files = ("conformance/test_configs.py", "datasets/test_options.py", "metrics/test_registry.py")
     words = f"{NAMES['dataset']} or test_configs or test_every_metric"

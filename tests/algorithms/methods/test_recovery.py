@@ -17,6 +17,9 @@ from fairbench.data.encoding import Encoder
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.experiments.contracts import TrainingSet
 
+# Simulations of many replications: make test-all runs them.
+pytestmark = pytest.mark.thorough
+
 N = 20_000
 TREES = XGBoost(rounds=100, max_depth=4, learning_rate=0.1)
 NETWORK = MLP()

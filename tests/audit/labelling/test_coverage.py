@@ -8,6 +8,9 @@ import pytest
 from fairbench.audit.assessment import assess
 from tests.audit.labelling.sessions import label_actively, pool, session
 
+# Simulations of many replications: make test-all runs them.
+pytestmark = pytest.mark.thorough
+
 STUDIES = 60
 
 

@@ -80,7 +80,7 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["store", "gc", "hours=1", "hours=2"], "hours is given twice"),
         (["ui", "port=http"], "port is 'http'; it must be a whole number"),
         (["audit", "my", "file.csv"], "a value with a space needs quotes"),
-        (["audit", "abc"], "abc is not a file, and"),
+        (["audit", "abc", "results=nowhere"], "abc is not a file, and"),
         (["audit", "x.csv", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
         (["audit", "x.csv", "epsilon=nan"], "epsilon is 'nan'; it must be a number"),
         (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),

@@ -23,7 +23,6 @@ from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pai
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish, places
 
 LEARNERS = ("logistic_regression", "gaussian_nb", "xgboost")
@@ -49,7 +48,7 @@ def of_blocks(results):
 
 def compared(block, results):
     """Return the comparison of a block, its table, and what was left out."""
-    found, left_out = compare_block(block, results, CONF)
+    found, left_out = compare_block(block)
     section = pairs_section(found, block.arms)
     (table,) = Document("", [section]).tables
     return found, table, left_out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -130,9 +129,7 @@ def _means(block: Block, metric: str, attribute: str) -> pd.Series:
     return means
 
 
-def compare_block(
-    block: Block, results: Path, conf: Path
-) -> tuple[ComparedRuns | None, Sequence[str]]:
+def compare_block(block: Block) -> tuple[ComparedRuns | None, Sequence[str]]:
     """Compare a block's best runs; return also why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
@@ -140,7 +137,7 @@ def compare_block(
     found = contenders(block)
     if found is None:
         return None, []
-    runs, left_out = _loaded(found.accuracy, results, conf)
+    runs, left_out = _loaded([block.runs[id_] for id_ in found.accuracy])
     if len(runs) < _FEWEST:
         return None, left_out
     settings = Settings(("accuracy", found.gap), _epsilons(found.gap), draws=DRAWS)
@@ -151,17 +148,15 @@ def compare_block(
     return ComparedRuns(found, [run.id for run in runs], pairs), left_out
 
 
-def _loaded(
-    ids: Mapping[str, float], results: Path, conf: Path
-) -> tuple[list[RunPredictions], list[str]]:
-    """Return the runs that can be read, and what is wrong with the others."""
-    runs, left_out = [], []
-    for id_ in ids:
+def _loaded(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
+    """Return the predictions that can be read, and what is wrong with the others."""
+    loaded, left_out = [], []
+    for run in runs:
         try:
-            runs.append(load_predictions(Run(results / "runs" / id_)))
+            loaded.append(load_predictions(run))
         except UserError as error:
             left_out.append(str(error))
-    return runs, left_out
+    return loaded, left_out
 
 
 def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:

@@ -91,9 +91,7 @@ def write_report(
     for block in _tracked(blocks(collection)):
         answered = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
-        compared, unread = (
-            compare_block(block, places.results, places.conf) if pairs else (None, [])
-        )
+        compared, unread = compare_block(block) if pairs else (None, [])
         left_out += unread
         tables, drawn = list(metric_tables(block)), list(figures_of(block))
         pages.append(PageBlock(block, tables, drawn, answered, compared))

@@ -11,8 +11,7 @@ from benchmarks.measure import cpu_of, show
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, Integers
 from fairbench.inference.active.rewards import ComparisonReward, Estimation, Lowest
-from fairbench.inference.active.simulation import Queues, assess
-from fairbench.inference.active.strategies import multiple_play, thompson
+from fairbench.inference.active.strategies import Queues, assess, multiple_play, thompson
 from fairbench.inference.active.threshold_arms import ThresholdArms
 from fairbench.inference.beta import Beta, centred
 

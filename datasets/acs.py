@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairbench.core.checks import check_share
-from fairbench.core.errors import DataError
+from fairbench.core.errors import DataError, check_share
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_codes, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import one_of

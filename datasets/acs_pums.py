@@ -11,8 +11,7 @@ import pandas as pd
 
 from datasets.acs import OUTCOMES, dataset_of
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.dataset import Dataset, Source
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import numbers, one_of

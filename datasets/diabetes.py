@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 
 DATASHEET = Datasheet(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import at_least, binary, categories, labels, numbers, one_of

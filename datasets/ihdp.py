@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, labels, numbers, target_scale_of

@@ -13,8 +13,7 @@ from scipy.stats import multivariate_normal
 
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tabular import one_of
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.data.dataset import Dataset, Source, Task, reference_first
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task, reference_first
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import categories, labels, numbers, target_scale_of

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from datasets.law_school import Columns, assembled, decoded, read
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
 

@@ -11,8 +11,7 @@ from scipy.special import expit
 
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Dataset, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 
 DATASHEET = Datasheet(

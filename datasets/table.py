@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, unknown_name
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive, refuse_web_page
 
 DATASHEET = Datasheet(

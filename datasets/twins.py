@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
 from fairbench.data.tabular import labels, numbers, one_of, target_scale_of

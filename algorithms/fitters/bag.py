@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.losses import default_loss, distribution_loss
-from fairbench.core.checks import check_minimum
+from fairbench.core.errors import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame

@@ -9,7 +9,7 @@ import pandas as pd
 
 from algorithms.fitters.held_out import fit_without, predict_rows
 from algorithms.losses import SquaredError
-from fairbench.core.checks import check_minimum
+from fairbench.core.errors import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame

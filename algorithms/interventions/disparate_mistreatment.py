@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 # For each constraint the labels of the rows whose errors it counts.

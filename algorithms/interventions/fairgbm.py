@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from fairbench.core.checks import check_choice, check_minimum, check_share
+from fairbench.core.errors import check_choice, check_minimum, check_share
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _LABELS = {"FPR,FNR": (0, 1), "FPR": (0,), "FNR": (1,)}

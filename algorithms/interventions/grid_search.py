@@ -14,8 +14,7 @@ import pandas as pd
 from algorithms.interventions.reductions import Reduced, check_constraints, moment
 from algorithms.interventions.rows import OnRows, Rows
 from algorithms.interventions.shared import Array
-from fairbench.core.checks import check_minimum
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from algorithms.interventions.derived import Array, Derive, Derived, Rule
 from algorithms.interventions.shared import Groups
 from algorithms.interventions.threshold_optimizer import thresholds
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _OBJECTIVES = ("accuracy", "balanced_accuracy")

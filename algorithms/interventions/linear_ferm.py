@@ -7,7 +7,7 @@ from typing import Any
 
 from algorithms.interventions.shared import check_label
 from algorithms.interventions.trained_on_groups import TrainedOnGroups
-from fairbench.core.checks import check_choice
+from fairbench.core.errors import check_choice
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 

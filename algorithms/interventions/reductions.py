@@ -12,7 +12,7 @@ import pandas as pd
 
 from algorithms.interventions.rows import OnRows, Rows
 from algorithms.interventions.shared import Array, group_names
-from fairbench.core.checks import check_choice
+from fairbench.core.errors import check_choice
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Model
 

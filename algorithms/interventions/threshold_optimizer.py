@@ -10,7 +10,7 @@ import numpy as np
 
 from algorithms.interventions.derived import Array, Derived, Rule
 from algorithms.interventions.shared import Groups
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
 _CONSTRAINTS = {

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairbench.core.checks import check_minimum, check_share
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.contracts import Capabilities, Learner, Loss
 

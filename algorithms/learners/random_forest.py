@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairbench.core.checks import check_minimum
+from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.contracts import Capabilities, Learner, Loss
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairbench.core.checks import check_minimum
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum
 from fairbench.data.encoding import Encoding, parse_encoding
 from fairbench.experiments.contracts import Capabilities, Learner, Loss
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.learners.xgboost import PACKAGES, XGBoost
-from fairbench.core.checks import check_minimum, check_share
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.encoding import Encoding, parse_encoding
 from fairbench.experiments.contracts import Capabilities, Learner, Loss
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from algorithms.fitters import conformal
 from algorithms.methods.baseline import point_predictions
-from fairbench.core.checks import check_share
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_share
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
 

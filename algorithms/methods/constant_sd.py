@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.fitters import constant_sd
 from algorithms.methods.normal_nll import normal_predictions
-from fairbench.core.checks import check_minimum
+from fairbench.core.errors import check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 

@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.fitters import bag
 from algorithms.fitters.drawn_members import DrawnMembers
 from algorithms.methods.ensemble import decomposed
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import BINARY, REGRESSION, Capabilities, Method, RawOutputs
 from fairbench.metrics.group_means import variance_decomposition

@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.fitters.single import Single
 from algorithms.losses import NORMAL_LOSSES, NormalLoss
-from fairbench.core.checks import check_choice, check_minimum
+from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from fairbench.audit.reading import AuditTable
 from fairbench.evaluation.groups import Counted
-from fairbench.inference.few_labels.frequentist import summarise_normal
+from fairbench.inference.few_labels.frequentist import prediction_powered, summarise_normal
 from fairbench.inference.few_labels.pool import plug_in
-from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.rates import Rate

@@ -19,9 +19,14 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
 )
 from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.inference.group_accuracy import accuracy_posterior, ranks, score_prior
 from fairbench.inference.posterior import central_interval
-from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
+from fairbench.inference.reliability import (
+    ReliabilityDiagram,
+    accuracy_posterior,
+    ranks,
+    reliability_diagram,
+    score_prior,
+)
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

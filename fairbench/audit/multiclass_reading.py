@@ -16,7 +16,7 @@ from fairbench.audit.reading import read_groups
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
-from fairbench.inference.multiclass import UNKNOWN, MulticlassScores
+from fairbench.inference.confusion_matrix import UNKNOWN, MulticlassScores
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

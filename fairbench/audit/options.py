@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.core.checks import check_choice, check_minimum, check_share
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.core.options import hidden, option
 
 

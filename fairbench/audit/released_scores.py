@@ -13,8 +13,8 @@ from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
+from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.inference.multiclass import MulticlassScores
 
 
 @dataclass(frozen=True)

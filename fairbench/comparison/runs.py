@@ -15,7 +15,6 @@ from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.inference.all_pairs import Pairs
 from fairbench.inference.effective_counts import effective_counts
 from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import (
@@ -28,9 +27,11 @@ from fairbench.inference.practical_difference import (
     B_BETTER,
     PRACTICALLY_EQUAL,
     Comparison,
+    Region,
     compare,
+    highest_density_region,
 )
-from fairbench.inference.region import Region, highest_density_region
+from fairbench.inference.ranking import Pairs
 from fairbench.metrics.rates import binary_confusion
 
 Array = NDArray[np.float64]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.checks import check_minimum, check_share
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.options import option
 from fairbench.inference.effective_counts import (
     mean_relative_shrinkage,

@@ -15,7 +15,7 @@ from fairbench.comparison.runs import Labels, outperformance
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
-from fairbench.inference.error_and_gaps import (
+from fairbench.inference.objectives import (
     DRAWS,
     METRICS,
     Point,
@@ -111,7 +111,7 @@ def tradeoff(
 
     Returns
     -------
-    The columns of `error_and_gaps.point_table`, ``certainty`` (the largest
+    The columns of `objectives.point_table`, ``certainty`` (the largest
     posterior probability that one other run is better in both, paired on the same rows) and
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """

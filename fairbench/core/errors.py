@@ -1,9 +1,11 @@
-"""Errors that the user can mend; each is printed as one sentence, without a traceback."""
+"""Errors whose message a person reads, and the checks of options that raise them."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 
 class UserError(Exception):
@@ -36,3 +38,51 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     close = nearest(name, valid)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return UserError(f"unknown {kind} '{name}': {hint}valid: {', '.join(valid)}")
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+    "str": ((str,), "a text"),
+}
+
+
+def check_types(group: str, target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse the first of `options` that does not fit the plain type `target` declares for it.
+
+    Parameters
+    ----------
+    group : what the options belong to, such as ``learner``; empty for top-level settings.
+    target : a dataclass or function; only ``int``, ``float``, ``bool`` and ``str`` are checked.
+    """
+    for name, parameter in inspect.signature(target).parameters.items():
+        kind, _, optional = str(parameter.annotation).partition(" | ")
+        if name not in options or kind not in _TYPES or optional not in ("", "None"):
+            continue
+        value = options[name]
+        accepted, description = _TYPES[kind]
+        right = isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool))
+        if not right and not (value is None and optional):
+            dotted = f"{group}.{name}" if group else name
+            raise UserError(f"{dotted} is {value!r}; it must be {description}")
+
+
+def check_minimum(name: str, value: float, minimum: float) -> None:
+    """Refuse a value under `minimum`."""
+    if value < minimum:
+        raise UserError(f"{name} is {value}; it must be at least {minimum}")
+
+
+def check_choice(name: str, value: str, valid: Iterable[str]) -> None:
+    """Refuse a value that is none of the `valid` ones."""
+    valid = list(valid)
+    if value not in valid:
+        raise unknown_name(name, value, valid)
+
+
+def check_share(name: str, value: float, *, zero: bool = False) -> None:
+    """Refuse a value outside (0, 1), or outside [0, 1) where `zero` is allowed."""
+    if not (0 < value < 1 or (zero and value == 0)):
+        within = "at least 0 and under 1" if zero else "between 0 and 1"
+        raise UserError(f"{name} is {value}; it must be {within}")

@@ -80,7 +80,7 @@ PACKAGES = ("fairbench", "datasets", "algorithms", "papers")
 # What refuses input, or declares what a component looks like, computes nothing.
 _ASIDE = (
     "fairbench.core.errors",
-    "fairbench.core.checks",
+    "fairbench.core.errors",
     "fairbench.core.fingerprint",
     "fairbench.experiments.contracts",
     "fairbench.experiments.study",

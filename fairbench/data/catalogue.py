@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.dataset import Dataset, Source
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
 from fairbench.data.encoding import onehot_names
 

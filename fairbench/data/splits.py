@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.checks import check_minimum, check_share
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.checks import check_minimum, check_share
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task, check_combinable, combine, reference_first
 from fairbench.evaluation.abstention import (

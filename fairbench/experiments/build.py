@@ -12,8 +12,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from fairbench.core.checks import check_types
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_types
 from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.core.checks import check_minimum, check_types
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
 from fairbench.core.fingerprint import code_digest, describe, digest, versions
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold

@@ -1,17 +1,22 @@
-"""Objectives: the metrics by which algorithms are compared, turned so that more is better."""
+"""Objectives that algorithms are compared by, and the posterior of error and gaps together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.metrics.rates import Counts, total
+from fairbench.core.seeds import rng
+from fairbench.inference.effective_counts import effective_counts, mean_shrinkage
+from fairbench.inference.posterior import table_draws
+from fairbench.metrics.rates import Counts, error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Values = NDArray[np.float64]
@@ -85,3 +90,141 @@ def objective(name: str) -> Objective:
     if name not in objectives():
         raise unknown_name("objective", name, objectives())
     return objectives()[name]
+
+
+Array = NDArray[np.float64]
+METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
+DRAWS = 2000
+_ENTRIES = {"error_variance": (0, 0), "covariance": (0, 1), "gap_variance": (1, 1)}
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run's error and gap, means over its repeats, and one repeat's posterior around them.
+
+    Attributes
+    ----------
+    covariance : (2, 2) of error and gap, of the repeat of median error. Repeats overlap, so their
+        posteriors are not pooled and the covariance is that of one test set.
+    """
+
+    error: float
+    gap: float
+    covariance: Array
+
+
+def points(counts: NDArray[Any], dataset: str) -> dict[str, Point]:
+    """Return an algorithm's point for every metric of `METRICS`.
+
+    The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
+    the test rows, so that error and gap come from the same draws. K folds are pooled at their
+    effective counts.
+
+    Parameters
+    ----------
+    counts : (R, K, G, 4) confusion counts of R repeats of K folds; one fold of a hold-out split.
+    dataset : name that the draws are seeded by, so that a data set's algorithms share them.
+    """
+    folds = counts.shape[1]
+    worth = mean_shrinkage(folds) if folds > 1 else 1.0
+    observed = effective_counts(np.swapaxes(counts, 0, 1), worth)
+    errors = _error(observed)
+    median = int(np.argsort(errors, kind="stable")[len(errors) // 2])
+    draws = table_draws(observed[median], DRAWS, rng(_SEED, "tradeoff", dataset, median))
+    found = {}
+    for name in METRICS:
+        metric = metrics_of(BINARY, "widest")[name]
+        gaps = metric(observed)
+        gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
+        covariance = np.cov(_error(draws), metric(draws))
+        found[name] = Point(float(errors.mean()), gap, covariance)
+    return found
+
+
+def point_table(
+    runs: Sequence[str], names: Sequence[Mapping[str, str]], found: Sequence[Mapping[str, Point]]
+) -> pd.DataFrame:
+    """Return a row for every metric and run.
+
+    Parameters
+    ----------
+    runs, names : id of every run, and its ``learner``, ``intervention`` and ``method``.
+    found : the points of every run, by metric.
+
+    Returns
+    -------
+    ``metric``, ``run``, ``learner``, ``intervention``, ``method``, ``error``, ``gap``,
+    ``error_variance``, ``gap_variance``, ``covariance``, ``dominated``.
+    """
+    parts = []
+    for metric in METRICS:
+        mine = [each[metric] for each in found]
+        part = pd.DataFrame({"metric": metric, "run": list(runs)})
+        part = pd.concat([part, pd.DataFrame(list(names))], axis=1)
+        part["error"], part["gap"] = [p.error for p in mine], [p.gap for p in mine]
+        for column, (i, j) in _ENTRIES.items():
+            part[column] = [p.covariance[i, j] for p in mine]
+        part["dominated"] = dominated(part[["error", "gap"]].to_numpy())
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _error(tables: Array) -> Array:
+    return error_rate(total(tables))[..., 0]
+
+
+def dominated(values: Array) -> NDArray[np.bool_]:
+    """Say of each row (R, m) whether another is no larger in any column and smaller in one.
+
+    A row with NaN neither dominates nor is dominated.
+    """
+    no_larger = (values[:, None] <= values[None]).all(axis=-1)
+    smaller = (values[:, None] < values[None]).any(axis=-1)
+    return np.asarray((no_larger & smaller).any(axis=0))
+
+
+def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
+    """Return error and gap of the best score's thresholds per group, means over repeats.
+
+    Parameters
+    ----------
+    tables : metrics of the runs without intervention; of those that have been postprocessed, the
+        one of least unprocessed error on validation rows is taken.
+
+    Returns
+    -------
+    ``base`` (position in `tables`), ``constraint``, ``relaxation``, ``error``, ``gap``; empty where
+    no run was postprocessed.
+    """
+    columns = ["base", "constraint", "relaxation", "error", "gap"]
+    found = []
+    for i, metrics in enumerate(tables):
+        rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+        rows = rows[(rows["attribute"] == protect) & (rows["variant"] == "")]
+        if rows.empty:
+            continue
+        rows = rows.assign(constraint=rows["constraint"].astype(str))
+        by = ["constraint", "relaxation", "metric"]
+        mean = rows.groupby(by)["value"].mean().unstack().reset_index().assign(base=i)
+        mean.columns = [str(name).removeprefix("postprocessed_") for name in mean.columns]
+        found.append(mean.rename(columns={"error_rate": "error"}))
+    if not found:
+        return pd.DataFrame(columns=columns)
+    best = min(found, key=lambda mean: float(mean["validation_error_rate"].min()))
+    return best[columns]
+
+
+def at_equal_fairness(curve: pd.DataFrame, metric: str, gap: float) -> float:
+    """Return the least error of the frontier at a gap no larger than `gap`, NaN where it has none.
+
+    Two of its points may be mixed: at random between them, the error is on the line between them,
+    and the gap no larger.
+    """
+    mine = curve.loc[curve["constraint"] == metric, ["error", "gap"]].to_numpy(float)
+    under, over = mine[mine[:, 1] <= gap], mine[mine[:, 1] > gap]
+    if not len(under):
+        return float("nan")
+    share = (gap - under[:, None, 1]) / (over[:, 1] - under[:, None, 1])
+    mixed = under[:, None, 0] + share * (over[:, 0] - under[:, None, 0])
+    return float(min(under[:, 0].min(), mixed.min(initial=float("inf"))))

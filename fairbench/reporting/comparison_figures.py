@@ -16,8 +16,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from fairbench.inference.practical_difference import Comparison, event_name
-from fairbench.inference.region import Density, Region
+from fairbench.inference.practical_difference import Comparison, Density, Region, event_name
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 from fairbench.reporting.runs import listed, with_looks
 
@@ -139,7 +138,7 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
     Parameters
     ----------
     table : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
-    curve : of :func:`fairbench.inference.error_and_gaps.frontier`.
+    curve : of :func:`fairbench.inference.objectives.frontier`.
     base : what the curve was made of.
     """
     table = with_looks(table)

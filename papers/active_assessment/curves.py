@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import Reward
-from fairbench.inference.active.simulation import assess
+from fairbench.inference.active.strategies import assess
 from papers.active_assessment.measures import Measure
 from papers.active_assessment.methods import Method, start
 from papers.active_assessment.pools import ArmPool

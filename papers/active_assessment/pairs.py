@@ -17,8 +17,7 @@ from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import ComparisonReward
-from fairbench.inference.active.simulation import Queues
-from fairbench.inference.active.strategies import choose
+from fairbench.inference.active.strategies import Queues, choose
 from fairbench.inference.beta import Beta
 from papers.active_assessment.methods import Method
 from papers.active_assessment.pools import ArmPool

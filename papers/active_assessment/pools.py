@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
-from fairbench.inference.active.simulation import Queues
-from fairbench.inference.multiclass import MulticlassScores
+from fairbench.inference.active.strategies import Queues
+from fairbench.inference.confusion_matrix import MulticlassScores
 from papers.black_box.costs import SUPERCLASSES
 from papers.black_box.pools import pool
 

@@ -25,8 +25,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, LowestRate, Rate, accuracy, true_positive_rate
 from fairbench.inference.active.rewards import ComparisonReward
-from fairbench.inference.active.simulation import Queues, assess
-from fairbench.inference.active.strategies import choose
+from fairbench.inference.active.strategies import Queues, assess, choose
 from fairbench.inference.beta import uniform
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue

@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fairbench.core.errors import UserError
-from fairbench.inference.multiclass import MulticlassScores
+from fairbench.inference.confusion_matrix import MulticlassScores
 from papers import ROOT
 from papers.black_box import figures
 from papers.black_box.costs import human_costs, superclass_costs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.multiclass import MulticlassScores
+from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.inference.reliability import reliability_diagram
 from fairbench.metrics.probability import reliability
 from papers.black_box.pools import replications

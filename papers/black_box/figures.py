@@ -14,16 +14,21 @@ from numpy.typing import NDArray
 from fairbench.core.seeds import rng
 from fairbench.inference.beta import Beta, uniform
 from fairbench.inference.confusion_matrix import (
+    MulticlassScores,
     confusion_posterior,
     cost_draws,
     expected_cost,
     score_prior,
     uninformative_prior,
 )
-from fairbench.inference.group_accuracy import Ranks, accuracy_posterior, ranks
-from fairbench.inference.multiclass import MulticlassScores
 from fairbench.inference.posterior import central_interval
-from fairbench.inference.reliability import ReliabilityDiagram, reliability_diagram
+from fairbench.inference.reliability import (
+    Ranks,
+    ReliabilityDiagram,
+    accuracy_posterior,
+    ranks,
+    reliability_diagram,
+)
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from papers.black_box.estimation import ESTIMATES, EceErrors

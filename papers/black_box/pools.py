@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
-from fairbench.inference.multiclass import MulticlassScores
+from fairbench.inference.confusion_matrix import MulticlassScores
 from papers import CONF
 
 

@@ -12,9 +12,12 @@ from fairbench.inference.few_labels.bayesian_calibration import (
     bayesian_calibrations,
 )
 from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.inference.few_labels.frequentist import beta_binomial, frequentist
+from fairbench.inference.few_labels.frequentist import (
+    beta_binomial,
+    frequentist,
+    prediction_powered,
+)
 from fairbench.inference.few_labels.pool import plug_in, plug_in_draws
-from fairbench.inference.few_labels.prediction_powered import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference

@@ -19,13 +19,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.inference.all_pairs import ranking
 from fairbench.inference.practical_difference import (
     A_BETTER,
     B_BETTER,
     PRACTICALLY_EQUAL,
     event_names,
 )
+from fairbench.inference.ranking import ranking
 from papers.uncertainty_matters.measured import RHOS, Measured, measure
 from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, Cloud, short
 

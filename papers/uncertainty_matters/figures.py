@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import table_draws
-from fairbench.inference.region import Density, highest_density_region
+from fairbench.inference.practical_difference import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
 from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from papers.uncertainty_matters.measured import RHOS, Measured, measure

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from fairbench.core.seeds import rng
 from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import table_draws
-from fairbench.inference.practical_difference import Comparison
-from fairbench.inference.region import highest_density_region
+from fairbench.inference.practical_difference import Comparison, highest_density_region
 from papers.uncertainty_matters.measured import Measured
 from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, favourable
 from papers.uncertainty_matters.tables import EVENTS, counted

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import paired_draws, table_draws
-from fairbench.inference.practical_difference import Comparison
-from fairbench.inference.region import Region, highest_density_region
+from fairbench.inference.practical_difference import Comparison, Region, highest_density_region
 
 Array = NDArray[np.float64]
 FOLDS, LEVEL = 10, 0.95

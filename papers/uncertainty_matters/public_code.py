@@ -19,7 +19,7 @@ from rich.table import Table
 from fairbench.comparison.settings import Settings
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import posterior_draws, table_draws
-from fairbench.inference.region import highest_density_region
+from fairbench.inference.practical_difference import highest_density_region
 from papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 
 Array = NDArray[np.float64]

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairbench.core.checks import check_minimum, check_share, check_types
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum, check_share, check_types
 
 
 @dataclass(frozen=True)

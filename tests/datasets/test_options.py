@@ -6,7 +6,7 @@ import inspect
 import pytest
 import yaml
 
-from fairbench.data.datasheet import Datasheet
+from fairbench.data.dataset import Datasheet
 from fairbench.data.download import CHECKOUT
 
 FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))

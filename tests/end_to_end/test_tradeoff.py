@@ -9,7 +9,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.tradeoff_runs import candidates, part_names, run_points
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
-from fairbench.inference.error_and_gaps import METRICS, dominated
+from fairbench.inference.objectives import METRICS, dominated
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration
 

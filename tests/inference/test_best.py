@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.core.seeds import rng
-from fairbench.inference.probability_best import posterior_draws, probability_better, standings
+from fairbench.inference.ranking import posterior_draws, probability_better, standings
 
 DRAWS = 40000
 

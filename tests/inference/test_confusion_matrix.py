@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from fairbench.inference.confusion_matrix import (
+    UNKNOWN,
     ConfusionPosterior,
+    MulticlassScores,
     confusion_posterior,
     cost_draws,
     expected_cost,
@@ -12,7 +14,6 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
     zero_one_costs,
 )
-from fairbench.inference.multiclass import UNKNOWN, MulticlassScores
 
 SHARES = np.array([[0.7, 0.2, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
 POOL = MulticlassScores(

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench.inference.beta import Beta, probability_less
-from fairbench.inference.group_accuracy import equivalence, ranks
+from fairbench.inference.reliability import equivalence, ranks
 
 ARMS = Beta(np.array([8.0, 7.0, 12.0]), np.array([4.0, 2.0, 3.0]))
 DRAWS = ARMS.draws(40000, np.random.default_rng(0))

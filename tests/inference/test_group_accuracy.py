@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.inference.beta import uniform
-from fairbench.inference.group_accuracy import accuracy_posterior, score_prior
+from fairbench.inference.reliability import accuracy_posterior, score_prior
 
 CORRECT = np.array([1, 1, 0, np.nan, 0, 1])
 GROUP = np.array([0, 0, 0, 0, 1, 1])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import f1_score as sklearn_f1
 from sklearn.metrics import multilabel_confusion_matrix, recall_score
 
-from fairbench.inference.multiclass import AVERAGES, macro, micro, one_versus_rest
+from fairbench.inference.confusion_matrix import AVERAGES, macro, micro, one_versus_rest
 from fairbench.inference.posterior import table_draws
 from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.all_pairs import (
+from fairbench.inference.ranking import (
     BETTER,
     EQUIVALENT,
     OPEN,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.all_pairs import ranking
+from fairbench.inference.ranking import ranking
 
 
 def test_only_certain_differences_rank():

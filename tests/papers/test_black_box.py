@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.multiclass import MulticlassScores
+from fairbench.inference.confusion_matrix import MulticlassScores
 from papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from papers.black_box.estimation import ece_errors, full_ece
 

@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from fairbench.core.errors import UserError
 from fairbench.reporting.method_figures import DRAWN
 from fairbench.reporting.papers import printing
-from fairbench.reporting.papers.mapping import KEYS, Paper, papers_in, rule_of
+from fairbench.reporting.papers.mapping import (
+    KEYS,
+    Paper,
+    half_unit,
+    judge,
+    papers_in,
+    rule_of,
+    scoreboard,
+)
 from fairbench.reporting.papers.matching import compare
 from fairbench.reporting.papers.printing import command, draw_figure, print_paper
 from fairbench.reporting.papers.running import (
@@ -17,7 +25,6 @@ from fairbench.reporting.papers.running import (
     run_computation,
     sweeps,
 )
-from fairbench.reporting.papers.verdicts import half_unit, judge, scoreboard
 from tests.harness import CONF, ROOT, options
 
 PAPERS = ROOT / "papers"

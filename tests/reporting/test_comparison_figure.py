@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.practical_difference import Comparison
-from fairbench.inference.region import highest_density_region
+from fairbench.inference.practical_difference import Comparison, highest_density_region
 from fairbench.reporting.comparison_figures import comparison_figure
 
 NAMES = ("accuracy", "equal_opportunity")

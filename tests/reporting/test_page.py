@@ -12,7 +12,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY, stored_configuration
 from fairbench.experiments.presets import Presets, commands, options_of, overrides
-from fairbench.inference.probability_best import probability_better
+from fairbench.inference.ranking import probability_better
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report

@@ -21,8 +21,7 @@ from fairbench.audit.labelling.session import Session, open_session
 from fairbench.audit.labelling.state import Answer, State, StateFile, sha256
 from fairbench.audit.options import Options
 from fairbench.audit.reading import read_audit_table
-from fairbench.core.checks import check_choice
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice, unknown_name
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from fairbench.inference.active.rewards import (
 )
 from fairbench.inference.active.strategies import STRATEGIES, next_arm
 from fairbench.inference.beta import Beta
-from fairbench.inference.group_accuracy import ranks
+from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
 DRAWS = 2000

@@ -28,7 +28,7 @@ from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
-from fairbench.inference.all_pairs import ranking
+from fairbench.inference.ranking import ranking
 from fairbench.reporting.comparison_figures import comparison_figure
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import pair_document, ranking_document

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.audit.options import Options
 from fairbench.cli.command import Command, Results
-from fairbench.core.checks import check_minimum
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:

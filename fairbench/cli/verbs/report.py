@@ -26,7 +26,7 @@ def report(options: ReportOptions) -> None:
     import pandas as pd
 
     from fairbench.reporting.page.write import Places, write_report
-    from fairbench.reporting.papers.verdicts import scoreboard
+    from fairbench.reporting.papers.mapping import scoreboard
 
     root = checkout("report")
     places = Places(options.results, root / "conf", root / "papers")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results, checkout
-from fairbench.core.checks import check_minimum
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_minimum, unknown_name
 from fairbench.core.options import option
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
-from fairbench.inference.error_and_gaps import METRICS, frontier
+from fairbench.inference.objectives import METRICS, frontier
 from fairbench.reporting.comparison_figures import tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document

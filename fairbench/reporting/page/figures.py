@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.formats import number
-from fairbench.inference.error_and_gaps import frontier, point_table, points
+from fairbench.inference.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart

@@ -12,7 +12,7 @@ import pandas as pd
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.table import summarise
-from fairbench.inference.probability_best import standings
+from fairbench.inference.ranking import standings
 from fairbench.metrics.registry import Metric, find
 from fairbench.reporting.page.blocks import Block, named
 from fairbench.reporting.runs import headline

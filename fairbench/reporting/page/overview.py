@@ -20,8 +20,8 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE
 from fairbench.reporting.page.sections import PageBlock, Source, source_details
+from fairbench.reporting.papers.mapping import VERDICTS
 from fairbench.reporting.papers.matching import PaperTable
-from fairbench.reporting.papers.verdicts import VERDICTS
 
 
 def overview_section(

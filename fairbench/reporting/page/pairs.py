@@ -13,7 +13,8 @@ from fairbench.comparison.runs import every_pair
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.formats import percent
-from fairbench.inference.all_pairs import (
+from fairbench.inference.objectives import objective
+from fairbench.inference.ranking import (
     BETTER,
     EQUIVALENT,
     OPEN,
@@ -23,7 +24,6 @@ from fairbench.inference.all_pairs import (
     outperforms,
     ranking,
 )
-from fairbench.inference.objectives import objective
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Block as DocumentBlock,

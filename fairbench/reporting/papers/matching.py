@@ -16,9 +16,17 @@ import pandas as pd
 
 from fairbench.evaluation.table import summarise
 from fairbench.experiments.presets import Presets
-from fairbench.reporting.papers.mapping import Paper, answers, metrics_of, rule_of
+from fairbench.reporting.papers.mapping import (
+    ABSENT,
+    Paper,
+    answers,
+    counts,
+    judge,
+    metrics_of,
+    quick_note,
+    rule_of,
+)
 from fairbench.reporting.papers.running import computed_numbers
-from fairbench.reporting.papers.verdicts import ABSENT, counts, judge, quick_note
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 

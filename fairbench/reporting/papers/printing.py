@@ -14,10 +14,9 @@ from rich.table import Table
 
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import Presets
-from fairbench.reporting.papers.mapping import KEYS, Paper
+from fairbench.reporting.papers.mapping import ABSENT, KEYS, VERDICTS, Paper, scoreboard
 from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
 from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
-from fairbench.reporting.papers.verdicts import ABSENT, VERDICTS, scoreboard
 from fairbench.results.catalogue import Catalogue
 
 _WIDTH = 100

@@ -11,8 +11,7 @@ from fairbench.inference.active.arms import (
     false_positive_rate,
     true_positive_rate,
 )
-from fairbench.inference.active.simulation import Queues, assess
-from fairbench.inference.active.strategies import STRATEGIES, choose
+from fairbench.inference.active.strategies import STRATEGIES, Queues, assess, choose
 from fairbench.inference.beta import Beta, uniform
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]

@@ -6,8 +6,14 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.inference.active.arms import BetaArms, DirichletArms
 from fairbench.inference.active.rewards import Estimation, Highest, Lowest, MostCostly
-from fairbench.inference.active.simulation import Queues, assess
-from fairbench.inference.active.strategies import STRATEGIES, choose, next_arm, next_arms
+from fairbench.inference.active.strategies import (
+    STRATEGIES,
+    Queues,
+    assess,
+    choose,
+    next_arm,
+    next_arms,
+)
 from fairbench.inference.beta import Beta, centred, uniform
 
 CERTAIN = Beta(np.array([900.0, 500, 700, 100]), np.array([100.0, 500, 300, 900]))

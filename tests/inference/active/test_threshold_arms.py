@@ -7,8 +7,7 @@ from scipy.special import betainc, betaln
 
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import Lowest
-from fairbench.inference.active.simulation import Queues, assess
-from fairbench.inference.active.strategies import thompson
+from fairbench.inference.active.strategies import Queues, assess, thompson
 from fairbench.inference.active.threshold_arms import ThresholdArms
 from fairbench.inference.beta import Beta, centred
 

@@ -6,8 +6,12 @@ from scipy import stats
 
 from fairbench.core.errors import UserError
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.frequentist import beta_binomial, beta_parameters, frequentist
-from fairbench.inference.few_labels.prediction_powered import prediction_powered
+from fairbench.inference.few_labels.frequentist import (
+    beta_binomial,
+    beta_parameters,
+    frequentist,
+    prediction_powered,
+)
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import accuracy, f1_score, true_positive_rate
 from fairbench.metrics.registry import BINARY, metrics_of

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 RUN = "fairbench.run_id"
-_BY = ["variant", "attribute", "group", "metric"]
+_BY = ["attribute", "group", "metric"]
 _LONGEST = 250
 _LONGEST_VALUE = 6000
 
@@ -57,13 +57,19 @@ def _value(option: Any) -> str:
     return str(option)[:_LONGEST_VALUE]
 
 
-def metric_values(metrics: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, mean over repeats) of every defined metric that runs share.
+def metric_values(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
+    """Yield (MLflow metric name, mean over repeats) of every defined headline metric.
 
-    Points of diagrams are left to the figures and the metrics file.
+    A metric of everyone, or of the protected attribute and its groups, is one; variants, other
+    attributes and points of diagrams are left to the metrics file, since a row of MLflow's
+    database costs about a millisecond.
+
+    Parameters
+    ----------
+    protect : the attribute, or combination, of the headline metrics.
     """
-    drawn = metrics["bin"].notna()
-    shown = metrics[~drawn]
+    headline = (metrics["variant"] == "") & metrics["attribute"].isin(["", protect])
+    shown = metrics[headline & metrics["bin"].isna()]
     setting = setting_text(shown).astype(str)
     means = shown.groupby([*(shown[name] for name in _BY), setting], sort=False)["value"]
     for parts, mean in means.mean().dropna().items():
@@ -264,7 +270,8 @@ def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[s
     # While there is no metric yet: MLflow reads all there are to change the status.
     client.set_terminated(run_id)
     now = int(time.time() * 1000)
-    metrics = [Metric(name, value, now, 0) for name, value in metric_values(folder.metrics())]
+    values = metric_values(folder.metrics(), folder.protect)
+    metrics = [Metric(name, value, now, 0) for name, value in values]
     params = [Param(name, value) for name, value in parameters(folder, environment)]
     client.log_batch(run_id, metrics, params)
     # Last: an entry without it is a half one, and is logged again.

@@ -109,7 +109,8 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     names_and_values = shown.partition("|Metrics|")[2].split("|")
     assert "accuracy" in names_and_values
     for folder in (cwd / "results" / "runs").iterdir():
-        accuracy = dict(metric_values(Run(folder).metrics()))["accuracy"]
+        run = Run(folder)
+        accuracy = dict(metric_values(run.metrics(), run.protect))["accuracy"]
         assert f"{accuracy:.3g}" in names_and_values
 
 

@@ -218,8 +218,6 @@ def _planned(job: Job) -> Outcome:
     """Plan a job: what is planned is to be carried out; others are skipped or have failed."""
     import traceback
 
-    from omegaconf import OmegaConf
-
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.build import run_name
     from fairbench.experiments.execute import plan
@@ -227,7 +225,7 @@ def _planned(job: Job) -> Outcome:
     words, config = job
     name = run_name(config["hydra"]["runtime"]["choices"])
     try:
-        planned: Plan = plan(OmegaConf.create(config))
+        planned: Plan = plan(config)
         return Outcome("planned", planned.name, words, run=planned)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))

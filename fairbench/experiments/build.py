@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, TypeAlias
 
 import yaml
-from hydra.errors import InstantiationException
-from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from fairbench.core.errors import UserError, check_types
@@ -36,6 +36,8 @@ IDENTITY = (
     "protect",
 )
 COMPONENTS = (*GROUPS, "consistency")
+# A composed configuration as plain values; of Hydra's own part it has the choices.
+Config: TypeAlias = Mapping[str, Any]
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
 
@@ -53,28 +55,43 @@ class Components:
     consistency: Consistency
 
 
-def components(cfg: DictConfig) -> Components:
-    """Instantiate every component, the data set last: it is the one that costs time."""
-    check_settings(cfg)
+def plain(cfg: DictConfig | Config) -> Config:
+    """Return a configuration as plain, resolved values; of Hydra's own part, the choices alone."""
+    if not isinstance(cfg, DictConfig):
+        return cfg
+    chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
+    own = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
+    return {**own, "hydra": {"runtime": {"choices": chosen}}}
+
+
+def container(node: Any) -> Any:
+    """Return a part of a configuration as plain, resolved values."""
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def components(config: Config) -> Components:
+    """Make every component, the data set last: it is the one that costs time."""
+    check_settings(config)
     split, learner, intervention, method, evaluator, consistency = (
-        _instantiate(cfg, name)
+        _made(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     )
     return Components(
-        load_dataset(cfg), split, learner, intervention, method, evaluator, consistency
+        load_dataset(config), split, learner, intervention, method, evaluator, consistency
     )
 
 
-def load_dataset(cfg: DictConfig) -> Dataset:
+def load_dataset(cfg: DictConfig | Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
-    archive = Archive.of(**container(cfg.data))
-    key = digest([container(cfg.dataset), str(archive)])
-    if cfg.dataset.get("path"):
+    config = plain(cfg)
+    options = config["dataset"]
+    archive = Archive.of(**config["data"])
+    key = digest([options, str(archive)])
+    if options.get("path"):
         # A file of the user's may change between two runs of one process.
         _loaded.pop(key, None)
     if key not in _loaded:
-        loader = _instantiate(cfg, "dataset", _partial_=True)
-        data = dataset_cache.load(archive, container(cfg.dataset), loader)
+        data = dataset_cache.load(archive, options, constructor("dataset", options))
         check_combinable(data.sensitive, f"dataset={data.name}")
         _loaded[key] = data
         while len(_loaded) > _KEPT:
@@ -82,7 +99,7 @@ def load_dataset(cfg: DictConfig) -> Dataset:
     return _loaded[key]
 
 
-def check_settings(cfg: DictConfig) -> None:
+def check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
 
     def settings(
@@ -90,46 +107,41 @@ def check_settings(cfg: DictConfig) -> None:
     ) -> None:
         """Declare the types of the top-level settings."""
 
-    check_types("", settings, {str(name): value for name, value in cfg.items() if name != "hydra"})
-    if cfg.n_jobs < 1 and cfg.n_jobs != -1:
-        raise UserError(f"n_jobs is {cfg.n_jobs}; it must be at least 1, or -1 for every core")
+    check_types("", settings, config)
+    n_jobs = config["n_jobs"]
+    if n_jobs < 1 and n_jobs != -1:
+        raise UserError(f"n_jobs is {n_jobs}; it must be at least 1, or -1 for every core")
 
 
-def _instantiate(cfg: DictConfig, group: str, **extra: Any) -> Any:
-    options = container(cfg[group])
-    check_types(group, get_method(str(options["_target_"])), options)
+def _made(config: Config, group: str) -> Any:
+    make = constructor(group, config[group])
     try:
-        return instantiate(cfg[group], **extra, _convert_="all")
-    except InstantiationException as error:
-        cause = error.__cause__
-        if isinstance(cause, UserError):
-            raise cause from None
-        if isinstance(cause, TypeError):
-            raise UserError(f"{group}={choice(cfg, group)}: {cause}") from error
-        raise
+        return make()
+    except TypeError as error:
+        raise UserError(f"{group}={choice(config, group)}: {error}") from error
 
 
-def container(node: DictConfig) -> dict[str, Any]:
-    """Return a configuration node as plain, resolved Python values."""
-    values: Any = OmegaConf.to_container(node, resolve=True)
-    return {str(key): value for key, value in values.items()}
+def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return what makes a component: what ``_target_`` names, with the other options.
+
+    Raises
+    ------
+    UserError : an option of a wrong type.
+    """
+    module, _, name = str(options["_target_"]).rpartition(".")
+    make = getattr(import_module(module), name)
+    check_types(group, make, options)
+    return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 
 
-def resolved(cfg: DictConfig) -> dict[str, Any]:
-    """Return a configuration as plain values; of Hydra's own part, the choices alone."""
-    chosen: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    own = OmegaConf.create({name: cfg[name] for name in cfg if name != "hydra"})
-    return {**container(own), "hydra": {"runtime": {"choices": chosen}}}
-
-
-def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
+def protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
     """Return the attributes that `protect` names, the data set's first by default.
 
     Raises
     ------
     UserError : one that the data set does not have.
     """
-    wanted = cfg.protect
+    wanted = config["protect"]
     if wanted is None:
         return (str(dataset.sensitive.columns[0]),)
     names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
@@ -137,28 +149,28 @@ def protected_attributes(cfg: DictConfig, dataset: Dataset) -> tuple[str, ...]:
     return names
 
 
-def stored_configuration(cfg: DictConfig) -> dict[str, Any]:
+def stored_configuration(cfg: DictConfig | Config) -> dict[str, Any]:
     """Return what the run is: every component by its name, never by where its code lies."""
-    stored: dict[str, Any] = {}
-    for group in COMPONENTS:
-        options = container(cfg[group])
+    config = plain(cfg)
+    stored: dict[str, Any] = {
+        group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
+    }
+    for options in stored.values():
         del options["_target_"]
-        stored[group] = {"name": choice(cfg, group), **options}
-    plain: Any = OmegaConf.to_container(OmegaConf.create({"protect": cfg.protect}))
-    return {**stored, "seed": int(cfg.seed), **plain}
+    return {**stored, "seed": int(config["seed"]), "protect": config["protect"]}
 
 
-def run_id(cfg: DictConfig) -> str:
-    """Return the id of the run: the same command is the same run."""
-    return digest(stored_configuration(cfg), 12)
+def run_id(stored: Mapping[str, Any]) -> str:
+    """Return the id of the run of a stored configuration: the same command is the same run."""
+    return digest(stored, 12)
 
 
-def choice(cfg: DictConfig, group: str) -> str:
+def choice(config: Config, group: str) -> str:
     """Return the option chosen for a group, as Hydra composed it.
 
     The configuration has to be composed with ``return_hydra_config=True``.
     """
-    return str(cfg.hydra.runtime.choices[group])
+    return str(config["hydra"]["runtime"]["choices"][group])
 
 
 @cache
@@ -168,9 +180,9 @@ def configurations(group: str) -> dict[str, dict[str, Any]]:
     return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def choices(cfg: DictConfig) -> dict[str, str]:
+def choices(config: Config) -> dict[str, str]:
     """Return the option chosen for every group that makes up a run."""
-    return {group: choice(cfg, group) for group in GROUPS}
+    return {group: choice(config, group) for group in GROUPS}
 
 
 def run_name(chosen: dict[str, str]) -> str:

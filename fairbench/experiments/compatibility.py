@@ -12,12 +12,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
-
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.build import configurations
+from fairbench.experiments.build import configurations, constructor
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
 
 _LISTED = 6
@@ -166,6 +163,6 @@ def _choices(group: str) -> dict[str, Any]:
     """Return every choice of a group that can be built as it is configured, by name."""
     built = {}
     for name, options in configurations(group).items():
-        with suppress(InstantiationException):
-            built[name] = instantiate(options, _convert_="all")
+        with suppress(UserError, TypeError, ImportError):
+            built[name] = constructor(group, options)()
     return {name: each for name, each in built.items() if hasattr(each, "capabilities")}

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
-from fairbench.experiments.build import resolved
+from fairbench.experiments.build import Config, plain
 from fairbench.experiments.ensure import ensure
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
@@ -111,7 +111,7 @@ class RunEnd:
         return f"fitted {self.computed} of {cells} cells in {seconds:.1f} s"
 
 
-def plan(cfg: DictConfig) -> Plan:
+def plan(cfg: DictConfig | Config) -> Plan:
     """Prepare a run and return what is needed to carry it out.
 
     Raises
@@ -119,10 +119,10 @@ def plan(cfg: DictConfig) -> Plan:
     UserError : unknown names, bad values, missing data.
     IncompatibleError : a combination that cannot work.
     """
-    run = pipeline.prepare(cfg)
-    config = resolved(cfg)
+    config = plain(cfg)
+    run = pipeline.prepare(config)
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
-    finished = bool(cfg.resume) and run.writer.finished(run.fingerprint)
+    finished = bool(config["resume"]) and run.writer.finished(run.fingerprint)
     drawn = run.folder.figures.exists()
     planned = Plan(config, run.id, run.name, cells, finished, drawn)
     _keep(planned.key, run)
@@ -282,7 +282,7 @@ def estimated_seconds(planned: Plan, cells: int) -> float | None:
 def _with_cells(planned: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
     """Return a run, and its cells by their ids."""
     if planned.key not in _runs:
-        run = pipeline.prepare(OmegaConf.create(dict(planned.config)))
+        run = pipeline.prepare(planned.config)
         _keep(planned.key, run)
     _runs.move_to_end(planned.key)
     return _runs[planned.key]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from omegaconf import DictConfig, OmegaConf
+import yaml
+from omegaconf import DictConfig
 
 from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset
@@ -29,6 +30,8 @@ from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
 
+# libyaml's writer where it was built.
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
 
@@ -104,7 +107,7 @@ class Result:
         return summarise(self.metrics)
 
 
-def prepare(cfg: DictConfig) -> PlannedRun:
+def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     """Build every component of a configuration and refuse what cannot work.
 
     Raises
@@ -112,41 +115,32 @@ def prepare(cfg: DictConfig) -> PlannedRun:
     UserError : unknown names, bad values, missing data.
     IncompatibleError : a combination that cannot work.
     """
-    components = build.components(cfg)
-    dataset, method = components.dataset, components.method
-    protect = build.protected_attributes(cfg, dataset)
-    check(
-        Combination(
-            dataset,
-            components.learner,
-            components.intervention,
-            method,
-            protect,
-            build.choices(cfg),
-        )
-    )
-    study = Study(
-        dataset,
+    config = build.plain(cfg)
+    components, choices = build.components(config), build.choices(config)
+    dataset, learner, intervention = (
+        components.dataset,
         components.learner,
         components.intervention,
-        method.fitter,
-        int(cfg.seed),
-        protect,
     )
-    folds = _folds(components.split, dataset, int(cfg.seed))
+    method, seed = components.method, int(config["seed"])
+    protect = build.protected_attributes(config, dataset)
+    check(Combination(dataset, learner, intervention, method, protect, choices))
+    study = Study(dataset, learner, intervention, method.fitter, seed, protect)
+    folds = _folds(components.split, dataset, seed)
     cells, methods = cells_of(study, folds), {"": method}
     for variant in components.consistency.variants(study, method):
         cells += cells_of(variant.study, folds, variant.label)
         methods[variant.label] = variant.method
+    stored = build.stored_configuration(config)
     return PlannedRun(
-        build.run_id(cfg),
-        build.choices(cfg),
-        build.stored_configuration(cfg),
+        build.run_id(stored),
+        choices,
+        stored,
         study,
         cells,
         methods,
         components.evaluator,
-        Store(Path(cfg.results)),
+        Store(Path(config["results"])),
     )
 
 
@@ -223,7 +217,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         **machine(),
     }
     cells = list(dict.fromkeys(cell.id for cell in run.cells))
-    config = OmegaConf.to_yaml(OmegaConf.create(run.config))
+    config = yaml.dump(run.config, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
     tables = RunTables(metrics, summarise(metrics), predictions)
     run.writer.write(config, cells, tables, run.dataset, environment)
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hydra import compose, initialize_config_dir
 
-from fairbench.experiments.build import components, protected_attributes
+from fairbench.experiments.build import components, plain, protected_attributes
 from fairbench.experiments.study import Study
 from papers import CONF
 
@@ -47,13 +47,13 @@ def overrides(name: str) -> list[str]:
 def study(name: str) -> Study:
     """Return the data and components of one algorithm, as that run would build them."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", overrides(name), return_hydra_config=True)
+        cfg = plain(compose("config", overrides(name), return_hydra_config=True))
     parts = components(cfg)
     return Study(
         parts.dataset,
         parts.learner,
         parts.intervention,
         parts.method.fitter,
-        int(cfg.seed),
+        int(cfg["seed"]),
         protected_attributes(cfg, parts.dataset),
     )

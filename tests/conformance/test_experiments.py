@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.experiments import pipeline
+from fairbench.experiments import build, pipeline
 from fairbench.experiments.presets import Presets
 from tests.harness import CONF, configuration
 
@@ -38,8 +38,8 @@ def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
 
 @pytest.mark.parametrize("same", ["table7", "figure2"])
 def test_presets_of_the_same_study_are_the_same_runs(same):
-    ids = [
-        pipeline.build.run_id(configuration(f"experiment=fairlyuncertain/{name}"))
+    one, other = (
+        build.stored_configuration(configuration(f"experiment=fairlyuncertain/{name}"))
         for name in ("table1", same)
-    ]
-    assert ids[0] == ids[1]
+    )
+    assert build.run_id(one) == build.run_id(other)

@@ -29,7 +29,7 @@ def nothing_loads(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a finished run needs neither data nor components")
 
-    for name in ("instantiate", "load_dataset", "components"):
+    for name in ("constructor", "load_dataset", "components"):
         monkeypatch.setattr(build, name, refuse)
 
 

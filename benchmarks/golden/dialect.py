@@ -70,8 +70,8 @@ def _verb(*words: str, options: tuple[tuple[str, str], ...] = ()) -> Command:
 CURRENT = Dialect(
     {
         "run": _verb("run"),
-        "compare": _verb("compare", options=(("compare", "runs"),)),
-        "tradeoff": _verb("tradeoff"),
+        "compare": _verb("compare", "repeats=typical", options=(("compare", "runs"),)),
+        "tradeoff": _verb("tradeoff", "repeats=typical"),
         "audit": _verb("audit"),
         "next": _verb("label", "next"),
         "label": _verb("label", "ask"),

@@ -1,9 +1,10 @@
-"""Comparing finished runs: folds pooled through effective counts, hold-out repeats one by one."""
+"""Comparing finished runs: folds pooled through effective counts, repeats averaged or typical."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
-from fairbench.comparison.settings import Settings
+from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import effective_counts
@@ -20,6 +21,7 @@ from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,
+    margins,
     paired_draws,
 )
 from fairbench.inference.practical_difference import (
@@ -31,7 +33,8 @@ from fairbench.inference.practical_difference import (
     compare,
     highest_density_region,
 )
-from fairbench.inference.ranking import Pairs
+from fairbench.inference.ranking import Pairs, inflation
+from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
 
 Array = NDArray[np.float64]
@@ -40,19 +43,19 @@ _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
 @dataclass(frozen=True, eq=False)
 class PairComparison:
-    """Two runs compared, repeat by repeat."""
+    """Two runs compared: all their repeats averaged, or each repeat by itself."""
 
     names: tuple[str, str]
     comparisons: list[Comparison]
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
-        """Return the probabilities of the events, a row a repeat, within `regions` if given."""
+        """Return the probabilities of the events, a row a comparison, within `regions` if given."""
         inside = [None] * len(self.comparisons) if regions is None else [r.inside for r in regions]
         pairs = zip(self.comparisons, inside, strict=True)
         return pd.DataFrame([each.events(kept) for each, kept in pairs])
 
     def regions(self, level: float) -> list[Region]:
-        """Return the highest-density region of every repeat."""
+        """Return the highest-density region of every comparison."""
         return [highest_density_region(each.delta, level) for each in self.comparisons]
 
 
@@ -84,25 +87,81 @@ def compare_pair(
             f"run {first.id} is of {first.people.name}, {second.id} of {second.people.name}: "
             "only runs of one data set are compared"
         )
-    labels = Labels.of(first, settings.protect)
-    fractions = [effective_sample_fraction(run, settings, ratios) for run in (first, second)]
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
-    comparisons = []
-    for repeat in repeats:
-        one, other = first.repeats[repeat], second.repeats[repeat]
+    if not repeats:
+        raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
+    parts = [[each] for each in repeats] if settings.repeats == TYPICAL else [repeats]
+    pair = _Pair(
+        Labels.of(first, settings.protect),
+        (first, second),
+        [effective_sample_fraction(run, settings, ratios) for run in (first, second)],
+        settings,
+    )
+    return PairComparison((first.name, second.name), [pair.compared(part) for part in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two runs to be compared, and the shares of their pooled rows that count as independent."""
+
+    labels: Labels
+    runs: tuple[RunPredictions, RunPredictions]
+    fractions: Sequence[Array]
+    settings: Settings
+
+    def compared(self, repeats: Sequence[int]) -> Comparison:
+        """Compare the runs by some of their repeats together."""
+        counts = [self._counts(repeat) for repeat in repeats]
+        generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
+        averaged = [np.mean(each, axis=0) for each in zip(*counts, strict=True)]
+        share = tested_share(self.runs[0], repeats)
+        if np.isnan(share):
+            return self._of(_draws(averaged, self.settings, generator))
+        if self.settings.predictive:
+            raise UserError("predictive=true is about one test set: it needs repeats=typical")
+        worth = inflation(len(repeats), share)
+        counted = self._of(_draws([each / worth for each in averaged], self.settings, generator))
+        found = self._of(_mean_draws(counts, share, self.settings, generator))
+        return replace(found, delta=no_narrower(found.delta, counted.delta))
+
+    def _of(self, tables: tuple[Array, Array]) -> Comparison:
+        objectives = [objective(name) for name in self.settings.objectives]
+        rope = self.settings.rope or tuple(each.epsilon for each in objectives)
+        return compare(*tables, objectives, rope)
+
+    def _counts(self, repeat: int) -> list[Array]:
+        """Return the effective counts of both runs' pooled folds of a repeat.
+
+        They are one joint table, or two of their own. A joint table has one effective sample
+        fraction: of two runs that differ in it, the smaller.
+        """
+        one, other = (run.repeats[repeat] for run in self.runs)
         if len(one) != len(other):
             raise UserError(
-                f"run {first.id} has {len(one)} folds and {second.id} {len(other)}: only runs of "
-                "one kind of split are compared"
+                f"run {self.runs[0].id} has {len(one)} folds and {self.runs[1].id} {len(other)}: "
+                "only runs of one kind of split are compared"
             )
-        generator = rng(settings.seed, "comparison", first.people.name, repeat)
-        tables = _draws(_counts(labels, one, other, fractions, settings), settings, generator)
-        objectives = [objective(name) for name in settings.objectives]
-        rope = settings.rope or tuple(each.epsilon for each in objectives)
-        comparisons.append(compare(*tables, objectives, rope))
-    if not comparisons:
-        raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
-    return PairComparison((first.name, second.name), comparisons)
+        if self.settings.paired:
+            folds = [self.labels.joint(a, b) for a, b in zip(one, other, strict=True)]
+            return [effective_counts(np.stack(folds), np.minimum(*self.fractions))]
+        return [
+            effective_counts(np.stack([self.labels.counts(fold) for fold in folds]), own)
+            for folds, own in zip((one, other), self.fractions, strict=True)
+        ]
+
+
+def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
+    """Return the share of the rows that a hold-out repeat tests, of these repeats or of all.
+
+    NaN where repeats test every row, as those of folds do, or all the same ones: such repeats are
+    pooled, and count as one.
+    """
+    chosen = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
+    rows = [folds[0].rows for folds in chosen]
+    same = all(np.array_equal(each, rows[0]) for each in rows[1:])
+    if len(chosen[0]) > 1 or same:
+        return float("nan")
+    return float(np.mean([len(each) for each in rows])) / len(run.people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,28 +208,8 @@ def effective_sample_fraction(
     return settings.shrinkage(folds, ratio)
 
 
-def _counts(
-    labels: Labels,
-    one: list[FoldPredictions],
-    other: list[FoldPredictions],
-    fractions: Sequence[Array],
-    settings: Settings,
-) -> list[Array]:
-    """Return the effective counts of both runs' pooled folds: one joint table, or two of their own.
-
-    A joint table has one effective sample fraction: of two runs that differ in it, the smaller.
-    """
-    if settings.paired:
-        folds = [labels.joint(a, b) for a, b in zip(one, other, strict=True)]
-        return [effective_counts(np.stack(folds), np.minimum(*fractions))]
-    return [
-        effective_counts(np.stack([labels.counts(fold) for fold in folds]), own)
-        for folds, own in zip((one, other), fractions, strict=True)
-    ]
-
-
 def _draws(
-    counts: list[Array], settings: Settings, generator: np.random.Generator
+    counts: Sequence[Array], settings: Settings, generator: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return draws of both runs' tables."""
     options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
@@ -179,10 +218,29 @@ def _draws(
     return independent_draws(counts[0], counts[1], settings.draws, generator, **options)
 
 
+def _mean_draws(
+    counts: Sequence[Sequence[Array]],
+    share: float,
+    settings: Settings,
+    generator: np.random.Generator,
+) -> tuple[Array, Array]:
+    """Return draws of the tables that both runs have on average, over new training sets."""
+    each = [margins(own[0]) if settings.paired else (own[0], own[1]) for own in counts]
+    tables = np.array(each) / np.sum(each, axis=(-1, -2), keepdims=True)
+    draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
+    if settings.paired:
+        drawn = draw(tables, share)
+        return drawn[:, 0], drawn[:, 1]
+    return draw(tables[:, 0], share), draw(tables[:, 1], share)
+
+
 def every_pair(
     runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
 ) -> Pairs:
-    """Return the probabilities of the events of every pair of R runs, medians over repeats."""
+    """Return the probabilities of the events of every pair of R runs.
+
+    Of repeats that are compared one by one they are medians.
+    """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for i, j in combinations(range(len(runs)), 2):
         found = compare_pair(runs[i], runs[j], settings, ratios).comparisons
@@ -199,5 +257,5 @@ def every_pair(
 def outperformance(
     runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
 ) -> Array:
-    """Return the (R, R) probabilities P(row >> column), medians over repeats."""
+    """Return the (R, R) probabilities P(row >> column)."""
     return every_pair(runs, settings, ratios).outperforms

@@ -20,6 +20,9 @@ from fairbench.inference.objectives import objective
 Array = NDArray[np.float64]
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
+AVERAGED, TYPICAL = "averaged", "typical"
+# Of what a posterior is, in words.
+SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Settings:
         "without intervention by default.",
         shown="RUN",
     )
+    repeats: str = option(
+        AVERAGED,
+        "Several repeats are averaged, which says what holds for a new training set; or, as the "
+        "paper does, each is compared by itself and the typical one is shown.",
+        choices=(AVERAGED, TYPICAL),
+    )
     paired: bool = option(
         True,
         "Compare through the joint table of both runs' predictions on the same rows; otherwise by "
@@ -76,6 +85,8 @@ class Settings:
         self.shrinkage(10, 1.0)
         if self.rho_per not in (MEAN, GROUP):
             raise unknown_name("rho_per", self.rho_per, (MEAN, GROUP))
+        if self.repeats not in (AVERAGED, TYPICAL):
+            raise unknown_name("repeats", self.repeats, (AVERAGED, TYPICAL))
         check_minimum("draws", self.draws, 100)
         check_minimum("alpha", self.alpha, 0)
         check_share("level", self.level)

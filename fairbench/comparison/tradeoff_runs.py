@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import RunPredictions
-from fairbench.comparison.runs import Labels, outperformance
-from fairbench.comparison.settings import Settings
+from fairbench.comparison.runs import Labels, outperformance, tested_share
+from fairbench.comparison.settings import AVERAGED, TYPICAL, Settings
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
 from fairbench.inference.objectives import (
@@ -94,11 +94,14 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 Array = NDArray[np.float64]
 
 
-def run_points(run: RunPredictions, protect: tuple[str, ...]) -> dict[str, Point]:
+def run_points(
+    run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
+) -> dict[str, Point]:
     """Return a run's point for every metric of `METRICS`."""
     labels = Labels.of(run, protect)
     counts = [[labels.counts(fold) for fold in folds] for folds in run.repeats.values()]
-    return points(np.array(counts), run.people.name)
+    share = float("nan") if repeats == TYPICAL else tested_share(run)
+    return points(np.array(counts), run.people.name, test_share=share)
 
 
 def tradeoff(
@@ -106,8 +109,14 @@ def tradeoff(
     names: Sequence[Mapping[str, str]],
     curve: pd.DataFrame,
     protect: tuple[str, ...],
+    *,
+    repeats: str = AVERAGED,
 ) -> pd.DataFrame:
     """Return a row for every metric and run.
+
+    Parameters
+    ----------
+    repeats : whether a run's repeats are averaged, or a typical one is taken.
 
     Returns
     -------
@@ -115,8 +124,10 @@ def tradeoff(
     posterior probability that one other run is better in both, paired on the same rows) and
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """
-    table = point_table([run.id for run in runs], names, [run_points(r, protect) for r in runs])
-    table["certainty"] = np.concatenate([_certainty(runs, name, protect) for name in METRICS])
+    found = [run_points(run, protect, repeats=repeats) for run in runs]
+    table = point_table([run.id for run in runs], names, found)
+    settings = Settings(rope=(0.0, 0.0), draws=DRAWS, protect=protect, repeats=repeats)
+    table["certainty"] = np.concatenate([_certainty(runs, name, settings) for name in METRICS])
     postprocessed = [
         at_equal_fairness(curve, metric, gap)
         for metric, gap in zip(table["metric"], table["gap"], strict=True)
@@ -124,10 +135,9 @@ def tradeoff(
     return table.assign(postprocessed_error=postprocessed)
 
 
-def _certainty(runs: Sequence[RunPredictions], metric: str, protect: tuple[str, ...]) -> Array:
+def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) -> Array:
     """Return the largest probability, over the other runs, of outperforming each run."""
-    settings = Settings(("error_rate", metric), (0.0, 0.0), draws=DRAWS, protect=protect)
-    matrix = outperformance(runs, settings)
+    matrix = outperformance(runs, replace(settings, objectives=("error_rate", metric)))
     np.fill_diagonal(matrix, 0)
     largest: Array = matrix.max(axis=0)
     return largest

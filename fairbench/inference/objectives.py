@@ -16,6 +16,7 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import effective_counts, mean_shrinkage
 from fairbench.inference.posterior import table_draws
+from fairbench.inference.repeats import mean_table_draws
 from fairbench.metrics.rates import Counts, error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
@@ -101,12 +102,12 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Point:
-    """A run's error and gap, means over its repeats, and one repeat's posterior around them.
+    """A run's error and gap, means over its repeats, and the posterior around them.
 
     Attributes
     ----------
-    covariance : (2, 2) of error and gap, of the repeat of median error. Repeats overlap, so their
-        posteriors are not pooled and the covariance is that of one test set.
+    covariance : (2, 2) of error and gap, of the means of all repeats, or of the repeat of median
+        error, whose covariance is that of one test set.
     """
 
     error: float
@@ -114,7 +115,9 @@ class Point:
     covariance: Array
 
 
-def points(counts: NDArray[Any], dataset: str) -> dict[str, Point]:
+def points(
+    counts: NDArray[Any], dataset: str, *, test_share: float = float("nan")
+) -> dict[str, Point]:
     """Return an algorithm's point for every metric of `METRICS`.
 
     The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
@@ -125,19 +128,27 @@ def points(counts: NDArray[Any], dataset: str) -> dict[str, Point]:
     ----------
     counts : (R, K, G, 4) confusion counts of R repeats of K folds; one fold of a hold-out split.
     dataset : name that the draws are seeded by, so that a data set's algorithms share them.
+    test_share : of the rows in a hold-out repeat, for the posterior of the mean of all repeats; NaN
+        for that of the repeat of median error.
     """
     folds = counts.shape[1]
     worth = mean_shrinkage(folds) if folds > 1 else 1.0
     observed = effective_counts(np.swapaxes(counts, 0, 1), worth)
     errors = _error(observed)
     median = int(np.argsort(errors, kind="stable")[len(errors) // 2])
-    draws = table_draws(observed[median], DRAWS, rng(_SEED, "tradeoff", dataset, median))
+    generator = rng(_SEED, "tradeoff", dataset, median)
+    if len(observed) == 1 or np.isnan(test_share):
+        draws = table_draws(observed[median], DRAWS, generator)
+    else:
+        shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
+        draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
     found = {}
     for name in METRICS:
         metric = metrics_of(BINARY, "widest")[name]
         gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
-        covariance = np.cov(_error(draws), metric(draws))
+        drawn = np.stack([_error(draws), metric(draws)])
+        covariance = np.cov(drawn[:, ~np.isnan(drawn[1])])
         found[name] = Point(float(errors.mean()), gap, covariance)
     return found
 

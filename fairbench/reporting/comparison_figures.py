@@ -132,7 +132,13 @@ _LONGEST = 46  # letters of a name in the key, above which they get smaller
 _NEAR = 0.05  # of an axis: two letters would overlap
 
 
-def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: str) -> Figure:
+def tradeoff_figure(
+    table: pd.DataFrame,
+    curve: pd.DataFrame,
+    title: str,
+    base: str,
+    spread: str = "the mean of all repeats",
+) -> Figure:
     """Draw a panel for each metric: filled points with a letter are those that none dominates.
 
     Parameters
@@ -140,6 +146,7 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
     table : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
     curve : of :func:`fairbench.inference.objectives.frontier`.
     base : what the curve was made of.
+    spread : whose posterior the ellipses are of.
     """
     table = with_looks(table)
     metrics = list(dict.fromkeys(table["metric"]))
@@ -161,7 +168,7 @@ def tradeoff_figure(table: pd.DataFrame, curve: pd.DataFrame, title: str, base: 
         figure.legend(
             handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize=size
         )
-        figure.suptitle(f"{title}, with {_MASS:.0%} posterior ellipses of one repeat")
+        figure.suptitle(f"{title}, with {_MASS:.0%} posterior ellipses of {spread}")
     return figure
 
 

@@ -90,13 +90,18 @@ _TRADEOFF_COLUMNS = (
     Column("thresholds", "number", left_out=1),
 )
 _TRADEOFF_CAPTION = (
-    "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of one "
-    "repeat; dominated: probability that the likeliest other run is better in both, paired"
+    "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of {}; "
+    "dominated: probability that the likeliest other run is better in both, paired"
 )
 
 
 def tradeoff_document(
-    rows: pd.DataFrame, metrics: Sequence[str], title: str, base: str
+    rows: pd.DataFrame,
+    metrics: Sequence[str],
+    title: str,
+    base: str,
+    *,
+    spread: str = "the mean of all repeats",
 ) -> Document:
     """Return a table for each metric, of the runs by error; those that no other dominates marked.
 
@@ -104,12 +109,16 @@ def tradeoff_document(
     ----------
     rows : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
     base : whose thresholds the last column is about; empty where there is none.
+    spread : whose posterior the sd are of.
     """
-    tables = [_table(rows[rows["metric"] == metric], metric, base) for metric in metrics]
+    caption = _TRADEOFF_CAPTION.format(spread)
+    if base:
+        caption += f"; thresholds: error of {base}, a threshold per group, at no larger gap"
+    tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
     return Document(title, [Section("", tables)])
 
 
-def _table(rows: pd.DataFrame, metric: str, base: str) -> Table:
+def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
     parts = ["intervention", *(["learner"] * (rows["learner"].nunique() > 1)), "method"]
     shown = [
         [
@@ -121,9 +130,6 @@ def _table(rows: pd.DataFrame, metric: str, base: str) -> Table:
         ]
         for row in rows.sort_values("error", kind="stable").to_dict("records")
     ]
-    caption = _TRADEOFF_CAPTION
-    if base:
-        caption += f"; thresholds: error of {base}, a threshold per group, at no larger gap"
     title = f"error against the {metric.replace('_', ' ')} gap"
     return Table(_TRADEOFF_COLUMNS, shown, title=title, caption=caption)
 
@@ -176,6 +182,8 @@ def pair_document(
     shown: Comparison,
     names: Sequence[str],
     level: float,
+    *,
+    looked_at: str = "",
 ) -> Document:
     """Return the comparison of two runs.
 
@@ -185,9 +193,11 @@ def pair_document(
     shown : the repeat whose differences are shown.
     names : of A and B.
     level : of the intervals.
+    looked_at : what the comparison is of and rests on, such as ``of these fits, by 500 rows``;
+        where it is given, the document says which differences can hardly be seen.
     """
     title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
-    tables = [_events(everywhere, inside), _differences(shown, level)]
+    tables = [_events(everywhere, inside), _differences(shown, level, looked_at)]
     return Document(title, [Section("", tables)])
 
 
@@ -213,7 +223,7 @@ def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
     return Table(columns, [row[: len(columns)] for row in rows], caption=caption)
 
 
-def _differences(comparison: Comparison, level: float) -> Table:
+def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     means = comparison.delta.mean(axis=0)
     columns = [
@@ -222,11 +232,20 @@ def _differences(comparison: Comparison, level: float) -> Table:
         Column(f"{level:.0%} interval", "interval"),
         Column("no difference up to", "general"),
     ]
-    rows = [
+    rows: list[list[object]] = [
         [name.replace("_", " "), means[i], (ends[0, i], ends[1, i]), comparison.rope[i]]
         for i, name in enumerate(comparison.objectives)
     ]
-    return Table(columns, rows, title="A - B, more is better")
+    caption = ""
+    if looked_at:
+        reach = comparison.reach(level)
+        columns.append(Column("found from", "number"))
+        rows = [[*row, seen] for row, seen in zip(rows, reach, strict=True)]
+        caption = (
+            f"{looked_at}; found from: of true differences under this, more than one in five would "
+            "be missed"
+        )
+    return Table(columns, rows, title="A - B, more is better", caption=caption)
 
 
 def ranking_document(

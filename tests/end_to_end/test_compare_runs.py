@@ -10,6 +10,7 @@ from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
+from fairbench.inference.ranking import probability_better
 from fairbench.metrics.rates import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
@@ -21,6 +22,8 @@ RUNS = {
     "folds_nb": ("split=kfold", "split.n_folds=5", "learner=gaussian_nb"),
     "lr": ("split.repeats=3", "learner=logistic_regression"),
     "nb": ("split.repeats=3", "learner=gaussian_nb"),
+    "ten_lr": ("split.repeats=10", "learner=logistic_regression"),
+    "ten_nb": ("split.repeats=10", "learner=gaussian_nb"),
     "other_seed": ("split.repeats=3", "learner=gaussian_nb", "seed=1"),
     "other_data": ("split.repeats=3", "learner=gaussian_nb", "dataset.n_samples=200"),
     "regression": ("dataset=simulated_regression", "split.repeats=3", "method=marginal"),
@@ -76,8 +79,26 @@ def test_pairing_keeps_the_means_and_narrows_the_difference(results):
     assert paired.std() < apart.std()
 
 
-def test_repeats_are_compared_one_by_one(results):
-    compared = compare_pair(*(load(results, name) for name in ("lr", "nb")), Settings())
+def test_repeats_are_averaged_by_the_corrected_t_test(results):
+    """With one objective the probabilities are the correlated t-test's, in closed form."""
+    runs = [load(results, name) for name in ("ten_lr", "ten_nb")]
+    settings = Settings(objectives=("accuracy",), rope=(0.01,), draws=40_000)
+    (found,) = compare_pair(*runs, settings).comparisons
+    target = runs[0].people.target.to_numpy()
+    accuracies = [
+        np.array([(f[0].prediction == target[f[0].rows]).mean() for f in run.repeats.values()])
+        for run in runs
+    ]
+    events = found.events()
+    for name, pair in (("A >> B", accuracies), ("B >> A", accuracies[::-1])):
+        exact = probability_better(*pair, test_share=0.2, rope=0.01)
+        assert events[name] == pytest.approx(exact, abs=5 * 0.5 / np.sqrt(40_000))
+    assert found.reach()[0] > 0.01
+
+
+def test_typical_repeats_are_compared_one_by_one(results):
+    typically = Settings(repeats="typical")
+    compared = compare_pair(*(load(results, name) for name in ("lr", "nb")), typically)
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
     np.testing.assert_allclose(events.sum(axis=1), 1)
@@ -93,7 +114,7 @@ def test_same_comparison_twice_is_the_same(results):
 def test_matrix_holds_both_directions(results):
     runs = [load(results, name) for name in ("lr", "nb")]
     matrix = outperformance(runs, Settings())
-    events = compare_pair(*runs, Settings()).events().median()
+    events = compare_pair(*runs, Settings()).events().median()  # of one comparison
     assert matrix[0, 1] == events["A >> B"]
     assert matrix[1, 0] == events["B >> A"]
 
@@ -121,7 +142,7 @@ def test_runs_are_found_by_id_prefix_or_name(results):
     folder, ids = results
     assert Catalogue(folder).one(ids["lr"][:8]).path.name == ids["lr"]
     name = Run(folder / "runs" / ids["folds_lr"]).environment["name"]
-    with pytest.raises(UserError, match=f"'{name}' means 2 runs: .*; name one by its id"):
+    with pytest.raises(UserError, match=f"'{name}' means 3 runs: .*; name one by its id"):
         Catalogue(folder).one(name)
     with pytest.raises(UserError, match="unknown run .* 'zzz'"):
         Catalogue(folder).one("zzz")
@@ -134,6 +155,7 @@ def test_command_prints_events_and_writes_table_and_figure(results):
     done = fairbench("compare", *words, f"results={folder}", cwd=folder)
     assert "A accuracy, B equal opportunity" in done.stdout
     assert "5 folds pooled, effective sample fraction 0.735" in done.stdout
+    assert "of these fits, by 300 rows, all tested" in " ".join(done.stdout.split())
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
@@ -143,7 +165,7 @@ def test_command_prints_events_and_writes_table_and_figure(results):
 def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
     run_command(["compare", "runs=all", f"results={results[0]}", "draws=500"])
     printed = capsys.readouterr().out
-    assert printed.count("P(row outperforms column)") == 2
+    assert printed.count("P(row outperforms column)") == 3
     assert "rank" in printed
 
 
@@ -156,6 +178,8 @@ def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, 
         (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
         (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
         (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half': valid"),
+        (["runs=[{lr},{nb}]", "repeats=all"], "repeats"),
+        (["runs=[{lr},{nb}]", "predictive=true"], "needs repeats=typical"),
         (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
         (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
         (["runs=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
@@ -172,9 +196,10 @@ def test_words_that_mean_nothing_are_refused(results, words, message):
 def test_groups_are_those_asked_for(results):
     run, other = load(results, "lr"), load(results, "nb")
     attribute = run.people.sensitive.columns[-1]
-    comparison = compare_pair(
-        run, other, Settings(objectives=("accuracy_gap",), rope=(0.0,), protect=(attribute,))
-    ).comparisons[0]
+    settings = Settings(
+        objectives=("accuracy_gap",), rope=(0.0,), protect=(attribute,), repeats="typical"
+    )
+    comparison = compare_pair(run, other, settings).comparisons[0]
     groups = run.people.groups(attribute).cat.codes.to_numpy()
     gaps = []
     for fold in (run.repeats[0][0], other.repeats[0][0]):

@@ -61,7 +61,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
     metrics, run = stored.metrics(), load_predictions(stored)
-    found = run_points(run, run.protect)
+    found = run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:
         gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
@@ -74,6 +74,9 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     mean = (wrong + 2) / (size + 4)
     variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
     assert found[METRICS[0]].covariance[0, 0] == pytest.approx(variance, rel=0.15)
+    averaged = run_points(run, run.protect)[METRICS[0]]
+    assert averaged.error == found[METRICS[0]].error
+    assert averaged.covariance[0, 0] > 0
 
 
 def test_dominance_is_of_no_larger_and_somewhere_smaller():

@@ -19,6 +19,7 @@ from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import pairs as choice
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.figures import confusion_counts
+from fairbench.reporting.page.metric_table import test_share as share_of
 from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
@@ -147,9 +148,10 @@ def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
     block = of_blocks["simulated-1"]
     texts = dict.fromkeys(("metric", "attribute", "group"), str)
     counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
+    share = share_of(block.metrics)
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
-        ours = points(counts[id_], block.dataset)
+        ours = points(counts[id_], block.dataset, test_share=share)
         for metric, point in run_points(run, run.protect).items():
             assert ours[metric].error == pytest.approx(point.error)
             assert ours[metric].gap == pytest.approx(point.gap)

@@ -22,9 +22,10 @@ from fairbench.comparison.runs import (
     compare_pair,
     effective_sample_fraction,
     outperformance,
+    tested_share,
     typical,
 )
-from fairbench.comparison.settings import Settings
+from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
@@ -99,10 +100,18 @@ def _pair(
     shown = typical(inside)
     names = [f"{run.name} ({run.id})" for run in (first, second)]
     print_document(
-        pair_document(everywhere, inside, compared.comparisons[shown], names, settings.level)
+        pair_document(
+            everywhere,
+            inside,
+            compared.comparisons[shown],
+            names,
+            settings.level,
+            looked_at=_looked_at(first, settings),
+        )
     )
     stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
-    write_text(stem.with_suffix(".csv"), inside.to_csv(index_label="repeat"))
+    kept = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
+    write_text(stem.with_suffix(".csv"), kept.to_csv(index_label="repeat"))
     written = [f"{stem}.csv"]
     if len(settings.objectives) == 2:
         by = " x ".join(settings.protect or first.protect)
@@ -117,6 +126,19 @@ def _pair(
     size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"
     pooled = _pooled([first, second], settings, ratios)
     print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
+
+
+def _looked_at(run: RunPredictions, settings: Settings) -> str:
+    """Say what a comparison is about, and on how many rows it rests; nothing of a typical one."""
+    if settings.repeats == TYPICAL:
+        return ""
+    folds, repeats = next(iter(run.repeats.values())), len(run.repeats)
+    times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
+    if np.isnan(tested_share(run)):
+        about, tested = "these fits", "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
+    else:
+        about, tested = "fits to new training rows", f"{len(folds[0].rows)}"
+    return f"of {about}, by {len(run.people)} rows, {tested} tested in {times}"
 
 
 def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:

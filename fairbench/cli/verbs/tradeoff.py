@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from fairbench.cli.command import Command, Results
 from fairbench.comparison.run_predictions import load_predictions
+from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
@@ -31,6 +32,12 @@ class TradeoffOptions(Results):
         "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
         shown="ATTRIBUTE",
     )  # fmt: skip
+    repeats: str = option(
+        AVERAGED,
+        "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
+        "repeat's test rows.",
+        choices=(AVERAGED, TYPICAL),
+    )
 
 
 def draw_tradeoff(options: TradeoffOptions) -> None:
@@ -44,12 +51,20 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     plain = [each for each in found if each.names["intervention"] == "none"]
     curve = frontier([each.run.metrics() for each in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
-    table = tradeoff(runs, [each.names for each in found], curve, runs[0].protect)
+    table = tradeoff(
+        runs,
+        [each.names for each in found],
+        curve,
+        runs[0].protect,
+        repeats=options.repeats,
+    )
     title = f"{options.dataset} by {protect}, {len(runs)} runs"
-    print_document(tradeoff_document(table, METRICS, title=title, base=base))
+    print_document(
+        tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
+    )
     stem = results / "report" / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
     write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
-    figure = tradeoff_figure(table, curve, title, base)
+    figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
     with atomic(stem.with_suffix(".png")) as temporary:
         figure.savefig(temporary, format="png")
     if curve.empty:

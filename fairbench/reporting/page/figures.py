@@ -17,6 +17,7 @@ from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, Block, named
+from fairbench.reporting.page.metric_table import test_share
 from fairbench.reporting.runs import listed, with_looks
 from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
@@ -53,8 +54,8 @@ def figures_of(block: Block) -> Iterator[Figure]:
     metrics = _with_labels(block)
     for svg in tradeoff(block, metrics):
         note = (
-            "means over repeats; letters: not dominated; ellipses: 95 % posterior of one repeat's "
-            f"counts; the {POINTS} of least error at most"
+            "means over repeats; letters: not dominated; ellipses: 95 % posterior of the mean "
+            f"of all repeats; the {POINTS} of least error at most"
         )
         title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
         yield Figure(title, svg=svg, caption=f"{title}: {note}")
@@ -192,7 +193,11 @@ def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[str]:
         return
     errors = {id_: each[..., [FP, FN]].sum() / each.sum() for id_, each in counts.items()}
     ids = sorted(errors, key=lambda id_: float(errors[id_]))[:POINTS]
-    found = [points(counts[id_], block.dataset) for id_ in ids]
+    share = test_share(block.metrics)
+    found = [
+        points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
+        for id_ in ids
+    ]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), found)
     curve, base = _frontier(block, metrics)
     yield _tradeoff_chart(with_looks(table), curve, base)
@@ -312,6 +317,12 @@ def confusion_counts(
         if not np.isnan(mine).any():
             n_repeats = repeats[places[run]].nunique()
             yield str(run), mine.reshape(n_repeats, -1, *mine.shape[1:])
+
+
+def _differ(counts: NDArray[np.float64]) -> bool:
+    """Say whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
+    labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
+    return counts.shape[1] == 1 and bool((labels != labels[0]).any())
 
 
 def _split(rate: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 
 MOST = 8  # runs whose pairs a reader can take in
-DRAWS = 1000  # of every repeat; the page shows medians over repeats
+DRAWS = 1000  # of every pair
 GAPS = ("equal_opportunity", "statistical_parity")
 _FEWEST = 2
 _SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}
@@ -191,8 +191,8 @@ def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Docum
     marks = [Mark(f"{_SIGNS[kind]} {text}".strip(), f"pair {kind}") for kind, text in _KEY]
     yield Paragraph((f"With a probability of at least {share}:", *marks), "note key")
     yield Paragraph(
-        "Posterior of the counts on the same test rows, repeat by repeat; probabilities are "
-        f"medians over repeats, of {DRAWS} draws each.",
+        "Posterior of the differences on the same test rows, averaged over all repeats, whose "
+        f"overlap is accounted for; {DRAWS} draws a pair.",
         "note",
     )
     summary = "the command that prints these numbers"

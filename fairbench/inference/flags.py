@@ -1,0 +1,206 @@
+"""Which of many groups differ for sure, and what can be certified of all of them at once.
+
+A table of hundreds of comparisons holds differences that are chance alone. Flags are chosen so
+that on average at most a share of them is wrong (the false discovery rate); certificates are
+statements about all groups that are wrong in at most 5 % of audits.
+
+References
+----------
+Benjamini & Hochberg 1995; Benjamini & Yekutieli 2001 (tests that depend on each other).
+Berger 1982, Multiparameter hypothesis testing and acceptance sampling (all groups at once).
+Cherian & Candes 2024, Statistical inference for fairness auditing.
+Holm 1979, A simple sequentially rejective multiple test procedure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+Flagged = NDArray[np.bool_]
+
+_CELLS = 1 << 20  # of one block of tests
+_REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
+
+
+def same_rate(
+    successes: ArrayLike, sizes: ArrayLike, other_successes: ArrayLike, other_sizes: ArrayLike
+) -> Floats:
+    """Return two-sided p-values of Fisher's exact test with mid-p that two rates are the same.
+
+    Parameters
+    ----------
+    successes, sizes, other_successes, other_sizes : counts whose shapes broadcast.
+
+    Returns
+    -------
+    Twice the smaller tail, at most 1; 1 where either side is empty.
+    """
+    counts = (successes, sizes, other_successes, other_sizes)
+    arrays = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in counts))
+    shape = arrays[0].shape
+    y, n, z, m = (each.ravel() for each in arrays)
+    start, width = _window(y, n, z, m)
+    p_values = np.ones(len(y))
+    order = np.argsort(width, kind="stable")
+    at = 0
+    while at < len(order):
+        size = max(1, int(_CELLS // width[order[min(at + 4096, len(order) - 1)]]))
+        block = order[at : at + min(size, 4096)]
+        p_values[block] = _mid_p(y[block], n[block], z[block], m[block], start[block])
+        at += len(block)
+    return p_values.reshape(shape)
+
+
+def _window(y: Floats, n: Floats, z: Floats, m: Floats) -> tuple[Floats, Floats]:
+    """Return the first count with any weight given the margins, and how many there are."""
+    both, everyone = y + z, np.maximum(n + m, 1)
+    mean = n * both / everyone
+    variance = mean * m * (everyone - both) / (everyone * np.maximum(everyone - 1, 1))
+    reach = _REACH * np.sqrt(variance) + 3
+    low, high = np.maximum(0, both - m), np.minimum(n, both)
+    start = np.maximum(low, np.minimum(y, np.floor(mean - reach)))
+    stop = np.minimum(high, np.maximum(y, np.ceil(mean + reach)))
+    return start, stop - start + 1
+
+
+def _mid_p(y: Floats, n: Floats, z: Floats, m: Floats, start: Floats) -> Floats:
+    """Sum hypergeometric probabilities, each from the one before it."""
+    width = int(_window(y, n, z, m)[1].max())
+    both = (y + z)[:, None]
+    count = start[:, None] + np.arange(width)
+    before = count[:, :-1]
+    top = np.maximum(both - before, 0) * np.maximum(n[:, None] - before, 0)
+    bottom = count[:, 1:] * np.maximum(m[:, None] - both + count[:, 1:], 1)
+    with np.errstate(divide="ignore"):
+        log = np.concatenate([np.zeros((len(y), 1)), np.cumsum(np.log(top / bottom), 1)], 1)
+    weight = np.exp(log - log.max(axis=1, keepdims=True))
+    at = weight * (count == y[:, None]) / 2
+    lower = (weight * (count < y[:, None]) + at).sum(axis=1)
+    upper = (weight * (count > y[:, None]) + at).sum(axis=1)
+    p_values: Floats = np.minimum(1, 2 * np.minimum(lower, upper) / (lower + upper))
+    return p_values
+
+
+def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:
+    """Return for each group (..., G) the p-value that everyone else has the same rate."""
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    rest = y.sum(axis=-1, keepdims=True) - y, n.sum(axis=-1, keepdims=True) - n
+    return same_rate(y, n, *rest)
+
+
+def differs_from(successes: ArrayLike, sizes: ArrayLike, reference: int = 0) -> Floats:
+    """Return for each group (..., G) the p-value that it has the rate of group `reference`."""
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    return same_rate(y, n, y[..., [reference]], n[..., [reference]])
+
+
+def under(successes: ArrayLike, sizes: ArrayLike, floor: float) -> Floats:
+    """Return for each group the one-sided mid-p value that its rate is `floor` or more."""
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    return np.where(n > 0, below(y, n, floor), 1.0)
+
+
+def below(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
+    """Return the probability that a binomial number is under `count`, plus half that it is it."""
+    y, n = np.asarray(count, np.float64), np.asarray(size, np.float64)
+    less = special.betainc(n - y + 1, np.maximum(y, 1), 1 - np.asarray(rate))  # P(Y < y)
+    at_most = special.betainc(np.maximum(n - y, 1), y + 1, 1 - np.asarray(rate))
+    less, at_most = np.where(y > 0, less, 0), np.where(y < n, at_most, 1)
+    return np.asarray((less + at_most) / 2)
+
+
+def flagged(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Flagged:
+    """Return which comparisons to flag, so that at most a share `rate` is wrong on average.
+
+    All comparisons that were looked at belong into one call: every group, pair, attribute and
+    metric. That is what a reader scans for the striking ones.
+
+    Parameters
+    ----------
+    p_values : any shape; NaN is never flagged and not counted.
+    rate : the false discovery rate.
+    overlapping : whether comparisons may depend on each other in any way, as those of groups that
+        share people, or of several metrics of the same rows, do. Benjamini and Yekutieli's
+        procedure then replaces Benjamini and Hochberg's; it flags less.
+    """
+    return adjusted(p_values, overlapping=overlapping) <= rate
+
+
+def adjusted(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
+    """Return the smallest false discovery rates at which each would be flagged; NaN stays."""
+    p = np.asarray(p_values, np.float64)
+    result = np.full(p.shape, np.nan)
+    known = ~np.isnan(p)
+    order = np.argsort(p[known])
+    ranks = np.arange(1, len(order) + 1)
+    ratio = p[known][order] * len(order) / ranks
+    if overlapping and len(order):
+        ratio *= (1 / ranks).sum()
+    least = np.minimum.accumulate(ratio[::-1])[::-1]
+    values = np.empty(len(order))
+    values[order] = np.minimum(1, least)
+    result[known] = values
+    return result
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A bound that all groups keep, with a confidence, and the group that limits it."""
+
+    bound: float
+    group: int
+
+
+def lower_limits(
+    successes: ArrayLike, sizes: ArrayLike, level: float = 0.95, *, simultaneous: bool = True
+) -> Floats:
+    """Return exact one-sided lower limits of rates (G,); 0 for an empty group.
+
+    With `simultaneous` all of them hold at once with probability `level` (Bonferroni, which needs
+    no independence); without, each on its own.
+    """
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    error = (1 - level) / (len(y) if simultaneous else 1)
+    limits = special.betaincinv(np.maximum(y, 1), n - y + 1, error)
+    return np.where(y > 0, limits, 0.0)
+
+
+def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+    """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
+
+    The smallest of the groups' one-sided limits, uncorrected: the statement is false only if one
+    certain group, the worst, is under c, and then that group's own limit must have failed. So
+    there is a single way to be wrong, whatever the number of groups, overlapping or not.
+    """
+    limits = lower_limits(successes, sizes, level, simultaneous=False)
+    worst = int(limits.argmin())
+    return Certificate(float(limits[worst]), worst)
+
+
+def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+    """Certify "no group's rate is over c" in the same way."""
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    mirrored = all_at_least(n - y, n, level)
+    return Certificate(1 - mirrored.bound, mirrored.group)
+
+
+def surely_over(
+    successes: ArrayLike, sizes: ArrayLike, floor: float, level: float = 0.95
+) -> Flagged:
+    """Return the groups whose rates are over `floor`: all of these are, with probability `level`.
+
+    Holm's procedure on exact one-sided tests: it needs no independence, and never names fewer
+    groups than simultaneous limits do.
+    """
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    p_values = np.where(y > 0, special.betainc(np.maximum(y, 1), n - y + 1, floor), 1.0)
+    order = np.argsort(p_values)
+    passes = p_values[order] <= (1 - level) / np.arange(len(order), 0, -1)
+    named = np.zeros(len(order), bool)
+    named[order] = np.logical_and.accumulate(passes)
+    return named

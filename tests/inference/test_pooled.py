@@ -1,0 +1,199 @@
+"""Rates of many groups estimated together: against exact integration, and in simulations."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from fairbench.inference import pooled
+from fairbench.inference.pooled import pool
+
+
+def exactly(y, n):
+    """Integrate the model of one attribute over a fine grid of overall level and spread.
+
+    Returns the posterior means (G,), the distribution functions, the mean spread and the
+    probabilities of being an exception.
+    """
+    everyone = (y.sum() + 0.5) / (n.sum() + 1)
+    grid = np.meshgrid(
+        special.logit(everyone) + np.linspace(-4, 4, 121), np.linspace(np.log(0.003), 2, 90)
+    )
+    level, log_spread = (each.ravel() for each in grid)
+    strength = np.exp(-2 * log_spread) / (everyone * (1 - everyone))
+    a = (strength * special.expit(level))[:, None]
+    b = (strength * special.expit(-level))[:, None]
+    like = special.betaln(a + y, b + n - y) - special.betaln(a, b) + np.log1p(-pooled.EXCEPTION)
+    alone = special.betaln(y + 0.5, n - y + 0.5) - special.betaln(0.5, 0.5)
+    alone += np.log(pooled.EXCEPTION)
+    either = np.logaddexp(like, alone)
+    log = either.sum(axis=1) + pooled.SHAPE * log_spread - pooled.RATE * np.exp(log_spread)
+    log += (np.log(special.expit(level)) + np.log(special.expit(-level))) / 2
+    weights = np.exp(log - log.max())
+    kept = weights > 1e-8
+    weights = weights[kept] / weights[kept].sum()
+    a, b, apart = a[kept], b[kept], np.exp(alone - either)[kept]
+    mean = weights @ ((1 - apart) * (a + y) / (a + b + n) + apart * (y + 0.5) / (n + 1))
+
+    def below(rate):
+        like = (1 - apart) * special.betainc(a + y, b + n - y, rate)
+        return weights @ (like + apart * special.betainc(y + 0.5, n - y + 0.5, rate))
+
+    return mean, below, weights @ np.exp(log_spread[kept]), weights @ apart
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rate", "spread"),
+    [
+        ([30] * 20, 0.3, 0.3),
+        ([0, 1, 3, 5, 20, 50, 200, 2000], 0.3, 0.5),
+        ([50] * 10, 0.02, 0.5),
+        ([100] * 6, 0.4, 1.5),
+        ([5000] * 10, 0.3, 0.05),
+    ],
+)
+def test_agrees_with_exact_integration(sizes, rate, spread):
+    generator, n = np.random.default_rng(3), np.array(sizes)
+    rates = special.expit(special.logit(rate) + spread * generator.standard_normal(len(n)))
+    y = generator.binomial(n, rates)
+    mean, below, expected_spread, exception = exactly(y, n)
+    posterior = pool(y, n, generator, draws=4000)
+    lower, upper = posterior.interval()
+    assert posterior.efficiency > 0.3
+    assert np.abs(posterior.mean - mean).max() < 0.1 * (upper - lower).max()
+    assert posterior.spread == pytest.approx(expected_spread, rel=0.15)
+    assert posterior.exception == pytest.approx(exception, abs=0.05)
+    assert below(lower) == pytest.approx(np.full(len(n), 0.025), abs=0.012)
+    assert below(upper) == pytest.approx(np.full(len(n), 0.975), abs=0.012)
+
+
+def test_zero_counts_empty_groups_and_certain_rates_have_answers():
+    generator = np.random.default_rng(0)
+    for y, n in (([0] * 5, [20] * 5), ([20, 20], [20, 20]), ([0, 0], [0, 0]), ([3], [4])):
+        posterior = pool(y, n, generator)
+        lower, upper = posterior.interval()
+        assert ((lower >= 0) & (upper <= 1) & (lower <= posterior.mean)).all()
+        assert (posterior.mean <= upper).all()
+        assert np.isfinite(posterior.surprise).all()
+        assert posterior.worst().sum() == pytest.approx(1)
+    nothing = pool([0, 0], [0, 0], generator)
+    assert (nothing.surprise == 1).all()
+    assert (np.subtract(*nothing.interval()[::-1]) > 0.9).all()
+
+
+def test_an_empty_group_is_where_its_attributes_point():
+    generator = np.random.default_rng(1)
+    sex, race = np.divmod(np.arange(10), 5)
+    n = np.full(10, 400)
+    y = np.round(n * special.expit(-1.0 + 1.5 * sex + 0.2 * race)).astype(int)
+    y[9] = n[9] = 0
+    posterior = pool(y, n, generator, attributes=np.column_stack([sex, race]))
+    lower, upper = posterior.interval(0.9)
+    assert lower[9] < special.expit(1.3) < upper[9]
+    alone = pool(y, n, generator)
+    assert np.subtract(*alone.interval(0.9)[::-1])[9] > 1.5 * (upper - lower)[9]
+
+
+def test_effects_of_attributes_carry_what_few_rows_cannot():
+    generator = np.random.default_rng(2)
+    sex, race = np.divmod(np.arange(40), 8)
+    errors = {"none": [], "attributes": [], "raw": []}
+    for _ in range(30):
+        logit = -0.8 + 0.3 * generator.standard_normal(5)[sex]
+        logit += 0.3 * generator.standard_normal(8)[race] + 0.1 * generator.standard_normal(40)
+        rates, n = special.expit(logit), np.full(40, 30)
+        y = generator.binomial(n, rates)
+        codes = np.column_stack([sex, race])
+        means = {
+            "none": pool(y, n, generator).mean,
+            "attributes": pool(y, n, generator, attributes=codes).mean,
+            "raw": y / n,
+        }
+        for name, mean in means.items():
+            errors[name].append(((mean - rates) ** 2).mean())
+    rmse = {name: np.sqrt(np.mean(each)) for name, each in errors.items()}
+    assert rmse["attributes"] < 0.92 * rmse["none"] < 0.75 * rmse["raw"]
+
+
+def simulated(rng, spread, groups, size, replications, *, exception=0.0):
+    """Return raw and pooled squared errors and coverage, (R, G) each, around a rate of 0.3."""
+    raw, mean, inside = [], [], []
+    for _ in range(replications):
+        logit = special.logit(0.3) + spread * rng.standard_normal(groups)
+        logit[0] += exception
+        rates = special.expit(logit)
+        y = rng.binomial(size, rates)
+        posterior = pool(y, np.full(groups, size), rng)
+        lower, upper = posterior.interval()
+        raw.append((y / size - rates) ** 2)
+        mean.append((posterior.mean - rates) ** 2)
+        inside.append((lower <= rates) & (rates <= upper))
+    return np.array(raw), np.array(mean), np.array(inside)
+
+
+def test_groups_of_thirty_rows_are_a_third_nearer_to_the_truth_than_raw_rates():
+    raw, mean, inside = simulated(np.random.default_rng(4), 0.3, 30, 30, 60)
+    assert np.sqrt(mean.mean() / raw.mean()) < 0.70
+    assert inside.mean() > 0.91
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("spread", "groups", "size", "saved"),
+    [(0.3, 10, 30, 0.28), (0.3, 50, 30, 0.32), (0.5, 30, 30, 0.15), (0.15, 20, 200, 0.25)],
+)
+def test_credible_intervals_hold_in_a_hierarchical_population(spread, groups, size, saved):
+    raw, mean, inside = simulated(np.random.default_rng(5), spread, groups, size, 250)
+    assert 1 - np.sqrt(mean.mean() / raw.mean()) > saved
+    error = inside.mean(axis=1).std() / np.sqrt(len(inside))
+    assert inside.mean() > 0.93 - 2 * error
+
+
+@pytest.mark.thorough
+def test_one_exception_does_not_spoil_the_others_and_is_not_drawn_to_them():
+    _, _, inside = simulated(np.random.default_rng(6), 0.3, 10, 30, 250, exception=2.0)
+    assert inside.mean() > 0.92
+    assert inside[:, 0].mean() > 0.75
+
+
+def test_the_predictive_check_finds_the_exception_and_little_else():
+    rng = np.random.default_rng(7)
+    found, others = [], []
+    for _ in range(60):
+        logit = special.logit(0.3) + 0.3 * rng.standard_normal(20)
+        logit[0] += 2
+        y = rng.binomial(60, special.expit(logit))
+        surprise = pool(y, np.full(20, 60), rng, draws=100).surprise
+        found.append(surprise[0] < 0.01)
+        others.append(surprise[1:] < 0.01)
+    assert np.mean(found) > 0.85
+    assert np.mean(others) < 0.025
+
+
+def test_ten_equal_groups_are_seen_to_be_close():
+    rng = np.random.default_rng(8)
+    for rate in (0.3, 0.5):
+        for size, least in ((500, 0.55), (2000, 0.93)):
+            seen = [
+                pool(rng.binomial(size, rate, 10), np.full(10, size), rng, draws=500).gap_below(
+                    0.05
+                )
+                for y in rng.binomial(size, rate, (80, 10))
+            ]
+            assert np.median(seen) > least
+
+
+def test_groups_that_differ_are_ranked_and_the_worst_is_named():
+    posterior = pool([100, 150, 480], [500, 500, 600], np.random.default_rng(9))
+    assert posterior.worst().argmax() == 0
+    assert posterior.worst()[0] > 0.99
+    assert posterior.worst(largest=True)[2] > 0.99
+    first, last = posterior.ranks()
+    assert (first == [1, 2, 3]).all()
+    assert (last == [1, 2, 3]).all()
+    assert posterior.gap_below(0.1) == 0
+    assert posterior.gap_below(0.9) == 1
+
+
+def test_the_same_seed_gives_the_same_answer():
+    first, second = (pool([3, 9, 4], [20, 30, 25], np.random.default_rng(5)) for _ in range(2))
+    assert (first.draws == second.draws).all()

@@ -25,9 +25,10 @@ DATASHEET = Datasheet(
     "16249 rows of 16 numeric codes. The three national tables are a random fifth of each task, "
     "codes as categories by default (codes=numeric gives them as numbers, as folktables does).",
     criticism="'Not applicable' is code 0, as folktables' nan_to_num makes it: a category, not a "
-    "measurement. Person weights are not used, so rates are of the sample. The 50,000 dollar cut "
-    "of ACSIncome is as arbitrary as Adult's. In the national tables the state is not recorded, "
-    "so the shift between states, which the tasks were made to show, cannot be studied with them.",
+    "measurement. The samples hold no person weights, so rates are of the sample. The 50,000 "
+    "dollar cut of ACSIncome is as arbitrary as Adult's. In the national tables the state is not "
+    "recorded, so the shift between states, which the tasks were made to show, cannot be studied "
+    "with them.",
 )
 _PAGE = "https://github.com/dssg/aequitas"
 EMPLOYMENT_FU = Source(
@@ -158,6 +159,8 @@ def dataset_of(
     codes: str,
     keep_sensitive: bool,
     sources: tuple[Source, ...],
+    *,
+    weight: pd.Series | None = None,
 ) -> Dataset:
     """Return a table of PUMS codes as a data set; `raw` is used up, column by column."""
     one_of("codes", codes, ("categorical", "numeric"))
@@ -181,6 +184,7 @@ def dataset_of(
         target_name=outcome.name,
         positive_label=outcome.positive,
         favourable=outcome.favourable,
+        weight=weight,
         sources=sources,
     )
 

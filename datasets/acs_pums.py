@@ -25,7 +25,8 @@ DATASHEET = Datasheet(
     "nan_to_num makes it. Codes are categories by default. Files are found, or fetched, by this "
     "project's archive: no checksum of them is published, so a file's own is recorded with the "
     "results instead of being checked. Years 2014 to 2018: later files have no column RELP.",
-    criticism="As for the fixed samples; in addition the Census Bureau adds noise, swaps records "
+    criticism="As for the fixed samples, but evaluator.weights=true weighs rows by their person "
+    "weights; in addition the Census Bureau adds noise, swaps records "
     "and top-codes incomes to protect respondents, and one-year files leave out small areas.",
 )
 _STATES = (
@@ -58,7 +59,6 @@ TASKS = {
         ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P"),
         lambda frame: _adults(frame) & (frame["PINCP"] > 100) & (frame["WKHP"] > 0),
         lambda target: target > 50_000,
-        ("PWGTP",),
     ),
     "employment": Definition(
         (*_COMMON, "RELP", "CIT", "MIG", *_ORIGIN, "RAC1P"),
@@ -82,7 +82,7 @@ TASKS = {
         ),
         lambda frame: _adults(frame) & (frame["ESR"] == 1),
         lambda target: target > 20,
-        ("PWGTP", "ESR"),
+        ("ESR",),
     ),
 }
 
@@ -116,7 +116,7 @@ def load(
         raise UserError("dataset.states is empty: give two-letter codes, such as [NY,CA]")
     sources = tuple(source_of(one_of("states", s, tuple(STATES)), year, horizon) for s in states)
     target = OUTCOMES[task].column
-    wanted = (*dict.fromkeys((*definition.features, target, *definition.filters)),)
+    wanted = (*dict.fromkeys((*definition.features, target, *definition.filters, "PWGTP")),)
     raw = pd.concat([_people(archive, s, wanted) for s in sources], ignore_index=True)
     raw = raw[definition.population(raw)].reset_index(drop=True)
     if raw.empty:
@@ -125,7 +125,9 @@ def load(
     features = raw[list(definition.features)].fillna(0).astype(np.int32)
     place = "_".join(states)
     name = f"acs_{task}_{place}_{year}" + ("_5y" if horizon == "5-Year" else "")
-    return dataset_of(features, label, task, name, codes, keep_sensitive, sources)
+    return dataset_of(
+        features, label, task, name, codes, keep_sensitive, sources, weight=raw["PWGTP"]
+    )
 
 
 def source_of(state: str, year: int, horizon: str) -> Source:

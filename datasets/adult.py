@@ -19,9 +19,10 @@ DATASHEET = Datasheet(
     "(30162 complete rows); split=predefined keeps the archive's own test rows apart.",
     criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black "
     "people and the 89th for women: fairness measures move much with the cut (Ding, Hardt, Miller "
-    "and Schmidt 2021, who offer the ACS tasks instead). The sampling weight is dropped, so "
-    "results speak of the sample, not of the country. Rows with missing values, dropped here, are "
-    "not missing at random, and 'relationship' (Husband, Wife) gives sex away.",
+    "and Schmidt 2021, who offer the ACS tasks instead). Results speak of the sample, and of the "
+    "country only where evaluator.weights=true weighs its rows by fnlwgt. Rows with missing "
+    "values, dropped here, are not missing at random, and 'relationship' (Husband, Wife) gives "
+    "sex away.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
@@ -67,7 +68,7 @@ _COLUMNS = (
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 45222 complete rows of both files, without the sampling weight fnlwgt.
+    """Return the 45222 complete rows of both files; the sampling weight fnlwgt is no feature.
 
     `partition` marks the archive's own 30162 training and 15060 test rows. Privileged are men,
     whites and people of 25 or more.
@@ -100,6 +101,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
         positive_label="> 50K a year",
         favourable=1,
         partition=raw["partition"],
+        weight=raw["fnlwgt"],
         sources=(TRAIN, TEST),
     )
 
@@ -109,7 +111,7 @@ def _read(archive: Archive, source: Source) -> pd.DataFrame:
     content = archive.read(source)
     raw = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
     raw["income"] = raw["income"].str.rstrip(".")
-    for name in _NUMERIC:
+    for name in (*_NUMERIC, "fnlwgt"):
         raw[name] = numbers(raw, name, source.path)
     for name in _TEXT:
         categories(raw, name, source.path)

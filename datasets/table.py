@@ -36,6 +36,8 @@ def load(
     privileged: dict[str, str] | None = None,
     task: str | None = None,
     drop: Sequence[str] = (),
+    weight: str | None = None,
+    clusters: str | None = None,
     keep_sensitive: bool = True,
 ) -> Dataset:
     """Return the table at `path` as a data set.
@@ -52,6 +54,9 @@ def load(
     sensitive : columns of group labels.
     task : ``binary`` or ``regression``; without it, two distinct values are binary.
     drop : columns to leave out (identifiers).
+    weight : the column of survey weights, which evaluator.weights=true uses; no feature.
+    clusters : the column whose equal values mark rows that belong together, such as a household:
+        they stay on one side of a split, and intervals know of them; no feature.
     keep_sensitive : keep the sensitive columns among the features.
     """
     if not path or not target or not sensitive:
@@ -61,12 +66,16 @@ def load(
         )
     file = Path(path)
     frame = _read(file)
-    for name in (target, *sensitive, *drop):
+    extra = {"weight": weight, "clusters": clusters}
+    named = [name for name in extra.values() if name]
+    for name in (target, *sensitive, *drop, *named):
         if name not in frame.columns:
             raise unknown_name(f"column of {file}", name, map(str, frame.columns))
-    frame = frame.drop(columns=list(drop))
+    own = {part: frame[name] for part, name in extra.items() if name}
+    frame = frame.drop(columns=[*drop, *(name for name in named if name not in sensitive)])
     kind = _task(frame[target], task, file)
     labels = {name: _group_labels(frame[name]) for name in sensitive}
+    _check_marks(own.get("clusters"), file)
     features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
     text = features.select_dtypes(include=["object", "string"]).columns
     values, positive_label = _target(frame[target], kind, positive, file)
@@ -81,7 +90,14 @@ def load(
         target_name=target,
         positive_label=positive_label,
         sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
+        **own,
     )
+
+
+def _check_marks(clusters: pd.Series | None, file: Path) -> None:
+    if clusters is not None and clusters.isna().any():
+        row = int(np.flatnonzero(clusters.isna())[0])
+        raise DataError(f"{file}: clusters '{clusters.name}' is missing in row {row + 1}")
 
 
 def _read(file: Path) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from fairbench.data.download import Archive, unpacked
 
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
-_SERIES = ("target", "partition", "clusters")
+_SERIES = ("target", "partition", "clusters", "weight")
 _PLAIN = (
     "name",
     "privileged",

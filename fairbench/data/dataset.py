@@ -77,6 +77,8 @@ class Dataset:
     favourable : the label that is good for the person, where there is one.
     partition : the archive's own ``train`` / ``test`` marks.
     clusters : rows with one value must stay on one side of a split.
+    weight : how many people of the population a row stands for (survey weights); no feature and
+        no part of a fit, so not of the digest either.
     truth : simulated populations only: column ``probability``, or ``mean`` and ``sd``.
     redistributable : whether target and groups may be passed on with results; a loader says so.
     """
@@ -92,6 +94,7 @@ class Dataset:
     favourable: int | None = None
     partition: pd.Series | None = None
     clusters: pd.Series | None = None
+    weight: pd.Series | None = None
     truth: pd.DataFrame | None = None
     sources: tuple[Source, ...] = field(default=())
     redistributable: bool = False
@@ -102,6 +105,7 @@ class Dataset:
         _check_features(self.name, self.features)
         _check_target(self.name, self.task, self.target)
         _check_sensitive(self)
+        _check_weight(self.name, self.weight)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -125,7 +129,7 @@ class Dataset:
         """Return the data set restricted to `rows` (positions, in that order)."""
         optional: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column.iloc[rows]
-            for name in ("partition", "clusters", "truth")
+            for name in ("partition", "clusters", "weight", "truth")
         }
         return replace(
             self,
@@ -201,7 +205,7 @@ def combine(columns: Sequence[pd.Series]) -> pd.Series:
 
 
 def _check_lengths(data: Dataset) -> None:
-    for name in ("features", "sensitive", "partition", "clusters", "truth"):
+    for name in ("features", "sensitive", "partition", "clusters", "weight", "truth"):
         column = getattr(data, name)
         if column is not None and len(column) != len(data.target):
             raise DataError(
@@ -255,6 +259,21 @@ def _check_sensitive(data: Dataset) -> None:
                 f"{data.name}: privileged label {privileged!r} of '{column}' is not one of "
                 f"{', '.join(map(str, labels.cat.categories))}"
             )
+
+
+def _check_weight(name: str, weight: pd.Series | None) -> None:
+    if weight is None:
+        return
+    values = pd.to_numeric(weight, errors="coerce").to_numpy(float)
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"{name}: weight '{weight.name}' is {weight.iloc[row]} in row {row}; a weight is a "
+            "number of 0 or more"
+        )
+    if not values.any():
+        raise DataError(f"{name}: weight '{weight.name}' is 0 in every row")
 
 
 def check_combinable(sensitive: pd.DataFrame, source: str) -> None:

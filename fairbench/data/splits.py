@@ -141,6 +141,15 @@ class Predefined:
             )
         marks = dataset.partition.to_numpy()
         train, test = np.flatnonzero(marks == "train"), np.flatnonzero(marks == "test")
+        if dataset.clusters is not None:
+            units = _units(dataset)
+            crossing = np.intersect1d(units[train], units[test])
+            if len(crossing):
+                mark = dataset.clusters.iloc[int(np.flatnonzero(units == crossing[0])[0])]
+                raise UserError(
+                    f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
+                    f"training and test rows (first: {mark}): use split=holdout or split=kfold"
+                )
         return [
             _make_fold(
                 dataset,

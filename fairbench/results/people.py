@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,13 +40,14 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Target, groups and clusters of every row of a data set.
+    """Target, groups, clusters and weights of every row of a data set.
 
     Attributes
     ----------
     target : (n,) labels or values.
     sensitive : (n, a) categorical labels.
     clusters : (n,) marks of rows that belong together, where there are any.
+    weight : (n,) how many people each row stands for, where the data set says.
     """
 
     digest: str
@@ -53,6 +55,7 @@ class People:
     target: pd.Series
     sensitive: pd.DataFrame
     clusters: pd.Series | None
+    weight: pd.Series | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -79,15 +82,17 @@ def people_path(results: Path, digest: str) -> Path:
 
 
 def write_people(results: Path, data: Dataset) -> None:
-    """Store target, groups and clusters of a data set, unless they are there."""
+    """Store target, groups, clusters and weights of a data set, unless they are there."""
     path = people_path(results, data.digest)
-    if path.exists():
+    if path.exists() and (data.weight is None or _has_weight(path, data.weight)):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     os.chmod(path.parent, 0o700)
     columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
     if data.clusters is not None:
         columns["clusters"] = data.clusters
+    if data.weight is not None:
+        columns["weight"] = data.weight
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
     facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
     meta = json.dumps(asdict(Description(**{**facts, "privileged": dict(data.privileged)})))
@@ -96,6 +101,15 @@ def write_people(results: Path, data: Dataset) -> None:
     with atomic(path) as temporary:
         temporary.touch(mode=0o600)
         pq.write_table(table, temporary, compression="zstd")
+
+
+def _has_weight(path: Path, weight: pd.Series) -> bool:
+    """Whether a file holds these weights, which the digest it is named by does not cover."""
+    try:
+        stored = pq.read_table(path, columns=["weight"])["weight"].to_numpy()
+    except (OSError, ValueError, KeyError):
+        return False
+    return np.array_equal(stored, weight.to_numpy())
 
 
 @lru_cache(maxsize=8)
@@ -119,4 +133,5 @@ def read_people(results: Path, digest: str) -> People:
     about = Description(**{**meta, "task": Task(meta["task"])})
     groups = [name for name in frame if name.startswith("group.")]
     sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
-    return People(digest, about, frame["target"], sensitive, frame.get("clusters"))
+    optional = (frame.get(name) for name in ("clusters", "weight"))
+    return People(digest, about, frame["target"], sensitive, *optional)

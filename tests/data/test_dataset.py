@@ -144,13 +144,14 @@ def test_take_keeps_every_part_in_the_order_of_the_rows(make_dataset):
         n,
         partition=pd.Series(["train", "test"] * 10),
         clusters=pd.Series(np.arange(n) // 2),
+        weight=pd.Series(np.linspace(0.5, 3, n)),
         truth=pd.DataFrame({"probability": np.linspace(0, 1, n)}),
     )
     rows = np.array([7, 0, 19, 3])
     part = data.take(rows)
     assert len(part) == 4
     assert (part.name, part.task, part.privileged) == (data.name, data.task, data.privileged)
-    for name in ("features", "target", "sensitive", "partition", "clusters", "truth"):
+    for name in (*("features", "target", "sensitive", "partition", "clusters", "weight", "truth"),):
         whole, piece = getattr(data, name), getattr(part, name)
         assert list(piece.index) == list(rows)
         assert whole.loc[rows].equals(piece)
@@ -159,7 +160,28 @@ def test_take_keeps_every_part_in_the_order_of_the_rows(make_dataset):
 
 def test_take_leaves_absent_parts_absent(make_dataset):
     part = make_dataset(6).take(np.array([1, 2]))
-    assert part.partition is part.clusters is part.truth is None
+    assert part.partition is part.clusters is part.weight is part.truth is None
+
+
+def test_weights_are_no_part_of_what_is_fitted(make_dataset):
+    plain, weighted = make_dataset(6), make_dataset(6, weight=pd.Series(np.arange(6.0)))
+    assert plain.digest == weighted.digest
+
+
+@pytest.mark.parametrize(
+    ("weight", "what"),
+    [
+        ([1, -2, 1, 1], "weight 'w' is -2 in row 1; a weight is a number of 0 or more"),
+        ([1, 1, 1, np.nan], "weight 'w' is nan in row 3; a weight is a number of 0 or more"),
+        ([1, 1, np.inf, 1], "weight 'w' is inf in row 2"),
+        (["1", "many", "1", "1"], "weight 'w' is many in row 1"),
+        ([0, 0, 0, 0], "weight 'w' is 0 in every row"),
+    ],
+)
+def test_weights_that_mean_nothing_are_refused(make_dataset, weight, what):
+    with pytest.raises(DataError) as caught:
+        four_rows(make_dataset, weight=pd.Series(weight, name="w"))
+    assert what in str(caught.value)
 
 
 def test_groups_put_the_privileged_label_first(make_dataset):

@@ -283,3 +283,14 @@ def test_impossible_settings_are_refused(make, message):
     with pytest.raises(UserError) as refusal:
         make()
     assert str(refusal.value) == message
+
+
+def test_predefined_refuses_clusters_that_cross_from_training_to_test_rows(make_dataset):
+    marks = pd.Series(["train"] * 6 + ["test"] * 4)
+    together = pd.Series([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+    assert Predefined().folds(make_dataset(10, partition=marks, clusters=together), seed=0)
+    crossing = pd.Series(["a", "a", "b", "b", "c", "c", "c", "b", "d", "d"])
+    with pytest.raises(UserError) as caught:
+        Predefined().folds(make_dataset(10, partition=marks, clusters=crossing), seed=0)
+    assert "2 clusters of" in str(caught.value)
+    assert "have both training and test rows (first: b)" in str(caught.value)

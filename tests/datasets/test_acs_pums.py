@@ -37,6 +37,8 @@ def test_rows_features_and_labels_are_those_of_folktables(task, problem, archive
     features, label, group = oracle.df_to_numpy(people)
     data = acs_pums.load(archive, task=task, codes="numeric")
     assert len(data) > 5
+    assert len(data.weight) == len(data)
+    assert data.weight.isin(people["PWGTP"]).all()
     ours = data.features[oracle.features].to_numpy(float)
     np.testing.assert_array_equal(ours, features)
     assert set(data.features) == set(oracle.features)

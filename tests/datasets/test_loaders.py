@@ -43,6 +43,7 @@ def test_adult_drops_incomplete_rows_and_marks_the_archives_parts(load):
     kept = [row for row in range(12) if row % 3 != 2]
     assert data.target.tolist()[:8] == [int(row % 4 in (1, 3)) for row in kept]
     assert "fnlwgt" not in data.features
+    assert (data.weight >= 10_000).all()
     assert data.features["male"].tolist() == (data.sensitive["sex"] == "Male").tolist()
 
 

@@ -107,3 +107,17 @@ def test_bad_files(archive, tmp_path, content, message):
     with pytest.raises(DataError, match=message) as caught:
         table.load(archive, path=str(path), target="passed", sensitive=["sex"])
     assert str(path) in str(caught.value)
+
+
+def test_weights_and_clusters_are_columns_that_are_no_features(load):
+    frame = FRAME.assign(people=[3, 1, 0, 2.5, 1, 1], home=["x", "x", "y", "y", "z", "z"])
+    data = load(frame, weight="people", clusters="home")
+    assert data.weight.tolist() == frame["people"].tolist()
+    assert data.clusters.tolist() == frame["home"].tolist()
+    assert list(data.features) == ["hours", "grade", "sex", "points"]
+    with pytest.raises(UserError, match="unknown column of .* 'peopel'"):
+        load(frame, weight="peopel")
+    with pytest.raises(DataError, match="weight 'people' is -1"):
+        load(frame.assign(people=-1), weight="people")
+    with pytest.raises(DataError, match="clusters 'home' is missing in row 2"):
+        load(frame.assign(home=["x", None, *"yyzz"]), clusters="home")

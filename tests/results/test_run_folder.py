@@ -7,6 +7,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.people import read_people, write_people
 from fairbench.results.run_writer import RunTables, RunWriter
 from fairbench.results.runs import Run
 
@@ -88,3 +89,17 @@ def test_a_damaged_file_is_named(folder, name, content):
     (folder.path / name).write_text(content)
     with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: remove"):
         READ[name](Run(folder.path))
+
+
+def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without(
+    make_dataset, tmp_path
+):
+    plain = make_dataset()
+    weights = [pd.Series(np.full(len(plain), each)) for each in (2.0, 3.0)]
+    first, second = (make_dataset(weight=each) for each in weights)
+    assert plain.digest == first.digest
+    for data, expected in ((plain, None), (first, 2.0), (plain, 2.0), (second, 3.0)):
+        write_people(tmp_path, data)
+        read_people.cache_clear()
+        weight = read_people(tmp_path, data.digest).weight
+        assert (weight is None) if expected is None else (weight == expected).all()

@@ -93,7 +93,7 @@ def answer_arrays(
     questions = [
         {
             "arguments": {renamed.get(name, name): value for name, value in case.arguments.items()},
-            "evaluator": case.evaluator,
+            "evaluator": {**case.evaluator, **dict(dialect.evaluator)},
         }
         for case in cases
     ]

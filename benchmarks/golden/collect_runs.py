@@ -28,7 +28,9 @@ def answer_runs(
         say(f"run {case.name}")
         results, pattern = folder / case.results, dialect.metrics
         before = set(results.glob(pattern))
-        reply = ask("run", (*case.words, *ALWAYS, f"results={case.results}"), folder)
+        reply = ask(
+            "run", (*case.words, *dialect.of_runs, *ALWAYS, f"results={case.results}"), folder
+        )
         new = set(results.glob(pattern)) - before
         answers[case.name] = failed(reply) or _metrics(only(new).parent, case.name)
     return answers

@@ -68,7 +68,11 @@ def _of_items(was: list[Any], found: list[Any], same: Same, where: str) -> Itera
 def _of_cells(
     was: dict[str, list[Any]], found: dict[str, list[Any]], same: Same, where: str
 ) -> Iterator[str]:
-    """Compare two tables, and name a row by the texts in it."""
+    """Compare two tables, and name a row by the texts in it.
+
+    Metrics that the first does not know are new, and nothing to compare.
+    """
+    found = _known_metrics(was, found)
     rows, now = (len(next(iter(each.values()), [])) for each in (was, found))
     if rows != now:
         yield f"{where}: had {rows} rows, has {now}"
@@ -80,6 +84,14 @@ def _of_cells(
                 texts = [each[row] for each in was.values() if isinstance(each[row], str)]
                 name = ", ".join(filter(None, texts))
                 yield f"{where}, row {row + 1} ({name}): {column} was {one!r}, is {other!r}"
+
+
+def _known_metrics(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    if not ("metric" in was and "metric" in found):
+        return found
+    known = set(was["metric"])
+    kept = [row for row, metric in enumerate(found["metric"]) if metric in known]
+    return {column: [values[row] for row in kept] for column, values in found.items()}
 
 
 def is_table(value: Any) -> bool:

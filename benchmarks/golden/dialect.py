@@ -40,6 +40,7 @@ class Dialect:
     record : where in the folder of an audit its JSON is.
     arguments : pairs of an argument of ``fairbench.evaluate`` as the cases name it, and as this
         tree does.
+    evaluator : options of every evaluation, which this tree has to be told.
     """
 
     commands: Mapping[str, Command]
@@ -48,6 +49,12 @@ class Dialect:
     tradeoff: str = "report/tradeoff/*.csv"
     record: str = "*.json"
     arguments: tuple[tuple[str, str], ...] = ()
+    evaluator: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def of_runs(self) -> tuple[str, ...]:
+        """The same options as the words of a run."""
+        return tuple(f"evaluator.{name}={value}" for name, value in self.evaluator)
 
 
 FROZEN = Dialect(
@@ -76,5 +83,6 @@ CURRENT = Dialect(
         "next": _verb("label", "next"),
         "label": _verb("label", "ask"),
         "report": _verb("label", "report"),
-    }
+    },
+    evaluator=(("interval", "dirichlet"),),  # the frozen tree's only one
 )

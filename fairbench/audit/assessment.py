@@ -19,6 +19,7 @@ from fairbench.audit.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.group_intervals import DIRICHLET
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
@@ -107,6 +108,7 @@ def _metrics(
     rows, generator, counts = MetricTable(), rng(seed, "posterior"), completion.counts
     evaluation = GroupEvaluation(
         rows,
+        DIRICHLET,
         evaluator.draws,
         evaluator.alpha,
         evaluator.level,
@@ -120,7 +122,8 @@ def _metrics(
     for name, members in {"": everyone, **unions}.items():
         merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
         draws = population_draws(counts, members, evaluator.draws, generator)
-        counted.append(Counted(name, names.get(name, [""]), merged, draws))
+        intervals = evaluation.intervals(merged, draws)
+        counted.append(Counted(name, names.get(name, [""]), merged, intervals))
         evaluation.counted(counted[-1], generator)
     _score_rows(rows, table, evaluator.bins)
     frame = rows.frame()

@@ -143,7 +143,7 @@ def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: b
     unknown = Gap(counted.attribute, metric, compared, left_out, assumed)
     if len(compared) < 2:
         return unknown
-    counts, rates = counted.counts[compared], rate(counted.draws[:, compared])
+    counts, rates = counted.counts[compared], rate(counted.intervals.draws[:, compared])
     samples, raw = (_size(each, unknown.signed) for each in (rates, rate(counts)))
     lower, upper = central_interval(samples)
     settled = settle(rates, epsilon)

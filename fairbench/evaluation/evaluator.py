@@ -20,6 +20,7 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
+from fairbench.evaluation.group_intervals import FREQUENTIST, INTERVALS
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.individual import evaluate_individual
@@ -41,7 +42,9 @@ class Evaluator:
 
     Attributes
     ----------
-    draws : posterior draws behind every interval.
+    interval : ``frequentist`` intervals hold in repeated samples, for few rows too; ``dirichlet``
+        ones are the papers' posterior, a Dirichlet distribution of each group's confusion counts.
+    draws : posterior draws.
     alpha : Dirichlet pseudo-count of each confusion cell (1 uniform).
     level : probability of the intervals.
     epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
@@ -67,6 +70,7 @@ class Evaluator:
     intersections : up to how many sensitive attributes are combined.
     """
 
+    interval: str = FREQUENTIST
     draws: int = 1000
     alpha: float = 1.0
     level: float = 0.95
@@ -88,6 +92,10 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
+        if self.interval not in INTERVALS:
+            raise UserError(
+                f"evaluator.interval is '{self.interval}': valid: {', '.join(INTERVALS)}"
+            )
         if self.spread_residual not in ("probability", "label"):
             raise UserError(
                 f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
@@ -168,6 +176,7 @@ class Evaluator:
     ) -> None:
         evaluation = GroupEvaluation(
             table,
+            self.interval,
             self.draws,
             self.alpha,
             self.level,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Status, Where
@@ -65,7 +66,7 @@ def _status(data: Labelled, metric: Metric, attribute: str, of: str = "") -> Sta
     groups = [str(label) for label in labels.categories]
     zeros, codes = np.zeros(len(data)), labels.codes.to_numpy()
     counts = binary_confusion(data.target, zeros, codes, n_groups=len(groups))
-    counted = Counted(attribute, groups, counts, np.empty(0))
+    counted = Counted(attribute, groups, counts, CountIntervals(counts, np.empty(0), 0.95))
     status = counted.status(metric.rates, 1, range(len(groups)))
     return status if status == OK else status._replace(reason=status.reason + of)
 

@@ -1,4 +1,4 @@
-"""Evaluates group fairness of a classification, with intervals from the posterior of the counts."""
+"""Evaluates group fairness of a classification: rates, what compares them, and how sure each is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.evaluation.group_intervals import (
+    DIRICHLET,
+    CountIntervals,
+    GroupIntervals,
+    PosteriorIntervals,
+)
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -20,7 +26,7 @@ from fairbench.evaluation.table import (
     insufficient,
     undefined,
 )
-from fairbench.inference.posterior import central_interval, posterior_draws, resampled_counts
+from fairbench.inference.posterior import posterior_draws, resampled_counts
 from fairbench.metrics.group import debiased
 from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
@@ -33,12 +39,12 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 
 @dataclass(frozen=True)
 class Counted:
-    """The confusion counts (G, 4) of an attribute's groups, and posterior draws (T, G, 4)."""
+    """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals."""
 
     attribute: str
     groups: list[str]
     counts: Counts
-    draws: Array
+    intervals: GroupIntervals
 
     @cached_property
     def _sizes(self) -> dict[str, list[int]]:
@@ -57,11 +63,15 @@ class Counted:
 
     def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> Status:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
-        size, g, rate = self.weakest(rates, among)
-        if size >= max(minimum, 1):
-            return OK
-        where = f" in group '{self.groups[g]}'" if self.groups[g] else ""
-        return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
+        return group_status(self.groups, *self.weakest(rates, among), minimum)
+
+
+def group_status(groups: list[str], size: int, g: int, rate: Rate, minimum: int) -> Status:
+    """Say what `size` rows in a group make of a rate."""
+    if size >= max(minimum, 1):
+        return OK
+    where = f" in group '{groups[g]}'" if groups[g] else ""
+    return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,7 @@ class GroupEvaluation:
     """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
 
     table: MetricTable
+    interval: str
     n_draws: int
     alpha: float
     level: float
@@ -93,11 +104,17 @@ class GroupEvaluation:
         self.counted(self._count(name, target, hard, labels, generator), generator)
 
     def counted(self, counted: Counted, generator: np.random.Generator) -> None:
-        """Add the same rows of counts whose posterior is drawn already."""
+        """Add the same rows of counts whose intervals are known how to make."""
         self._rates(counted)
         if len(counted.groups) > 1:
             self._pairs(counted)
             self._gaps(counted, generator)
+
+    def intervals(self, counts: Counts, draws: Array) -> GroupIntervals:
+        """Return what makes the intervals of counts (G, 4) with their posterior draws."""
+        if self.interval == DIRICHLET:
+            return PosteriorIntervals(draws, self.level)
+        return CountIntervals(counts, draws, self.level)
 
     def _count(
         self,
@@ -110,36 +127,43 @@ class GroupEvaluation:
         groups = [str(label) for label in labels.cat.categories]
         counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
         draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-        return Counted(name, groups, counts, draws)
+        return Counted(name, groups, counts, self.intervals(counts, draws))
 
     def _rates(self, counted: Counted) -> None:
-        metrics = metrics_of(BINARY, "rate")
-        samples = np.stack([metric(counted.draws) for metric in metrics.values()], axis=1)
-        lower, upper = central_interval(samples, self.level)
-        for i, (name, metric) in enumerate(metrics.items()):
+        for name, metric in metrics_of(BINARY, "rate").items():
             rates, values = metric.rates, metric(counted.counts)
+            lower, upper = counted.intervals.rates(metric)
             for g, group in enumerate(counted.groups):
                 self.table.add(
                     name,
                     values[g],
                     counted.weakest(rates, [g])[0],
                     Where(counted.attribute, group),
-                    interval=(lower[i, g], upper[i, g]),
+                    interval=(lower[g], upper[g]),
                     status=counted.status(rates, self.minimum, [g]),
                 )
 
     def _pairs(self, counted: Counted) -> None:
         for metric in metrics_of(BINARY, "difference", "ratio").values():
-            values, samples = metric(counted.counts), metric(counted.draws)
-            lower, upper = central_interval(samples, self.level)
-            outside = (np.abs(samples - 1) > self.ratio_band).mean(axis=0)
+            values, (lower, upper) = metric(counted.counts), counted.intervals.pairs(metric)
+            outside = None
+            if metric.interval == "ratio":
+                outside = counted.intervals.outside(metric, self.ratio_band)
             for g, value in enumerate(values, start=1):
                 where = Where(counted.attribute, counted.groups[g])
                 n = counted.weakest(metric.rates, [0, g])[0]
                 status = self._pair_status(counted, metric, g, value)
                 interval = (lower[g - 1], upper[g - 1])
-                self.table.add(metric.name, value, n, where, interval=interval, status=status)
-                if metric.interval == "ratio":
+                self.table.add(
+                    metric.name,
+                    value,
+                    n,
+                    where,
+                    interval=interval,
+                    status=status,
+                    bounded=counted.intervals.bounded,
+                )
+                if outside is not None:
                     self.table.add(
                         f"{metric.name}_outside_band",
                         NAN if np.isnan(value) else outside[g - 1],
@@ -156,27 +180,54 @@ class GroupEvaluation:
         return status
 
     def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
-        metrics = metrics_of(BINARY, "widest")
-        samples = np.stack([metric(counted.draws) for metric in metrics.values()], axis=1)
-        lower, upper = central_interval(samples, self.level)
-        many, where = len(counted.groups) > 2, Where(counted.attribute)
+        many = len(counted.groups) > 2
         resampled = resampled_counts(counted.counts, RESAMPLES, generator) if many else None
-        for i, (name, metric) in enumerate(metrics.items()):
-            value, everyone = float(metric(counted.counts)), range(len(counted.groups))
-            n = counted.weakest(metric.rates, everyone)[0]
-            status = counted.status(metric.rates, self.minimum, everyone)
-            if np.isnan(value) and status.kind != "undefined":
-                zero = "every group" if many else f"group '{counted.groups[0]}'"
-                status = undefined(f"{selection_rate.name} of {zero} is 0")
-            interval = (lower[i], upper[i])
-            self.table.add(name, value, n, where, interval=interval, status=status)
-            if not metric.is_gap:
-                continue
-            below = NAN if np.isnan(value) else float((samples[:, i] < self.epsilon).mean())
-            setting = Setting(epsilon=self.epsilon)
-            self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
-            if resampled is not None:
-                corrected = debiased(metric, counted.counts, resampled)
-                if np.isnan(corrected) and status.kind != "undefined":
-                    status = undefined("no resample has the rates of every group")
-                self.table.add(f"{name}_debiased", corrected, n, where, status=status)
+        for metric in metrics_of(BINARY, "widest").values():
+            self._gap(counted, metric, resampled)
+
+    def _gap(self, counted: Counted, metric: Metric, resampled: Counts | None) -> None:
+        among, intervals = counted.intervals.compared(metric.rates), counted.intervals
+        if len(among) < 2:
+            among = list(range(len(counted.groups)))
+        name, where = metric.name, Where(counted.attribute)
+        value = float(metric(counted.counts[among]))
+        n = counted.weakest(metric.rates, among)[0]
+        status = self._gap_status(counted, metric, among, value)
+        self.table.add(
+            name,
+            value,
+            n,
+            where,
+            interval=intervals.gap(metric, among),
+            status=status,
+            bounded=intervals.bounded,
+        )
+        if not metric.is_gap:
+            return
+        missing = np.isnan(value)
+        below = NAN if missing else intervals.below(metric, self.epsilon, among)
+        setting = Setting(epsilon=self.epsilon)
+        self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
+        if resampled is not None:
+            corrected = debiased(metric, counted.counts[among], resampled[:, among])
+            if np.isnan(corrected) and status.kind != "undefined":
+                status = undefined("no resample has the rates of every group")
+            self.table.add(f"{name}_debiased", corrected, n, where, status=status)
+        differing = None if missing else intervals.differing(metric, among)
+        if differing is not None:
+            self.table.add(f"{name}_pairs", differing, n, where, status=status)
+
+    def _gap_status(
+        self, counted: Counted, metric: Metric, among: list[int], value: float
+    ) -> Status:
+        """Say what the weakest of the groups compared, and those left out, make of a gap."""
+        status = counted.status(metric.rates, self.minimum, among)
+        if np.isnan(value) and status.kind != "undefined":
+            zero = "every group" if len(among) > 2 else f"group '{counted.groups[among[0]]}'"
+            return undefined(f"{selection_rate.name} of {zero} is 0")
+        left_out = [name for g, name in enumerate(counted.groups) if g not in among]
+        if left_out and status.kind != "undefined":
+            names = ", ".join(f"'{name}'" for name in left_out)
+            rate = counted.weakest(metric.rates, [counted.groups.index(left_out[0])])[2]
+            return insufficient(f"without {names}: {rate.empty}")
+        return status

@@ -81,11 +81,18 @@ class MetricTable:
         setting: Setting = NO_SETTING,
         interval: tuple[float, float] = (NAN, NAN),
         status: Status = OK,
+        bounded: bool = False,
     ) -> None:
-        """Append one row; a NaN value must come with a status that says why."""
+        """Append one row; a NaN value must come with a status that says why.
+
+        Parameters
+        ----------
+        bounded : the interval holds where there is no value, too: over a rate of 0 there is no
+            ratio, but one that it exceeds.
+        """
         value = float(value)
         if value != value:
-            interval = (NAN, NAN)
+            interval = interval if bounded else (NAN, NAN)
             status = status if status.kind != "ok" else undefined("the value is not a number")
         lower, upper = interval
         self.rows.append(

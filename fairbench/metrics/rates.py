@@ -72,6 +72,18 @@ class Rate:
         """Return how many rows the rate is based on: those in a cell of the denominator."""
         return _sum(counts, tuple(int(weight > 0) for weight in self.denominator))
 
+    def successes(self, counts: Counts) -> NDArray[np.float64]:
+        """Return how many of these rows are in a cell of the numerator."""
+        return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """How much a row of the numerator's cells counts, and one of the denominator's others."""
+        others = [
+            w for w, top in zip(self.denominator, self.numerator, strict=True) if w and not top
+        ]
+        return max(self.numerator), others[0]
+
 
 def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the weighted sum over the last axis, skipping cells of weight 0."""

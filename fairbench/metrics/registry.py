@@ -42,7 +42,8 @@ class Metric:
         ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is), and
         ``groups`` where it compares groups.
     interval : how its interval is made, which says what its function takes and returns.
-        ``rate`` : confusion counts (..., 4) to (...); posterior of the counts.
+        ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
+        or the mean of two.
         ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
         ``difference``, ``ratio`` : the same to (..., G - 1), the others against the reference.
         ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; normal.

@@ -8,6 +8,7 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.conclusions import conclude
 from fairbench.audit.gaps import gaps_of
 from fairbench.audit.reading import read_audit_table
+from fairbench.evaluation.group_intervals import PosteriorIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
 from fairbench.reporting.audits.binary import audit_document
@@ -23,7 +24,8 @@ def alike(rows, generator):
     """Return the counts of groups of which all have the same shares of TN, FP, FN, TP."""
     counts = generator.multinomial(rows, [0.4, 0.1, 0.2, 0.3], size=GROUPS)
     names = [f"g{i}" for i in range(GROUPS)]
-    return Counted("group", names, counts, posterior_draws(counts, 1000, generator))
+    draws = posterior_draws(counts, 1000, generator)
+    return Counted("group", names, counts, PosteriorIntervals(draws, 0.95))
 
 
 def ten_groups(rows=2000, labels=500, seed=0):
@@ -82,7 +84,12 @@ def test_the_report_says_that_many_groups_are_far_apart_by_noise(result, capsys)
 def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     counts = np.array([[80, 20, 10, 90], [60, 40, 10, 90]])
     draws = posterior_draws(counts, 4000, np.random.default_rng(2))
-    gaps = gaps_of([Counted("group", ["a", "b"], counts, draws)], 0.05, 1, assumed=False)
+    gaps = gaps_of(
+        [Counted("group", ["a", "b"], counts, PosteriorIntervals(draws, 0.95))],
+        0.05,
+        1,
+        assumed=False,
+    )
     gap = next(gap for gap in gaps if gap.metric == "false_positive_rate_gap")
     assert gap.raw == pytest.approx(0.2)
     # Of beta posteriors with one row more of either kind.

@@ -21,7 +21,10 @@ PAIR = {name: COUNTS[name] for name in "ab"}
 @cache
 def fine_table(groups, **settings):
     """Return the table of the groups called so, from many draws."""
-    return table_of({name: COUNTS[name] for name in groups}, Evaluator(draws=DRAWS, **settings))
+    return table_of(
+        {name: COUNTS[name] for name in groups},
+        Evaluator(interval="dirichlet", draws=DRAWS, **settings),
+    )
 
 
 def beta(counts, numerator, denominator):

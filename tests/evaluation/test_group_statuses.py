@@ -77,10 +77,6 @@ def test_a_group_of_predicted_positives_only():
     [
         ("selection_rate", "z"),
         ("accuracy", "z"),
-        ("statistical_parity", ""),
-        ("statistical_parity_debiased", ""),
-        ("disparate_impact", ""),
-        ("accuracy_gap", ""),
         ("statistical_parity_difference", "a"),
         ("accuracy_ratio", "b"),
     ],
@@ -90,6 +86,25 @@ def test_a_reference_group_without_rows_is_kept_and_said_to_be_empty(metric, gro
     found = row(table, metric, "group", group)
     assert (found["n"], found["status"]) == (0, "undefined: no rows in group 'z'")
     assert found[["value", "lower", "upper"]].isna().all()
+
+
+@pytest.mark.parametrize("metric", ["statistical_parity", "disparate_impact", "accuracy_gap"])
+def test_a_group_without_rows_is_named_and_voids_nothing(metric):
+    counts = {"a": [9, 9, 9, 9], "b": [9, 8, 7, 6]}
+    found = row(table_of(counts, privileged={"group": "z"}), metric, "group")
+    alone = row(table_of(counts), metric, "group")
+    assert found[["value", "lower", "upper"]].equals(alone[["value", "lower", "upper"]])
+    assert found["status"] == "insufficient: without 'z': no rows"
+    posterior = table_of(counts, Evaluator(interval="dirichlet"), privileged={"group": "z"})
+    assert row(posterior, metric, "group")["status"] == "undefined: no rows in group 'z'"
+
+
+def test_a_ratio_over_a_rate_of_zero_says_what_it_exceeds():
+    table = table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]})
+    found = row(table, "statistical_parity_ratio", "group", "b")
+    assert np.isnan(found["value"])
+    assert found["lower"] > 1
+    assert found["upper"] == np.inf
 
 
 @pytest.mark.parametrize(

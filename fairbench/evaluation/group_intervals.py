@@ -1,0 +1,198 @@
+"""Intervals of rates by group and of what compares them, made in one of two ways.
+
+``frequentist`` intervals hold in repeated samples, however few the rows (closed forms of counts);
+``dirichlet`` ones are quantiles of the posterior that the papers use, and hold for rates and
+differences of many rows alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.gaps import (
+    GroupLimits,
+    largest_gap,
+    pairs_that_differ,
+    simultaneous_level,
+    smallest_ratio,
+)
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    mean_limits,
+    probability_ratio_below,
+    rate_limits,
+    ratio_limits,
+    weighted_share,
+)
+from fairbench.metrics.rates import Counts, Rate
+from fairbench.metrics.registry import Metric
+
+Array = NDArray[np.float64]
+Ends = tuple[Array, Array]
+FREQUENTIST, DIRICHLET = "frequentist", "dirichlet"
+INTERVALS = (FREQUENTIST, DIRICHLET)
+
+
+class GroupIntervals(Protocol):
+    """Makes the intervals of one attribute's groups, G of them, the reference first.
+
+    `bounded` says whether the interval of a ratio over a rate of 0 tells what it is at least;
+    `draws` are posterior draws (T, G, 4) of the groups' confusion counts.
+    """
+
+    bounded: ClassVar[bool]
+
+    @property
+    def draws(self) -> Array: ...  # noqa: D102
+
+    def rates(self, metric: Metric) -> Ends:
+        """Return the ends (G,) of a rate's intervals."""
+
+    def pairs(self, metric: Metric) -> Ends:
+        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
+
+    def outside(self, metric: Metric, band: float) -> Array:
+        """Return how sure it is (G - 1,) that ratios are further than `band` from 1."""
+
+    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
+        """Return the groups among which a largest gap is looked for."""
+
+    def gap(self, metric: Metric, among: list[int]) -> Ends:
+        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
+
+    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
+        """Return the probability that a gap is under epsilon."""
+
+    def differing(self, metric: Metric, among: list[int]) -> int | None:
+        """Return how many pairs of groups surely differ; None where that is not asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorIntervals:
+    """Central intervals of posterior draws (T, G, 4) of the confusion counts."""
+
+    draws: Array
+    level: float
+    bounded: ClassVar[bool] = False
+
+    def rates(self, metric: Metric) -> Ends:
+        """Return the ends (G,) of a rate's intervals."""
+        return central_interval(metric(self.draws), self.level)
+
+    def pairs(self, metric: Metric) -> Ends:
+        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
+        return central_interval(metric(self.draws), self.level)
+
+    def outside(self, metric: Metric, band: float) -> Array:
+        """Return the probability (G - 1,) that ratios are further than `band` from 1."""
+        share: Array = (np.abs(metric(self.draws) - 1) > band).mean(axis=0)
+        return share
+
+    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
+        """Return all groups: without one of them, there is no gap."""
+        return list(range(self.draws.shape[1]))
+
+    def gap(self, metric: Metric, among: list[int]) -> Ends:
+        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
+        return central_interval(metric(self.draws), self.level)
+
+    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
+        """Return the probability that a gap is under epsilon."""
+        return float((metric(self.draws) < epsilon).mean())
+
+    def differing(self, metric: Metric, among: list[int]) -> int | None:
+        """Return None."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class CountIntervals:
+    """Intervals from the confusion counts (G, 4) alone, that hold for few rows too.
+
+    Attributes
+    ----------
+    draws : posterior draws (T, G, 4), of which the probabilities of small gaps are counted.
+    """
+
+    counts: Counts
+    draws: Array
+    level: float
+    bounded: ClassVar[bool] = True
+    _known: dict[tuple[str, float], Limits] = field(default_factory=dict)
+
+    def limits(self, rate: Rate, level: float | None = None) -> Limits:
+        """Return a rate (G,) with its limits, at this level or at another."""
+        level = level or self.level
+        if (rate.name, level) not in self._known:
+            success, failure = rate.weights
+            size = rate.size(self.counts)
+            limits = rate_limits(rate.successes(self.counts), size, level=level)
+            self._known[rate.name, level] = weighted_share(limits, success, failure)
+        return self._known[rate.name, level]
+
+    def rates(self, metric: Metric) -> Ends:
+        """Return the ends (G,) of a rate's intervals, or of a mean of two rates."""
+        limits = [self.limits(rate) for rate in metric.rates]
+        found = limits[0] if len(limits) == 1 else mean_limits(*limits)
+        return self._defined(found, found.value)
+
+    def pairs(self, metric: Metric) -> Ends:
+        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
+        others, reference = self._against_reference(metric)
+        if metric.interval == "difference":
+            found = difference_limits(others, reference)
+        else:
+            found = ratio_limits(others, reference)
+        return self._defined(found, others.value + reference.value)
+
+    def outside(self, metric: Metric, band: float) -> Array:
+        """Return how sure it is (G - 1,) that ratios are further than `band` from 1."""
+        others, reference = self._against_reference(metric)
+        below = probability_ratio_below(others, reference, 1 - band, level=self.level)
+        return below + 1 - probability_ratio_below(others, reference, 1 + band, level=self.level)
+
+    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
+        """Return the groups in which every rate is defined."""
+        return np.flatnonzero(
+            np.all([rate.size(self.counts) > 0 for rate in rates], axis=0)
+        ).tolist()
+
+    def gap(self, metric: Metric, among: list[int]) -> Ends:
+        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
+        of_rates = [self._together(rate, among, len(metric.rates)) for rate in metric.rates]
+        if metric.is_gap:
+            found = largest_gap(*of_rates)
+        elif len(among) == 2:
+            single = of_rates[0].single
+            found = ratio_limits(single.take(1), single.take(0))
+        else:
+            found = smallest_ratio(of_rates[0])
+        return found.lower, found.upper
+
+    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
+        """Return the posterior probability that a gap is under epsilon."""
+        return float((metric(self.draws[:, among]) < epsilon).mean())
+
+    def differing(self, metric: Metric, among: list[int]) -> int | None:
+        """Return how many pairs of groups surely differ in a rate, all statements together."""
+        of_rates = [self._together(rate, among, len(metric.rates)) for rate in metric.rates]
+        return int(np.any([pairs_that_differ(each) for each in of_rates], axis=0).sum())
+
+    def _together(self, rate: Rate, among: list[int], rates: int) -> GroupLimits:
+        wider = simultaneous_level(self.level, len(among), rates)
+        return GroupLimits(self.limits(rate).take(among), self.limits(rate, wider).take(among))
+
+    def _against_reference(self, metric: Metric) -> tuple[Limits, Limits]:
+        limits = self.limits(metric.rates[0])
+        return limits.take(slice(1, None)), limits.take(slice(0, 1))
+
+    def _defined(self, limits: Limits, value: Array) -> Ends:
+        """Return the ends, NaN where there are no rows to say anything about."""
+        missing = np.isnan(value)
+        return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)

@@ -1,0 +1,151 @@
+"""Intervals of largest gaps and smallest ratios between groups, and which pairs of groups differ.
+
+The largest gap of noisy rates is never 0, even where all groups are alike, and what is printed of
+it must not pretend otherwise. So the interval of each pair's signed difference is folded: the gap
+is at least what the surest pair shows, and at most what any pair may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    quantile,
+    rate_limits,
+    ratio_limits,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GroupLimits:
+    """Rates of G groups with limits for one pair and for all pairs together, (..., G) each.
+
+    Attributes
+    ----------
+    single : limits at the level asked for, of one rate by itself.
+    together : wider ones, so that the statements of all pairs hold at once at that level.
+    """
+
+    single: Limits
+    together: Limits
+
+    @classmethod
+    def of(
+        cls, successes: ArrayLike, size: ArrayLike, *, level: float = 0.95, rates: int = 1
+    ) -> GroupLimits:
+        """Return the limits of rates from counts (..., G).
+
+        Parameters
+        ----------
+        rates : how many different rates the statements of all pairs are about, such as 2 for
+            equalized odds.
+        """
+        single = rate_limits(successes, size, level=level)
+        groups = single.value.shape[-1]
+        wider = simultaneous_level(level, groups, rates)
+        if wider == level:
+            return cls(single, single)
+        return cls(single, rate_limits(successes, size, level=wider))
+
+
+@lru_cache(maxsize=512)
+def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
+    """Return the level of single intervals that makes those of all pairs of groups hold at once.
+
+    The critical value is that of the studentised range over the square root of 2, the normal
+    quantile for two groups (Tukey). Several rates share what may go wrong between them.
+    """
+    shared = 1 - (1 - level) / rates
+    if groups <= 2:
+        return shared
+    from scipy.special import ndtr
+    from scipy.stats import studentized_range
+
+    critical = float(studentized_range.ppf(shared, groups, np.inf)) / np.sqrt(2)
+    return float(2 * ndtr(critical) - 1)
+
+
+def _pairs(limits: Limits) -> tuple[Limits, Limits]:
+    """Return the limits of the first and of the second group of every ordered pair, (..., G, G)."""
+    first = Limits(*(each[..., :, None] for each in limits))
+    second = Limits(*(each[..., None, :] for each in limits))
+    return first, second
+
+
+def largest_gap(*rates: GroupLimits) -> Limits:
+    """Return the largest difference between two groups in any of several rates, as an interval.
+
+    Parameters
+    ----------
+    rates : the limits of G groups (..., G), of one rate, or of each of several (equalized odds),
+        made with that number of `rates`.
+
+    Returns
+    -------
+    The gap, at least what it surely is (the largest lower bound of any pair, all pairs and rates
+    taken together) and at most the largest upper bound of any single pair: the truly widest pair
+    is one pair, for which no correction is needed. The gap of the counts always lies inside.
+    """
+    values, lowers, uppers = [], [], []
+    for each in rates:
+        wide = difference_limits(*_pairs(each.together))
+        values.append(wide.value.max(axis=(-2, -1)))
+        lowers.append(wide.lower.max(axis=(-2, -1)))
+        uppers.append(difference_limits(*_pairs(each.single)).upper.max(axis=(-2, -1)))
+    value, lower, upper = (np.max(each, axis=0) for each in (values, lowers, uppers))
+    return Limits(value, np.clip(lower, 0, None), upper)
+
+
+def smallest_ratio(rates: GroupLimits) -> Limits:
+    """Return the smallest rate of any group over the largest, as an interval within [0, 1].
+
+    The mirror image of :func:`largest_gap`: at most what the surest pair shows, and at least what
+    any pair may have. Where every rate is 0 it is NaN, between 0 and 1.
+    """
+    wide, single = (ratio_limits(*_pairs(each)) for each in (rates.together, rates.single))
+    off = ~np.eye(wide.value.shape[-1], dtype=bool)
+    smallest, largest = rates.single.value.min(axis=-1), rates.single.value.max(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(largest > 0, smallest / largest, np.nan)
+    upper = np.where(off, wide.upper, np.inf).min(axis=(-2, -1))
+    lower = np.where(off, single.lower, np.inf).min(axis=(-2, -1))
+    return Limits(value, np.fmin(lower, np.fmin(value, 1)), np.fmax(np.fmin(upper, 1), value))
+
+
+def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
+    """Say of every ordered pair (..., G, G) whether the first group's rate is surely the higher.
+
+    All that is said holds at once, at the level of the limits.
+    """
+    surely: NDArray[np.bool_] = difference_limits(*_pairs(rates.together)).lower > 0
+    return surely
+
+
+def folded(differences: Sequence[Limits]) -> Limits:
+    """Return sizes of signed differences: their intervals without a sign, each end at least 0."""
+    value = np.abs(np.stack([each.value for each in differences]))
+    lower = np.stack([np.maximum(each.lower, -each.upper) for each in differences])
+    upper = np.stack([np.maximum(-each.lower, each.upper) for each in differences])
+    return Limits(*(each.max(axis=0) for each in (value, np.clip(lower, 0, None), upper)))
+
+
+def gap_of_normal(values: ArrayLike, errors: ArrayLike, *, level: float = 0.95) -> Limits:
+    """Return the largest gap of estimates with standard errors, (..., G) each, as an interval.
+
+    For means of losses and other estimates that are normal enough, folded as gaps of rates are.
+    """
+    value, error = np.asarray(values, float), np.asarray(errors, float)
+    limits = [
+        Limits(value, value - quantile(each) * error, value + quantile(each) * error)
+        for each in (level, simultaneous_level(level, value.shape[-1]))
+    ]
+    return largest_gap(GroupLimits(*limits))

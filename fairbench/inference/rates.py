@@ -1,0 +1,173 @@
+"""Intervals of rates, and of differences and ratios of two rates, that hold for few rows too.
+
+Everything is a closed form of counts, of any shape: no draws. A rate's limits are the modified
+Jeffreys limits; those of differences and ratios follow from them by the method of variance
+estimates recovery (MOVER), which takes any limits that hold.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+
+
+class Limits(NamedTuple):
+    """Estimates with the two ends of their intervals, arrays of one shape."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+    def take(self, group: object) -> Limits:
+        """Return the same of some positions of the last axis."""
+        return Limits(*(each[..., group] for each in self))
+
+
+def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:
+    """Return rates with their modified Jeffreys intervals.
+
+    Parameters
+    ----------
+    successes, size : counts of any shapes that broadcast; they need not be whole numbers, such as
+        weighted counts scaled to their effective size.
+
+    Returns
+    -------
+    The rates and both ends. Of no rows, the rate is NaN and the interval is [0, 1].
+
+    Notes
+    -----
+    Brown, Cai and DasGupta (2001), "Interval estimation for a binomial proportion": quantiles of
+    Beta(x + 1/2, n - x + 1/2), but the exact limits of Clopper and Pearson where the Jeffreys limit
+    fails: at both ends for x = 0 and x = n, at the lower for x = 1 and at the upper for x = n - 1.
+    Between whole numbers the two are mixed linearly, so that nothing jumps.
+
+    Examples
+    --------
+    >>> rate_limits(1, 20).lower.round(4).item()
+    0.0013
+    """
+    x, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(size, float))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(n > 0, x / n, np.nan)
+    lower, upper = _lower(x, n, (1 - level) / 2), 1 - _lower(n - x, n, (1 - level) / 2)
+    # Rounding must not put a rate outside its interval.
+    return Limits(value, np.fmin(lower, value), np.fmax(upper, value))
+
+
+def _lower(x: Floats, n: Floats, tail: float) -> Floats:
+    """Return the lower limits; the upper ones are the mirror image of those of n - x."""
+    jeffreys = special.betaincinv(x + 0.5, np.maximum(n - x, 0) + 0.5, tail)
+    jeffreys_share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)
+    edge = jeffreys_share < 1
+    lower: Floats = np.where(n > 0, jeffreys, 0.0)
+    if edge.any():
+        lower = np.array(lower)
+        counts, rows, share = x[edge], n[edge], jeffreys_share[edge]
+        inside = np.maximum(counts, 1e-300)
+        exact = special.betaincinv(inside, np.maximum(rows - counts, 0) + 1, tail)
+        exact = np.where((counts > 0) & (rows > 0), exact, 0.0)
+        lower[edge] = share * lower[edge] + (1 - share) * exact
+    return lower
+
+
+def weighted_share(limits: Limits, success: float, failure: float) -> Limits:
+    """Return the limits of s p / (s p + f (1 - p)), which grows with p, from those of p.
+
+    The F1 score is such a share, of the rows that are positive or predicted so, with weights 2
+    and 1.
+    """
+    if success == failure:
+        return limits
+    return Limits(*(success * p / (success * p + failure * (1 - p)) for p in limits))
+
+
+def difference_limits(first: Limits, second: Limits) -> Limits:
+    """Return the differences first - second with their intervals.
+
+    Notes
+    -----
+    Newcombe (1998), method 10, with other limits; in general Zou and Donner (2008),
+    "Construction of confidence limits about effect measures: a general approach".
+    """
+    value = first.value - second.value
+    return Limits(
+        value,
+        value - np.hypot(first.value - first.lower, second.upper - second.value),
+        value + np.hypot(first.upper - first.value, second.value - second.lower),
+    )
+
+
+def mean_limits(first: Limits, second: Limits) -> Limits:
+    """Return the means of two independent rates with their intervals, made as differences' are."""
+    value = (first.value + second.value) / 2
+    return Limits(
+        value,
+        value - np.hypot(first.value - first.lower, second.value - second.lower) / 2,
+        value + np.hypot(first.upper - first.value, second.upper - second.value) / 2,
+    )
+
+
+def ratio_limits(first: Limits, second: Limits) -> Limits:
+    """Return the ratios first / second with their intervals.
+
+    Returns
+    -------
+    NaN ratios where the second rate is 0. The interval is there all the same: its lower end says
+    how large the ratio is at least, and its upper end is infinite where the second rate may be 0.
+    Of two rates of 0 it is from 0 to infinity.
+
+    Notes
+    -----
+    Donner and Zou (2012), "Closed-form confidence intervals for functions of the normal mean and
+    standard deviation", section 2: the ratios r at which the interval of first - r second ends at
+    0, written so that nothing cancels.
+    """
+    p, q = first.value, second.value
+    product = p * q
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(q > 0, p / q, np.nan)
+        low = first.lower * (2 * p - first.lower)
+        curve = second.upper * (2 * q - second.upper)
+        root = product + np.sqrt(np.maximum(product**2 - curve * low, 0))
+        lower = np.where(low > 0, low / root, 0.0)
+        high = first.upper * (2 * p - first.upper)
+        curve = second.lower * (2 * q - second.lower)
+        root = product + np.sqrt(np.maximum(product**2 - curve * high, 0))
+        upper = np.where(curve > 0, root / curve, np.inf)
+    missing = np.isnan(p) | np.isnan(q)
+    lower, upper = np.where(missing, 0, lower), np.where(missing, np.inf, upper)
+    return Limits(value, np.fmin(lower, value), np.fmax(upper, value))
+
+
+def probability_ratio_below(
+    first: Limits, second: Limits, ratio: float, *, level: float = 0.95
+) -> Floats:
+    """Return how sure it is that first / second is under a ratio.
+
+    It is 2.5 % where the 95 % interval of :func:`ratio_limits` begins at the ratio, and 97.5 %
+    where it ends there: the confidence distribution of the same construction.
+
+    Parameters
+    ----------
+    level : of the limits given.
+    """
+    difference = first.value - ratio * second.value
+    toward = np.where(difference > 0, first.value - first.lower, first.upper - first.value)
+    away = np.where(difference > 0, second.upper - second.value, second.value - second.lower)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = difference / (np.hypot(toward, ratio * away) / quantile(level))
+    below: Floats = special.ndtr(-np.where(difference == 0, 0, z))
+    return below
+
+
+@lru_cache(maxsize=64)
+def quantile(level: float) -> float:
+    """Return the normal quantile of a two-sided interval, 1.96 at 95 %."""
+    return float(special.ndtri((1 + level) / 2))

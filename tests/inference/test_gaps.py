@@ -1,0 +1,110 @@
+"""Largest gaps, smallest ratios and pairs: what they hold, in simulation and by construction."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairbench.inference.gaps import (
+    GroupLimits,
+    gap_of_normal,
+    largest_gap,
+    pairs_that_differ,
+    simultaneous_level,
+    smallest_ratio,
+)
+from fairbench.inference.rates import difference_limits, rate_limits
+
+REPLICATIONS = 2000
+# 93 % by five standard errors.
+LEAST = 0.93 - 5 * np.sqrt(0.93 * 0.07 / REPLICATIONS)
+POPULATIONS = [
+    ([100] * 2, [0.3, 0.3]),
+    ([2000, 20], [0.003, 0.003]),
+    ([100] * 8, [0.3] * 7 + [0.4]),
+    ([30, 1000, 200], [0.1, 0.1, 0.3]),
+    ([50] * 20, list(np.linspace(0.3, 0.5, 20))),
+    ([500] * 10, [0.3] * 10),
+    ([20, 2000] * 5, [0.97] * 10),
+]
+
+
+def counts_of(sizes, rates, seed=0):
+    draw = np.random.default_rng(seed)
+    return draw.binomial(sizes, rates, size=(REPLICATIONS, len(sizes)))
+
+
+@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
+def test_the_largest_gap_is_covered(sizes, rates):
+    found = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
+    truth = max(rates) - min(rates)
+    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
+    assert ((found.lower <= found.value) & (found.value <= found.upper)).all()
+
+
+@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
+def test_the_smallest_ratio_is_covered(sizes, rates):
+    found = smallest_ratio(GroupLimits.of(counts_of(sizes, rates), sizes))
+    truth = min(rates) / max(rates)
+    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
+    known = ~np.isnan(found.value)
+    assert ((found.lower <= found.value) & (found.value <= found.upper))[known].all()
+
+
+@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
+def test_the_larger_of_two_gaps_is_covered(sizes, rates):
+    other = rates[::-1]
+    found = largest_gap(
+        GroupLimits.of(counts_of(sizes, rates), sizes, rates=2),
+        GroupLimits.of(counts_of(sizes, other, seed=1), sizes, rates=2),
+    )
+    truth = max(rates) - min(rates)
+    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
+
+
+def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
+    sizes = [200] * 10
+    named = pairs_that_differ(GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes))
+    assert named.any(axis=(-2, -1)).mean() < 0.07
+
+
+def test_more_true_pairs_are_named_than_with_bonferroni():
+    """Newcombe's intervals (Wilson limits) at 1 - 0.05 / pairs, a pair at a time."""
+    sizes, rates = [300] * 8, np.linspace(0.2, 0.4, 8)
+    counts = counts_of(sizes, rates)
+    named = pairs_that_differ(GroupLimits.of(counts, sizes)).sum()
+    z = stats.norm.ppf(1 - 0.05 / 28 / 2)
+    p = counts / 300
+    centre, reach = p + z**2 / 600, z * np.sqrt(p * (1 - p) / 300 + z**2 / 4 / 300**2)
+    low, high = ((centre + sign * reach) / (1 + z**2 / 300) for sign in (-1, 1))
+    d = p[:, :, None] - p[:, None]
+    lower = d - np.sqrt((p - low)[:, :, None] ** 2 + (high - p)[:, None] ** 2)
+    assert named >= (lower > 0).sum()
+
+
+def test_two_groups_fold_the_signed_difference():
+    one, other = rate_limits(30, 100), rate_limits(50, 100)
+    signed = difference_limits(one, other)
+    found = largest_gap(GroupLimits.of([30, 50], [100, 100]))
+    assert found.value == pytest.approx(0.2)
+    assert found.lower == pytest.approx(-signed.upper)
+    assert found.upper == pytest.approx(-signed.lower)
+
+
+def test_two_groups_need_no_wider_limits_and_two_rates_do():
+    assert simultaneous_level(0.95, 2) == 0.95
+    assert simultaneous_level(0.95, 2, 2) == 0.975
+    assert simultaneous_level(0.95, 10) > simultaneous_level(0.95, 5) > 0.95
+
+
+def test_an_unknown_group_leaves_the_others_gap_standing():
+    found = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
+    with_one_row = largest_gap(GroupLimits.of([500, 200, 1], [1000, 1000, 1]))
+    assert with_one_row.lower > 0.9 * found.lower
+
+
+def test_normal_estimates_fold_alike():
+    draw = np.random.default_rng(0)
+    truth, error = np.array([1.0, 1.0, 1.3]), np.array([0.1, 0.2, 0.1])
+    values = truth + error * draw.normal(size=(REPLICATIONS, 3))
+    found = gap_of_normal(values, np.broadcast_to(error, values.shape))
+    assert ((found.lower <= 0.3) & (found.upper >= 0.3)).mean() > LEAST

@@ -1,0 +1,123 @@
+"""Limits of rates, differences and ratios: known values, exact coverage, and what never fails."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    mean_limits,
+    probability_ratio_below,
+    rate_limits,
+    ratio_limits,
+    weighted_share,
+)
+
+
+def test_inside_the_edges_they_are_jeffreys():
+    x, n = np.arange(2, 19), 20
+    found = rate_limits(x, n)
+    np.testing.assert_allclose(found.lower, stats.beta.ppf(0.025, x + 0.5, n - x + 0.5))
+    np.testing.assert_allclose(found.upper, stats.beta.ppf(0.975, x + 0.5, n - x + 0.5))
+
+
+def test_at_the_edges_they_are_the_modified_ones():
+    n, tail = 20, 0.025
+    found = rate_limits([0, 1, n - 1, n], n)
+    assert found.lower[0] == 0
+    assert found.upper[0] == pytest.approx(1 - tail ** (1 / n))
+    assert found.lower[1] == pytest.approx(1 - (1 - tail) ** (1 / n))
+    assert found.upper[1] == pytest.approx(stats.beta.ppf(1 - tail, 1.5, n - 0.5))
+    np.testing.assert_allclose(1 - found.upper[::-1], found.lower)
+
+
+def test_of_one_row_and_of_none():
+    found = rate_limits([0, 1, 0], [1, 1, 0])
+    assert np.isnan(found.value[2])
+    np.testing.assert_allclose(found.lower, [0, 0.025, 0])
+    np.testing.assert_allclose(found.upper, [0.975, 1, 1])
+
+
+def test_nothing_jumps_between_whole_numbers():
+    x = np.linspace(0, 20, 4001)
+    found = rate_limits(x, 20)
+    for ends in (found.lower, found.upper):
+        assert (np.diff(ends) > 0).all() or (np.diff(ends) >= 0).all()
+        assert np.diff(ends).max() < 2e-3
+
+
+def coverage_of_difference(p, q, n, m):
+    """Return by enumeration how probably the interval of p - q holds it."""
+    x, y = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
+    found = difference_limits(rate_limits(x, n), rate_limits(y, m))
+    holds = (found.lower <= p - q) & (p - q <= found.upper)
+    return float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, q) * holds).sum())
+
+
+@pytest.mark.parametrize("p", [0.005, 0.03, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize(("n", "m"), [(20, 20), (50, 20), (200, 20), (200, 200)])
+@pytest.mark.parametrize("difference", [0, 0.02, 0.1, 0.2])
+def test_differences_are_covered_by_enumeration(p, n, m, difference):
+    if p + difference <= 1:
+        assert coverage_of_difference(p + difference, p, n, m) > 0.94
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.03, 0.3, 0.999])
+@pytest.mark.parametrize("n", [20, 100, 400])
+def test_rates_are_covered_on_average_over_rates_near(rate, n):
+    """A single rate may sit on a lattice point; rates within a tenth of it do not."""
+    near = np.clip(np.linspace(0.9 * rate, 1.1 * rate, 41), 0, 1 - 1e-6)
+    x = np.arange(n + 1)
+    found = rate_limits(x, n)
+    holds = (found.lower[:, None] <= near) & (near <= found.upper[:, None])
+    assert (stats.binom.pmf(x[:, None], n, near) * holds).sum(axis=0).mean() > 0.93
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.05, 0.05), (0.3, 0.3), (0.1, 0.5), (0.5, 0.1)])
+@pytest.mark.parametrize(("n", "m"), [(50, 50), (200, 20)])
+def test_ratios_are_covered_by_enumeration(p, q, n, m):
+    x, y = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
+    found = ratio_limits(rate_limits(x, n), rate_limits(y, m))
+    holds = (found.lower <= p / q) & (p / q <= found.upper)
+    assert float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, q) * holds).sum()) > 0.94
+
+
+def test_ratios_end_where_the_difference_does():
+    """The ratio r is an end where the interval of first - r second ends at 0."""
+    first, second = rate_limits(12, 40), rate_limits(20, 50)
+    found = ratio_limits(first, second)
+    for end, place in ((found.lower, "lower"), (found.upper, "upper")):
+        scaled = Limits(*(end * each for each in second))
+        assert getattr(difference_limits(first, scaled), place) == pytest.approx(0, abs=1e-12)
+        tail = 0.025 if place == "lower" else 0.975
+        assert probability_ratio_below(first, second, end) == pytest.approx(tail)
+
+
+def test_ratios_of_zero_and_over_zero_are_answers():
+    found = ratio_limits(rate_limits([0, 5, 0], 20), rate_limits([5, 0, 0], 20))
+    assert found.value[0] == found.lower[0] == 0
+    assert np.isnan(found.value[1:]).all()
+    assert found.lower[1] > 1
+    assert found.upper[1] == found.upper[2] == np.inf
+    assert found.lower[2] == 0
+
+
+def test_the_sixth_of_two_thousand_is_not_excluded():
+    found = difference_limits(rate_limits(0, 20), rate_limits(6, 2000))
+    assert found.lower < found.value < found.upper
+
+
+def test_f1_is_a_share_of_the_union():
+    limits = rate_limits(12, 30)
+    found = weighted_share(limits, 2, 1)
+    assert found.value == pytest.approx(2 * 12 / (2 * 12 + 18))
+    assert found.lower < found.value < found.upper
+
+
+def test_a_mean_is_half_the_difference_from_the_mirror_image():
+    first, second = rate_limits(12, 30), rate_limits(5, 40)
+    mirrored = Limits(1 - second.value, 1 - second.upper, 1 - second.lower)
+    found, difference = mean_limits(first, second), difference_limits(first, mirrored)
+    for one, other in zip(found, difference, strict=True):
+        assert one == pytest.approx((other + 1) / 2)

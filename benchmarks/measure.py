@@ -9,10 +9,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
@@ -60,13 +60,13 @@ def wall_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def configuration(*words: str) -> DictConfig:
+def configuration(*words: str) -> dict[str, Any]:
     """Compose a configuration as run.py would, of data at hand."""
     (composed,) = configurations(*words)
     return composed
 
 
-def configurations(*words: str) -> list[DictConfig]:
+def configurations(*words: str) -> list[dict[str, Any]]:
     """Compose the jobs of a sweep as ``run.py -m`` would, of data at hand."""
     conf = ROOT / "conf"
     with hydra_of(conf):

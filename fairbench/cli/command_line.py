@@ -60,9 +60,9 @@ _KEPT = 256  # compositions, of the choices of jobs
 
 @dataclass(frozen=True)
 class Composed:
-    """A configuration without Hydra's own part, and the option chosen for each group."""
+    """A configuration without Hydra's own part, as plain values, and each group's chosen option."""
 
-    config: DictConfig
+    config: dict[str, Any]
     choices: dict[str, str]
 
 
@@ -124,24 +124,25 @@ class CommandLine:
                 "that holds a comma"
             )
 
-    def compose(self, job: Sequence[str]) -> DictConfig:
-        """Compose one job; of Hydra's part it has the choices, ``hydra.runtime.choices``.
+    def compose(self, job: Sequence[str]) -> dict[str, Any]:
+        """Compose one job, as plain values; of Hydra's part it has the choices.
+
+        Jobs share the parts of the configuration that are equal.
 
         Raises
         ------
         UserError : an option that the configuration does not have.
         """
-        from omegaconf import open_dict
-
         choices = tuple(word for word in job if self._is_choice(word))
         composed = self._composer.compose(choices)
-        config = deepcopy(composed.config)
+        config = dict(composed.config)
         for word in job:
             if word not in choices:
-                self._set(config, word)
-        with open_dict(config):
-            config["hydra"] = {"runtime": {"choices": composed.choices}}
-        return config
+                parsed = self._parse(word)
+                _set(config, str(parsed.key_or_group), parsed.value(), self.conf)
+        if any("${" in word for word in job):
+            config = _resolved(config)
+        return {**config, "hydra": {"runtime": {"choices": composed.choices}}}
 
     def settings(self) -> SweepSettings:
         """Return the settings of the sweep, from Hydra's own part and the first job."""
@@ -192,26 +193,45 @@ class CommandLine:
     def _several(self, words: Sequence[str]) -> str:
         return next(word for word in words if self._parse(word).is_sweep_override())
 
-    def _set(self, config: DictConfig, word: str) -> None:
-        from omegaconf import OmegaConf
-        from omegaconf.errors import ConfigAttributeError, ConfigKeyError
 
-        parsed = self._parse(word)
-        try:
-            OmegaConf.update(config, parsed.key_or_group, parsed.value(), merge=True)
-        except (ConfigAttributeError, ConfigKeyError):
-            name = parsed.key_or_group
-            raise unknown_name("option", name, self._options(config, name)) from None
+def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
+    """Set an option that a configuration has, of a part that is then this job's own.
 
-    def _options(self, config: DictConfig, name: str) -> set[str]:
-        """Return the options of the part of a configuration that `name` seems to mean."""
-        from omegaconf import OmegaConf
+    Raises
+    ------
+    UserError : it has no such option.
+    """
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            _set(config, f"{name}.{key}", each, conf)
+        return
+    *path, last = name.split(".")
+    node: Any = config
+    for key in path:
+        inner = node.get(key)
+        if not isinstance(inner, dict):
+            raise unknown_name("option", name, _options(config, name, conf))
+        node[key] = node = dict(inner)
+    if last not in node:
+        raise unknown_name("option", name, _options(config, name, conf))
+    node[last] = value
 
-        part, dot, _ = name.partition(".")
-        if dot and part in config and OmegaConf.is_dict(config[part]):
-            return {f"{part}.{key}" for key in config[part] if key not in ("_target_", "name")}
-        groups = {path.name for path in self.conf.iterdir() if path.is_dir()}
-        return {str(key) for key in config} | groups - {"hydra"}
+
+def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
+    """Return the options of the part of a configuration that `name` seems to mean."""
+    part, dot, _ = name.partition(".")
+    if dot and isinstance(config.get(part), dict):
+        return {f"{part}.{key}" for key in config[part] if key not in ("_target_", "name")}
+    groups = {path.name for path in conf.iterdir() if path.is_dir()}
+    return {str(key) for key in config} | groups - {"hydra"}
+
+
+def _resolved(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the values that ``${...}`` stands for."""
+    from omegaconf import OmegaConf
+
+    resolved: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+    return dict(resolved)
 
 
 @dataclass(frozen=True)
@@ -254,10 +274,8 @@ class _Composer:
         return _without_hydra(_compose([*self.fixed, *choices]))
 
     def _joined(self, parts: Sequence[tuple[str, Any, str]]) -> Composed:
-        config, chosen = deepcopy(self.base.config), dict(self.base.choices)
-        for group, node, option in parts:
-            config[group], chosen[group] = deepcopy(node), option
-        return Composed(config, chosen)
+        config = self.base.config | {group: node for group, node, _ in parts}
+        return Composed(config, self.base.choices | {group: name for group, _, name in parts})
 
     def _part(self, word: str) -> tuple[str, Any, str] | None:
         """Return a group's part and the option's name; None if the choice changes other parts."""
@@ -283,7 +301,7 @@ class _Composer:
             return None
         from omegaconf import OmegaConf
 
-        return group, OmegaConf.load(files[1]), option
+        return group, OmegaConf.to_container(OmegaConf.load(files[1])), option
 
     @cached_property
     def _primary(self) -> set[str]:
@@ -309,19 +327,15 @@ def _compose(words: Sequence[str]) -> DictConfig:
 
 
 def _without_hydra(whole: DictConfig) -> Composed:
-    from omegaconf import open_dict
+    from omegaconf import OmegaConf
 
     choices = {str(key): str(value) for key, value in whole.hydra.runtime.choices.items()}
-    config = deepcopy(whole)
-    with open_dict(config):
-        del config["hydra"]
+    own = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
+    config: Any = OmegaConf.to_container(own, resolve=True)
     return Composed(config, choices)
 
 
-def _rest(composed: Composed, group: str) -> tuple[Any, dict[str, str]]:
+def _rest(composed: Composed, group: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return all but one group of a configuration and its choices."""
-    from omegaconf import OmegaConf
-
-    config: Any = OmegaConf.to_container(composed.config, resolve=False)
-    config.pop(group)
+    config = {key: part for key, part in composed.config.items() if key != group}
     return config, {key: name for key, name in composed.choices.items() if key != group}

@@ -14,8 +14,6 @@ from fairbench.cli.progress import print_error, print_line
 from fairbench.core.errors import IncompatibleError, UserError
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from fairbench.cli.command_line import CommandLine, SweepSettings
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import Outcome
@@ -129,10 +127,10 @@ def _single(line: CommandLine) -> int:
 
     config = line.compose(line.jobs[0])
     planned = plan(config)
-    if config.plan:
+    if config["plan"]:
         show_plan([planned])
         return 0
-    executor = processes(config.n_jobs)
+    executor = processes(config["n_jobs"])
     with SweepProgress(planned.name) as progress:
         execution = Execution([planned], executor, _drawing(config), progress.cell)
         progress.planned(execution)
@@ -145,7 +143,7 @@ def _single(line: CommandLine) -> int:
     summary = summarise(ready.folder.metrics())
     print_document(run_document(summary, planned.name, ready.protect))
     did = end.describe(progress.seconds)
-    print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config.tracking)}")
+    print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config['tracking'])}")
     return 0
 
 
@@ -169,25 +167,13 @@ def _sweep(line: CommandLine) -> int:
     outcomes: list[Outcome] = []
     with SweepProgress(jobs=len(line.jobs)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
-        jobs = [_plain(words, line.compose(words)) for words in progress.composing(line.jobs)]
+        jobs = [(words, line.compose(words)) for words in progress.composing(line.jobs)]
         size = settings.batch or len(jobs)
         for start in range(0, len(jobs), size):
             outcomes += _part(jobs[start : start + size], settings, progress)
     if jobs[0][1]["plan"]:
         return show_planned_sweep(outcomes)
     return sum_up(outcomes, jobs[0][1], settings)
-
-
-_sections: dict[str, Any] = {}
-
-
-def _plain(words: tuple[str, ...], composed: DictConfig) -> Job:
-    """Return a job's configuration as plain values; jobs share the sections that are equal."""
-    from omegaconf import OmegaConf
-
-    config: Any = OmegaConf.to_container(composed, resolve=True)
-    shared = {name: _sections.setdefault(f"{name}{part!r}", part) for name, part in config.items()}
-    return words, shared
 
 
 def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress) -> list[Outcome]:

@@ -40,6 +40,10 @@ def plain(config):
     return OmegaConf.to_container(parts, resolve=True)
 
 
+def without_hydra(config):
+    return {name: part for name, part in config.items() if name != "hydra"}
+
+
 def test_jobs_are_composed_as_hydra_composes_them(hydra):
     line = sweep(
         "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
@@ -50,10 +54,20 @@ def test_jobs_are_composed_as_hydra_composes_them(hydra):
     for job in (line.jobs[0], line.jobs[-1]):
         whole = compose("config", list(job), return_hydra_config=True)
         config = line.compose(job)
-        assert plain(config) == plain(whole)
+        assert without_hydra(config) == plain(whole)
         choices = whole.hydra.runtime.choices
         for group in ("dataset", "method", "learner", "experiment"):
-            assert config.hydra.runtime.choices[group] == choices[group]
+            assert config["hydra"]["runtime"]["choices"][group] == choices[group]
+
+
+def test_options_are_set_for_one_job_and_not_for_its_neighbours(hydra):
+    words = ("consistency={vary: learner.max_depth, values: [2, 3]}", "results=${data.store}/r")
+    line = sweep("learner.max_depth=4,5", "split.repeats=3", *words)
+    four, five = (line.compose(job) for job in line.jobs)
+    for job, config in zip(line.jobs, (four, five), strict=True):
+        assert without_hydra(config) == plain(compose("config", list(job)))
+    assert four["results"] == "data/r"
+    assert (four["learner"]["max_depth"], five["learner"]["max_depth"]) == (4, 5)
 
 
 def test_a_preset_sweeps_and_the_command_line_has_the_last_word(hydra):

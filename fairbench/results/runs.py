@@ -94,11 +94,11 @@ class Run:
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
-        import pandas as pd  # half a second, which listing runs does without
+        from pyarrow.parquet import ParquetFile  # slow to import: listing runs does without
 
         path = self.path / "metrics.parquet"
-        with reading(path):
-            return pd.read_parquet(path)
+        with reading(path), ParquetFile(path) as file:
+            return file.read().to_pandas()
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""

@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system-packages run data test test-all golden lint format bench report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup system-packages run data test test-all golden lint format bench coverage report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
@@ -79,6 +79,9 @@ paper-active-assessment: $(STAMP) ## Ji's thesis on choosing which rows to label
 
 paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten minutes)
 	$(call paper,uncertainty_fairness)
+
+coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
+	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
 	@$(BIN)/python -m fairbench report $(ARGS)

@@ -1,0 +1,228 @@
+"""Families of rates: single ones, differences, ratios, largest gaps, smallest ratios, two rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.coverage import constructions as made
+from benchmarks.coverage.populations import (
+    BASE_RATES,
+    SPREAD,
+    Population,
+    all_populations,
+    thinned,
+    varied,
+)
+from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
+
+Array = NDArray[np.float64]
+RATE_SIZES = (20, 50, 200, 500, 2000)
+RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.999)
+BEFORE, OURS = "before", "ours"
+BOOTSTRAP = "fairlearn's bootstrap"
+
+
+@dataclass(frozen=True)
+class OneRate:
+    """A rate of some rows."""
+
+    size: int
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.size} rows, rate {self.rate:g}"
+
+
+def _one_rates(short: bool) -> Sequence[OneRate]:
+    rates = BASE_RATES if short else RATES
+    return [OneRate(n, p) for n, p in product(RATE_SIZES, rates)]
+
+
+def _draw_rate(population: OneRate, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw counts (R, 1) of one rate; everything is asked of shares of all rows and of some."""
+    rate = varied(population.rate, replications, draw)
+    counts = made.Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
+    truth = rate[:, None]
+    return Sample(counts, {"share of everyone": truth, "share of some rows": truth})
+
+
+def _of_both_shares(interval: made.OfCounts) -> made.Intervals:
+    """Return a rate's construction for shares of everyone and of some, which priors tell apart."""
+
+    def intervals(counts: made.Counts, draw: np.random.Generator) -> Mapping[str, Interval]:
+        some = made.Counts(counts.successes, counts.size, prior=1.0)
+        return {
+            "share of everyone": interval(counts, draw),
+            "share of some rows": interval(some, draw),
+        }
+
+    return intervals
+
+
+def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Population]:
+    found = all_populations(groups)
+    return thinned(found, few) if short else found
+
+
+def _counts(population: Population, rates: Array, draw: np.random.Generator) -> made.Counts:
+    return made.Counts(draw.binomial(population.rows, rates), population.rows)
+
+
+def _draw_pair(
+    metric: str, population: Population, replications: int, draw: np.random.Generator
+) -> Sample:
+    """Draw two groups' counts; the truth is the other group's rate against the first one's."""
+    rates = population.rates(replications, draw)
+    first, other = rates[:, 0], rates[:, 1]
+    truth = other - first if metric == "difference" else other / first
+    return Sample(_counts(population, rates, draw), {metric: truth})
+
+
+def _draw_all(
+    metric: str, population: Population, replications: int, draw: np.random.Generator
+) -> Sample:
+    """Draw all groups' counts; the truth is of the widest pair."""
+    rates = population.rates(replications, draw)
+    smallest, largest = rates.min(axis=1), rates.max(axis=1)
+    truth = largest - smallest if metric == "largest gap" else smallest / largest
+    return Sample(_counts(population, rates, draw), {metric: truth})
+
+
+POSITIVES, FALSE_POSITIVES = 0.3, 0.1
+
+
+def _draw_odds(population: Population, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw counts of two rates: of the positives, 30 % of all rows, and of the negatives.
+
+    The true positive rates are the population's; the false positive rates lie around 10 % and
+    differ where the gap is spread over the groups, by half as much.
+    """
+    shape = (replications, population.groups)
+    positives = draw.binomial(np.broadcast_to(population.rows, shape), POSITIVES)
+    negatives = population.rows - positives
+    caught = population.rates(replications, draw)
+    spread = population.gap / 2 if population.shape == SPREAD else 0.0
+    base = varied(FALSE_POSITIVES, replications, draw)[:, None]
+    alarms = base + spread * np.linspace(1, 0, population.groups)
+    counts = (
+        made.Counts(draw.binomial(positives, caught), positives, prior=1.0),
+        made.Counts(draw.binomial(negatives, alarms), negatives, prior=1.0),
+    )
+    return Sample(counts, {"equalized odds": np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1))})
+
+
+def _single(metric: str, interval: made.OfCounts) -> made.Intervals:
+    return lambda counts, draw: {metric: interval(counts, draw)}
+
+
+def _of_odds(interval: made.OfSeveral) -> made.Intervals:
+    return lambda counts, draw: {"equalized odds": interval(counts, draw)}
+
+
+def _bounded(ratio: Array) -> Array:
+    """Return r / (1 + r), a ratio's place between 0 and 1: its ends may be infinite."""
+    place: Array = 1 - 1 / (1 + ratio)
+    return place
+
+
+FAMILIES = (
+    Family(
+        "rates",
+        "Rates",
+        "One rate of some rows. Selection rate and accuracy are shares of everyone, true positive "
+        "rate and precision of some; the posterior of before tells the two apart.",
+        _one_rates,
+        _draw_rate,
+        (
+            Construction(OURS, _of_both_shares(made.rate_ours)),
+            Construction(BEFORE, _of_both_shares(made.rate_posterior)),
+            Construction("Wilson", _of_both_shares(made.rate_wilson)),
+            Construction("Wald", _of_both_shares(made.rate_wald)),
+            Construction(BOOTSTRAP, _of_both_shares(made.bootstrap(made.rate_of)), 500),
+        ),
+        replications=5000,
+    ),
+    Family(
+        "differences",
+        "Differences of two groups",
+        "A group's rate minus the first group's.",
+        partial(_populations, groups=(2,), few=60),
+        partial(_draw_pair, "difference"),
+        (
+            Construction(OURS, _single("difference", made.difference_ours)),
+            Construction(BEFORE, _single("difference", made.posterior(made.difference_of)), 500),
+            Construction("Newcombe", _single("difference", made.difference_newcombe)),
+            Construction("Wald", _single("difference", made.difference_wald)),
+        ),
+        replications=2000,
+    ),
+    Family(
+        "ratios",
+        "Ratios of two groups",
+        "A group's rate over the first group's. A ratio's upper end may be infinite, so widths are "
+        "those of r / (1 + r).",
+        partial(_populations, groups=(2,), few=60),
+        partial(_draw_pair, "ratio"),
+        (
+            Construction(OURS, _single("ratio", made.ratio_ours)),
+            Construction(BEFORE, _single("ratio", made.posterior(made.ratio_of)), 500),
+            Construction("Newcombe", _single("ratio", made.ratio_newcombe)),
+            Construction("Wald", _single("ratio", made.ratio_wald)),
+        ),
+        replications=2000,
+        width=_bounded,
+    ),
+    Family(
+        "gaps",
+        "Largest gaps",
+        "The largest difference of the selection rates of two groups of 2, 3, 4, 10 or 50. "
+        "Newcombe and Wald take the two groups that lie furthest apart for two chosen beforehand.",
+        partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
+        partial(_draw_all, "largest gap"),
+        (
+            Construction(OURS, _single("largest gap", made.gap_ours)),
+            Construction(BEFORE, _single("largest gap", made.posterior(made.gap_of)), 200),
+            Construction("Newcombe", _single("largest gap", made.gap_newcombe)),
+            Construction("Wald", _single("largest gap", made.gap_wald)),
+            Construction(BOOTSTRAP, _single("largest gap", made.bootstrap(made.gap_of)), 200, 4),
+        ),
+    ),
+    Family(
+        "smallest_ratios",
+        "Smallest ratios",
+        "The smallest selection rate of any group over the largest.",
+        partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
+        partial(_draw_all, "smallest ratio"),
+        (
+            Construction(OURS, _single("smallest ratio", made.smallest_ours)),
+            Construction(BEFORE, _single("smallest ratio", made.posterior(made.smallest_of)), 200),
+            Construction("Newcombe", _single("smallest ratio", made.smallest_newcombe)),
+            Construction(
+                BOOTSTRAP, _single("smallest ratio", made.bootstrap(made.smallest_of)), 200, 4
+            ),
+        ),
+    ),
+    Family(
+        "equalized_odds",
+        "Equalized odds",
+        "The larger of the largest gaps of true and of false positive rates; 30 % of the rows are "
+        "positive. A group without positives has no true positive rate, and nothing is printed.",
+        partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
+        _draw_odds,
+        (
+            Construction(OURS, _of_odds(made.odds_ours)),
+            Construction(BEFORE, _of_odds(made.odds_posterior), 200),
+            Construction("Newcombe", _of_odds(made.odds_newcombe)),
+            Construction("Wald", _of_odds(made.odds_wald)),
+        ),
+        replications=500,
+    ),
+)

@@ -1,0 +1,175 @@
+"""The family of regressions: errors and likelihoods of a group, and against another group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import e, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.coverage.rows import BOOTSTRAP, mean_normal, means_bootstrap
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.rates import quantile
+from fairbench.metrics.regression import absolute_error_rows, crps_normal_rows, normal_nll_rows
+
+Array = NDArray[np.float64]
+ERRORS = ("normal", "skewed", "heavy-tailed")
+SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
+SCALES = (1.0, 1.5)
+_QUADRATURE = 2000
+_MEAN_ABSOLUTE = {"normal": sqrt(2 / pi), "skewed": 2 / e, "heavy-tailed": 2 / pi}
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Two groups whose targets are predicted, the error of both claimed to be of sd 1.
+
+    Attributes
+    ----------
+    sizes : rows of the first and of the second group.
+    errors : the law of the errors: normal, exponential, or of Student with 3 degrees of freedom.
+    scale : the true sd of the second group's errors.
+    """
+
+    sizes: tuple[int, int]
+    errors: str
+    scale: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        rows = f"{self.sizes[0]} and {self.sizes[1]} rows"
+        return f"{rows}, {self.errors} errors of sd {self.scale:g}"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Targets and predictions (R, n) of a group's rows, each with an sd of 1."""
+
+    target: Array
+    prediction: Array
+
+    def losses(self) -> dict[str, Array]:
+        """Return what means are taken of, by name."""
+        one = np.ones_like(self.target)
+        error = self.target - self.prediction
+        return {
+            "MAE": absolute_error_rows(self.target, self.prediction),
+            "CRPS": crps_normal_rows(self.target, self.prediction, one),
+            "NLL": normal_nll_rows(self.target, self.prediction, one),
+            "interval coverage": (np.abs(error) <= quantile(LEVEL)).astype(float),
+        }
+
+
+def _populations(short: bool) -> Sequence[Errors]:
+    sizes = ((50, 50), (200, 200)) if short else SIZES
+    return [Errors(*each) for each in product(sizes, ERRORS, SCALES)]
+
+
+def _draw(population: Errors, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw both groups; metrics are of the second one, and of its difference from the first."""
+    varied = draw.uniform(0.9, 1.1, (replications, 1))
+    data, truths = [], []
+    for size, scale in zip(population.sizes, (1.0, population.scale), strict=True):
+        sd, shape = scale * varied, (replications, size)
+        mean = draw.normal(0, 1, shape)
+        data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
+        truths.append(_truth(population.errors, sd))
+    first, second = truths
+    differences = ("MAE", "RMSE", "CRPS", "NLL", "interval coverage")
+    truth = second | {f"difference of {name}": second[name] - first[name] for name in differences}
+    return Sample(tuple(data), truth)
+
+
+def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Array:
+    """Draw errors of mean 0 and sd 1."""
+    if errors == "normal":
+        return draw.normal(size=shape)
+    if errors == "skewed":
+        return draw.exponential(size=shape) - 1
+    return draw.standard_t(3, shape) / sqrt(3)
+
+
+def _distribution(errors: str, value: Array) -> Array:
+    """Return the distribution function of errors of sd 1."""
+    if errors == "normal":
+        below: Array = special.ndtr(value)
+    elif errors == "skewed":
+        below = -np.expm1(-np.maximum(value + 1, 0))
+    else:
+        below = special.stdtr(3, value * sqrt(3))
+    return below
+
+
+def _quantiles(errors: str) -> Array:
+    """Return the middles of equally likely parts of errors of sd 1."""
+    share = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
+    if errors == "normal":
+        nodes: Array = special.ndtri(share)
+    elif errors == "skewed":
+        nodes = -np.log1p(-share) - 1
+    else:
+        nodes = special.stdtrit(3, share) / sqrt(3)
+    return nodes
+
+
+def _truth(errors: str, sd: Array) -> dict[str, Array]:
+    """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1."""
+    scale, reach = sd[:, 0], quantile(LEVEL)
+    # The CRPS is |error| and a remainder that vanishes where errors are large.
+    error = sd * _quantiles(errors)
+    density = np.exp(-(error**2) / 2) / sqrt(2 * pi)
+    remainder = 2 * density - 2 * np.abs(error) * special.ndtr(-np.abs(error)) - 1 / sqrt(pi)
+    absolute = _MEAN_ABSOLUTE[errors] * scale
+    within = _distribution(errors, reach / scale) - _distribution(errors, -reach / scale)
+    return {
+        "MAE": absolute,
+        "RMSE": scale,
+        "R2": 1 - scale**2 / (1 + scale**2),
+        "CRPS": absolute + remainder.mean(axis=1),
+        "NLL": (scale**2 + np.log(2 * pi)) / 2,
+        "interval coverage": within,
+    }
+
+
+def _before(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the normal intervals of means; RMSE, R2 and differences had none."""
+    return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
+
+
+def _wald(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    first, second = (each.losses() for each in groups)
+    found = {name: mean_normal(second[name]) for name in second}
+    for name in second:
+        found[f"difference of {name}"] = mean_normal(second[name], first[name])
+    return found
+
+
+def _bootstrapped(groups: Sequence[Predicted], draw: np.random.Generator) -> Mapping[str, Interval]:
+    first, second = (each.losses() for each in groups)
+    found = {name: means_bootstrap(draw, second[name]) for name in second}
+    for name in second:
+        found[f"difference of {name}"] = means_bootstrap(draw, second[name], first[name])
+    return found
+
+
+FAMILIES = (
+    Family(
+        "regression",
+        "Regressions",
+        "A group's errors and likelihoods, and their differences from those of a group whose "
+        "errors have sd 1, as is claimed of all. Errors are normal, exponential (skewed), or of "
+        "Student with 3 degrees of freedom (heavy-tailed).",
+        _populations,
+        _draw,
+        (
+            Construction("before", _before),
+            Construction("Wald", _wald),
+            Construction(BOOTSTRAP, _bootstrapped, 200, 2),
+        ),
+    ),
+)

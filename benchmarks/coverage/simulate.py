@@ -1,0 +1,167 @@
+"""Simulates a family of intervals, and counts how often each construction's holds the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.core.seeds import rng
+
+Array = NDArray[np.float64]
+Interval = tuple[Array, Array]
+
+LEVEL = 0.95
+# A cell fails when even the upper end of its own exact 99.9 % interval is under this.
+REQUIRED, CERTAINTY = 0.93, 0.999
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Replications of one population.
+
+    Attributes
+    ----------
+    data : what the family's constructions take.
+    truth : of each metric, the (R, ...) values that its intervals should hold.
+    """
+
+    data: Any
+    truth: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A way to make intervals.
+
+    Attributes
+    ----------
+    intervals : takes a sample's data and a generator (for those that draw) to the lower and upper
+        ends of each metric, of the shape of its truth; NaN where no interval is printed.
+    replications : at most so many, of one that is slow.
+    every : it is simulated in every so-manieth population.
+    """
+
+    name: str
+    intervals: Callable[[Any, np.random.Generator], Mapping[str, Interval]]
+    replications: int = 10_000
+    every: int = 1
+
+
+@dataclass(frozen=True)
+class Family:
+    """Intervals that are simulated in the same way.
+
+    Attributes
+    ----------
+    name : of the option ``family=``.
+    title, sentence : what the report calls it, and says of it.
+    populations : takes whether the run is short to what is simulated; each has a ``name``.
+    draw : takes a population, a number of replications and a generator to a sample.
+    replications : of a full run; a short one has a fifth of them, and one of 50 groups, whose
+        pairs take long, a quarter.
+    width : what widths are measured on, where a width itself may be infinite.
+    one_row_each : the report has one table of all metrics, rather than one for each.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    populations: Callable[[bool], Sequence[Any]]
+    draw: Callable[[Any, int, np.random.Generator], Sample]
+    constructions: tuple[Construction, ...]
+    replications: int = 1000
+    width: Callable[[Array], Array] = np.asarray
+    one_row_each: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was counted of one construction of one metric in one population.
+
+    Attributes
+    ----------
+    trials, printed : intervals that were asked for, and those that there were.
+    below, above : printed intervals that the truth lies below, and above.
+    width : mean width of those printed.
+    """
+
+    family: str
+    metric: str
+    construction: str
+    population: str
+    trials: int
+    printed: int
+    below: int
+    above: int
+    width: float
+
+    @property
+    def coverage(self) -> float:
+        """The share of printed intervals that hold the truth; NaN where none is printed."""
+        covered = self.printed - self.below - self.above
+        return covered / self.printed if self.printed else float("nan")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the coverage is certainly under what is required."""
+        missed = self.below + self.above
+        if not missed:
+            return False
+        tail = (1 - CERTAINTY) / 2
+        highest = special.betaincinv(self.printed - missed + 1, missed, 1 - tail)
+        return bool(highest < REQUIRED)
+
+
+def simulate(
+    family: Family, *, short: bool = False, construction: str = "", seed: int = 0
+) -> Iterator[Cell]:
+    """Yield the cells of a family, population by population.
+
+    Parameters
+    ----------
+    short : fewer populations and replications.
+    construction : the only one that is simulated; all without it.
+    """
+    chosen = [each for each in family.constructions if construction in ("", each.name)]
+    for i, population in enumerate(family.populations(short)):
+        samples: dict[int, Sample] = {}
+        for each in chosen:
+            if i % each.every:
+                continue
+            replications = min(each.replications, _replications(family, population, short))
+            keys = (family.name, population.name, replications)
+            if replications not in samples:
+                draw = rng(seed, "coverage", *keys)
+                samples[replications] = family.draw(population, replications, draw)
+            sample = samples[replications]
+            found = each.intervals(sample.data, rng(seed, "intervals", *keys))
+            for metric, interval in found.items():
+                names = (family.name, metric, each.name, population.name)
+                yield count(names, sample.truth[metric], interval, family.width)
+
+
+def _replications(family: Family, population: Any, short: bool) -> int:
+    many = getattr(population, "groups", 1) > 10
+    return max(100, family.replications // (5 if short else 1) // (4 if many else 1))
+
+
+def count(
+    names: tuple[str, str, str, str],
+    truth: Array,
+    interval: Interval,
+    width: Callable[[Array], Array] = np.asarray,
+) -> Cell:
+    """Return the cell of intervals whose truths are known; names as the first fields of `Cell`."""
+    lower, upper = interval
+    there = ~(np.isnan(lower) | np.isnan(upper) | np.isnan(truth))
+    low, high, true = lower[there], upper[there], truth[there]
+    slack = _ROUNDING * np.maximum(1, np.abs(true))
+    mean = float((width(high) - width(low)).mean()) if low.size else float("nan")
+    below, above = int((true < low - slack).sum()), int((true > high + slack).sum())
+    return Cell(*names, int(truth.size), int(low.size), below, above, mean)

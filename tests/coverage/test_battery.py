@@ -1,0 +1,55 @@
+"""The short coverage battery: no interval of ours holds the truth less than 93 % of the time."""
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage.families import FAMILIES
+from benchmarks.coverage.populations import GROUPS, Population, all_populations
+from benchmarks.coverage.report import failures
+from benchmarks.coverage.simulate import Cell, count, simulate
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_no_cell_of_ours_fails(family):
+    cells = list(simulate(family, short=True, construction="ours"))
+    assert cells
+    assert failures(cells) == []
+
+
+def test_the_populations_are_some_1600_and_all_different():
+    populations = all_populations()
+    assert 1500 < len(populations) < 1700
+    assert len({each.name for each in populations}) == len(populations)
+    draw = np.random.default_rng(0)
+    for each in populations:
+        rates = each.rates(20, draw)
+        assert rates.shape == (20, each.groups) == (20, len(each.rows))
+        assert ((rates > 0) & (rates < 1)).all()
+        np.testing.assert_allclose(np.ptp(rates, axis=1), each.gap, atol=1e-12)
+    assert {each.groups for each in populations} == set(GROUPS)
+
+
+def test_the_same_population_has_other_base_rates_in_every_replication():
+    rates = Population((20, 20), 2, 0.3, 0.1, "last").rates(500, np.random.default_rng(0))
+    assert 0.27 <= rates[:, 0].min() < 0.28
+    assert 0.32 < rates[:, 0].max() <= 0.33
+
+
+def test_a_cell_counts_sides_and_fails_where_it_is_surely_too_low():
+    truth = np.zeros(1000)
+    lower, upper = np.full(1000, -1.0), np.full(1000, 1.0)
+    lower[:60], upper[60:80] = 0.5, -0.5
+    upper[990:] = np.nan
+    cell = count(("f", "m", "ours", "p"), truth, (lower, upper))
+    assert (cell.trials, cell.printed, cell.below, cell.above) == (1000, 990, 60, 20)
+    assert cell.coverage == pytest.approx(910 / 990)
+    assert not cell.failed  # 91.9 % may be 93 % by chance, 80 % may not
+    assert Cell("f", "m", "ours", "p", 1000, 1000, 200, 0, 1.0).failed
+    assert not Cell("f", "m", "ours", "p", 1000, 0, 0, 0, 1.0).failed
+
+
+def test_a_cell_is_the_same_every_time():
+    rates = FAMILIES[0]
+    first, second = (list(simulate(rates, short=True, construction="Wald")) for _ in range(2))
+    assert first == second

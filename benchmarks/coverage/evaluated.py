@@ -180,7 +180,10 @@ FAMILIES = (
         "the population's value. A quarter are regressions.",
         lambda short: [Everything()],
         _draw,
-        (Construction("ours", partial(_intervals, Evaluator(intersections=2))),),
+        (
+            Construction("ours", partial(_intervals, Evaluator())),
+            Construction("before", partial(_intervals, Evaluator(interval="dirichlet")), 200),
+        ),
         replications=1000,
         one_row_each=True,
     ),

@@ -68,7 +68,7 @@ def test_wilson_limits_are_scipys():
 def test_the_intervals_of_before_are_the_evaluations():
     draw = np.random.default_rng(3)
     group, hard = np.repeat(["a", "b"], [60, 30]), draw.integers(0, 2, 90)
-    evaluator = Evaluator(draws=20_000)
+    evaluator = Evaluator(draws=20_000, interval="dirichlet")
     table = evaluate(draw.integers(0, 2, 90), hard, sensitive_features=group, evaluator=evaluator)
     rows = table.set_index(["metric", "group"])
     chosen = [int(hard[group == name].sum()) for name in "ab"]

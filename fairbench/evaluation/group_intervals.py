@@ -30,6 +30,7 @@ from fairbench.inference.rates import (
     ratio_limits,
     weighted_share,
 )
+from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.metrics.registry import Metric
 
@@ -130,32 +131,46 @@ class CountIntervals:
         """Return a rate (G,) with its limits, at this level or at another."""
         level = level or self.level
         if (rate.name, level) not in self._known:
-            success, failure = rate.weights
-            size = rate.size(self.counts)
-            limits = rate_limits(rate.successes(self.counts), size, level=level)
-            self._known[rate.name, level] = weighted_share(limits, success, failure)
+            shares = self._shares(rate, level)
+            self._known[rate.name, level] = weighted_share(shares, *rate.weights)
         return self._known[rate.name, level]
+
+    def _shares(self, rate: Rate, level: float) -> Limits:
+        """Return which share of a rate's rows is in its numerator's cells."""
+        return rate_limits(rate.successes(self.counts), rate.size(self.counts), level=level)
+
+    def _correlation(self, rate: Rate) -> Array | float:
+        """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
+        return 0.0
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+        """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
+        return 0.0
 
     def rates(self, metric: Metric) -> Ends:
         """Return the ends (G,) of a rate's intervals, or of a mean of two rates."""
         limits = [self.limits(rate) for rate in metric.rates]
-        found = limits[0] if len(limits) == 1 else mean_limits(*limits)
+        found = limits[0]
+        if len(limits) == 2:
+            one, other = metric.rates
+            found = mean_limits(limits[0], limits[1], self._correlation_of(one, other))
         return self._defined(found, found.value)
 
     def pairs(self, metric: Metric) -> Ends:
         """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
-        others, reference = self._against_reference(metric)
-        if metric.interval == "difference":
-            found = difference_limits(others, reference)
-        else:
-            found = ratio_limits(others, reference)
+        others, reference, shared = self._against_reference(metric)
+        make = difference_limits if metric.interval == "difference" else ratio_limits
+        found = make(others, reference, shared)
         return self._defined(found, others.value + reference.value)
 
     def outside(self, metric: Metric, band: float) -> Array:
         """Return how sure it is (G - 1,) that ratios are further than `band` from 1."""
-        others, reference = self._against_reference(metric)
-        below = probability_ratio_below(others, reference, 1 - band, level=self.level)
-        return below + 1 - probability_ratio_below(others, reference, 1 + band, level=self.level)
+        others, reference, shared = self._against_reference(metric)
+        below, under = (
+            probability_ratio_below(others, reference, at, level=self.level, correlation=shared)
+            for at in (1 - band, 1 + band)
+        )
+        return below + 1 - under
 
     def compared(self, rates: tuple[Rate, ...]) -> list[int]:
         """Return the groups in which every rate is defined."""
@@ -169,8 +184,9 @@ class CountIntervals:
         if metric.is_gap:
             found = largest_gap(*of_rates)
         elif len(among) == 2:
-            single = of_rates[0].single
-            found = ratio_limits(single.take(1), single.take(0))
+            single, shared = of_rates[0].single, of_rates[0].correlation
+            between = np.broadcast_to(shared, (2, 2))[0, 1]
+            found = ratio_limits(single.take(1), single.take(0), between)
         else:
             found = smallest_ratio(of_rates[0])
         return found.lower, found.upper
@@ -186,13 +202,42 @@ class CountIntervals:
 
     def _together(self, rate: Rate, among: list[int], rates: int) -> GroupLimits:
         wider = simultaneous_level(self.level, len(among), rates)
-        return GroupLimits(self.limits(rate).take(among), self.limits(rate, wider).take(among))
+        shared = self._correlation(rate)
+        if not isinstance(shared, float):
+            shared = shared[np.ix_(among, among)]
+        single, together = self.limits(rate), self.limits(rate, wider)
+        return GroupLimits(single.take(among), together.take(among), shared)
 
-    def _against_reference(self, metric: Metric) -> tuple[Limits, Limits]:
-        limits = self.limits(metric.rates[0])
-        return limits.take(slice(1, None)), limits.take(slice(0, 1))
+    def _against_reference(self, metric: Metric) -> tuple[Limits, Limits, Array | float]:
+        limits, shared = self.limits(metric.rates[0]), self._correlation(metric.rates[0])
+        correlation = shared if isinstance(shared, float) else shared[1:, 0]
+        return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
     def _defined(self, limits: Limits, value: Array) -> Ends:
         """Return the ends, NaN where there are no rows to say anything about."""
         missing = np.isnan(value)
         return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyIntervals(CountIntervals):
+    """Intervals of weighted rows, or of rows in clusters, which groups may share.
+
+    Attributes
+    ----------
+    survey : the weighted counts; `counts` are theirs at the groups' effective sizes.
+    """
+
+    survey: SurveyCounts = field(kw_only=True)
+
+    def _shares(self, rate: Rate, level: float) -> Limits:
+        """Return which share of a rate's weight is in its numerator's cells."""
+        return self.survey.limits(rate, level=level)
+
+    def _correlation(self, rate: Rate) -> Array | float:
+        """Return the correlations (G, G) of a rate's errors in two groups."""
+        return self.survey.correlation(rate)
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+        """Return the correlations (G,) of the errors of two rates of one group."""
+        return self.survey.correlation_of(first, second)

@@ -15,6 +15,7 @@ from fairbench.evaluation.group_intervals import (
     CountIntervals,
     GroupIntervals,
     PosteriorIntervals,
+    SurveyIntervals,
 )
 from fairbench.evaluation.table import (
     NAN,
@@ -27,6 +28,7 @@ from fairbench.evaluation.table import (
     undefined,
 )
 from fairbench.inference.posterior import posterior_draws, resampled_counts
+from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group import debiased
 from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
@@ -39,12 +41,16 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 
 @dataclass(frozen=True)
 class Counted:
-    """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals."""
+    """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals.
+
+    `rows` are the counts of rows, where `counts` are those of weighted or clustered ones.
+    """
 
     attribute: str
     groups: list[str]
     counts: Counts
     intervals: GroupIntervals
+    rows: Counts | None = None
 
     @cached_property
     def _sizes(self) -> dict[str, list[int]]:
@@ -53,7 +59,8 @@ class Counted:
     def sizes(self, rate: Rate) -> list[int]:
         """Return how many rows a rate rests on in each group."""
         if rate.name not in self._sizes:
-            self._sizes[rate.name] = rate.size(self.counts).astype(int).tolist()
+            rows = self.counts if self.rows is None else self.rows
+            self._sizes[rate.name] = rate.size(rows).astype(int).tolist()
         return self._sizes[rate.name]
 
     def weakest(self, rates: tuple[Rate, ...], among: Iterable[int]) -> tuple[int, int, Rate]:
@@ -86,6 +93,7 @@ class GroupEvaluation:
     epsilon: float
     ratio_band: float
     minimum: int
+    design: Design | None = None
 
     def overall(self, target: Array, hard: Array, generator: np.random.Generator) -> None:
         """Add the rates of everyone together."""
@@ -125,9 +133,23 @@ class GroupEvaluation:
         generator: np.random.Generator,
     ) -> Counted:
         groups = [str(label) for label in labels.cat.categories]
+        if self.design is not None:
+            cell = (2 * target + hard).astype(np.intp)
+            codes = labels.cat.codes.to_numpy(np.intp)
+            survey = SurveyCounts.of(cell, codes, self.design, groups=len(groups))
+            return self._surveyed(name, groups, survey, generator)
         counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
         draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
         return Counted(name, groups, counts, self.intervals(counts, draws))
+
+    def _surveyed(
+        self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
+    ) -> Counted:
+        """Return the counts of weighted or clustered rows, at the groups' effective sizes."""
+        counts = survey.counts()
+        draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
+        intervals = SurveyIntervals(counts, draws, self.level, survey=survey)
+        return Counted(name, groups, counts, intervals, survey.rows)
 
     def _rates(self, counted: Counted) -> None:
         for name, metric in metrics_of(BINARY, "rate").items():

@@ -33,10 +33,12 @@ class GroupLimits:
     ----------
     single : limits at the level asked for, of one rate by itself.
     together : wider ones, so that the statements of all pairs hold at once at that level.
+    correlation : (G, G) of the groups' errors, where groups share clusters.
     """
 
     single: Limits
     together: Limits
+    correlation: Floats | float = 0.0
 
     @classmethod
     def of(
@@ -97,10 +99,11 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     """
     values, lowers, uppers = [], [], []
     for each in rates:
-        wide = difference_limits(*_pairs(each.together))
+        wide = difference_limits(*_pairs(each.together), each.correlation)
         values.append(wide.value.max(axis=(-2, -1)))
         lowers.append(wide.lower.max(axis=(-2, -1)))
-        uppers.append(difference_limits(*_pairs(each.single)).upper.max(axis=(-2, -1)))
+        single = difference_limits(*_pairs(each.single), each.correlation)
+        uppers.append(single.upper.max(axis=(-2, -1)))
     value, lower, upper = (np.max(each, axis=0) for each in (values, lowers, uppers))
     return Limits(value, np.clip(lower, 0, None), upper)
 
@@ -111,7 +114,9 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     The mirror image of :func:`largest_gap`: at most what the surest pair shows, and at least what
     any pair may have. Where every rate is 0 it is NaN, between 0 and 1.
     """
-    wide, single = (ratio_limits(*_pairs(each)) for each in (rates.together, rates.single))
+    wide, single = (
+        ratio_limits(*_pairs(each), rates.correlation) for each in (rates.together, rates.single)
+    )
     off = ~np.eye(wide.value.shape[-1], dtype=bool)
     smallest, largest = rates.single.value.min(axis=-1), rates.single.value.max(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,7 +131,8 @@ def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
 
     All that is said holds at once, at the level of the limits.
     """
-    surely: NDArray[np.bool_] = difference_limits(*_pairs(rates.together)).lower > 0
+    differences = difference_limits(*_pairs(rates.together), rates.correlation)
+    surely: NDArray[np.bool_] = differences.lower > 0
     return surely
 
 
@@ -144,8 +150,8 @@ def gap_of_normal(values: ArrayLike, errors: ArrayLike, *, level: float = 0.95) 
     For means of losses and other estimates that are normal enough, folded as gaps of rates are.
     """
     value, error = np.asarray(values, float), np.asarray(errors, float)
-    limits = [
+    single, together = (
         Limits(value, value - quantile(each) * error, value + quantile(each) * error)
         for each in (level, simultaneous_level(level, value.shape[-1]))
-    ]
-    return largest_gap(GroupLimits(*limits))
+    )
+    return largest_gap(GroupLimits(single, together))

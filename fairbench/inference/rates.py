@@ -88,8 +88,12 @@ def weighted_share(limits: Limits, success: float, failure: float) -> Limits:
     return Limits(*(success * p / (success * p + failure * (1 - p)) for p in limits))
 
 
-def difference_limits(first: Limits, second: Limits) -> Limits:
+def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
     """Return the differences first - second with their intervals.
+
+    Parameters
+    ----------
+    correlation : of the two rates' errors, where they are known from the same clusters.
 
     Notes
     -----
@@ -99,23 +103,37 @@ def difference_limits(first: Limits, second: Limits) -> Limits:
     value = first.value - second.value
     return Limits(
         value,
-        value - np.hypot(first.value - first.lower, second.upper - second.value),
-        value + np.hypot(first.upper - first.value, second.value - second.lower),
+        value - _joined(first.value - first.lower, second.upper - second.value, correlation),
+        value + _joined(first.upper - first.value, second.value - second.lower, correlation),
     )
 
 
-def mean_limits(first: Limits, second: Limits) -> Limits:
-    """Return the means of two independent rates with their intervals, made as differences' are."""
-    value = (first.value + second.value) / 2
+def _joined(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
+    """Return the length of the difference of two distances whose errors are correlated."""
+    r = np.asarray(correlation)
+    if not r.any():
+        return np.hypot(first, second)
+    squared = first**2 + second**2 - 2 * r * first * second
+    joined: Floats = np.sqrt(np.maximum(squared, 0))
+    return joined
+
+
+def mean_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
+    """Return the means of two rates with their intervals, made as differences' are."""
+    value, opposite = (first.value + second.value) / 2, -np.asarray(correlation)
     return Limits(
         value,
-        value - np.hypot(first.value - first.lower, second.value - second.lower) / 2,
-        value + np.hypot(first.upper - first.value, second.upper - second.value) / 2,
+        value - _joined(first.value - first.lower, second.value - second.lower, opposite) / 2,
+        value + _joined(first.upper - first.value, second.upper - second.value, opposite) / 2,
     )
 
 
-def ratio_limits(first: Limits, second: Limits) -> Limits:
+def ratio_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
     """Return the ratios first / second with their intervals.
+
+    Parameters
+    ----------
+    correlation : of the two rates' errors, where they are known from the same clusters.
 
     Returns
     -------
@@ -129,8 +147,8 @@ def ratio_limits(first: Limits, second: Limits) -> Limits:
     standard deviation", section 2: the ratios r at which the interval of first - r second ends at
     0, written so that nothing cancels.
     """
-    p, q = first.value, second.value
-    product = p * q
+    p, q, r = first.value, second.value, np.asarray(correlation)
+    product = p * q - r * (p - first.lower) * (second.upper - q)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(q > 0, p / q, np.nan)
         low = first.lower * (2 * p - first.lower)
@@ -139,6 +157,7 @@ def ratio_limits(first: Limits, second: Limits) -> Limits:
         lower = np.where(low > 0, low / root, 0.0)
         high = first.upper * (2 * p - first.upper)
         curve = second.lower * (2 * q - second.lower)
+        product = p * q - r * (first.upper - p) * (q - second.lower)
         root = product + np.sqrt(np.maximum(product**2 - curve * high, 0))
         upper = np.where(curve > 0, root / curve, np.inf)
     missing = np.isnan(p) | np.isnan(q)
@@ -147,7 +166,12 @@ def ratio_limits(first: Limits, second: Limits) -> Limits:
 
 
 def probability_ratio_below(
-    first: Limits, second: Limits, ratio: float, *, level: float = 0.95
+    first: Limits,
+    second: Limits,
+    ratio: float,
+    *,
+    level: float = 0.95,
+    correlation: ArrayLike = 0.0,
 ) -> Floats:
     """Return how sure it is that first / second is under a ratio.
 
@@ -157,12 +181,13 @@ def probability_ratio_below(
     Parameters
     ----------
     level : of the limits given.
+    correlation : of the two rates' errors.
     """
     difference = first.value - ratio * second.value
     toward = np.where(difference > 0, first.value - first.lower, first.upper - first.value)
     away = np.where(difference > 0, second.upper - second.value, second.value - second.lower)
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = difference / (np.hypot(toward, ratio * away) / quantile(level))
+        z = difference / (_joined(toward, ratio * away, correlation) / quantile(level))
     below: Floats = special.ndtr(-np.where(difference == 0, 0, z))
     return below
 

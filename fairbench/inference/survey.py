@@ -1,0 +1,371 @@
+"""Estimates from rows that count unequally (survey weights) or that come in clusters.
+
+Everything rests on linearised scores (Taylor linearisation): what each row adds to the error of an
+estimate. Their sums by cluster give the variance, and products of two estimates' sums give their
+covariance, so that groups which share clusters are compared with what they share taken out.
+Without clusters every row is its own.
+
+Binder (1983), "On the variances of asymptotically normal estimators from complex surveys"; Lohr
+(2010), "Sampling: design and analysis", chapters 5 and 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from fairbench.core.errors import UserError
+from fairbench.inference.rates import Limits, rate_limits
+from fairbench.metrics.rates import Rate, accuracy, selection_rate
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+_PRIOR = 0.5  # how much of a cluster a variance is mixed with that sees few events
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How rows were sampled.
+
+    Attributes
+    ----------
+    weight : (n,) how many people each row stands for, as a share of the largest.
+    unit : (n,) the number of each row's cluster, 0 .. units - 1; its own where there are none.
+    units : how many clusters there are.
+    clustered : whether any two rows share one.
+    """
+
+    weight: Floats
+    unit: Codes
+    units: int
+    clustered: bool
+
+    @classmethod
+    def of(
+        cls, rows: int, *, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
+    ) -> Design:
+        """Return the design of `rows` rows, equally weighted and unclustered by default.
+
+        Raises
+        ------
+        UserError : unequal lengths, weights that are negative, not finite or all zero, a missing
+            cluster, or a single cluster.
+        """
+        checked = np.ones(rows) if weight is None else _checked_weight(weight, rows)
+        if clusters is None:
+            return cls(checked, np.arange(rows), rows, clustered=False)
+        unit, units = _checked_clusters(clusters, rows)
+        return cls(checked, unit, units, clustered=units < rows)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.weight)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Design:
+        """Return the design of some of the rows alone."""
+        found, unit = np.unique(self.unit[rows], return_inverse=True)
+        return Design(self.weight[rows], unit, len(found), self.clustered)
+
+    def totals(self, scores: Floats) -> Floats:
+        """Return the sums by cluster (..., units) of values of rows (..., n)."""
+        if not self.clustered:
+            return np.asarray(scores, float)
+        flat = np.reshape(scores, (-1, len(self)))
+        sums = [np.bincount(self.unit, each, self.units) for each in flat]
+        return np.reshape(sums, (*np.shape(scores)[:-1], self.units))
+
+
+def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
+    try:
+        values = np.asarray(weight, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"sample_weight is not numeric: {error}") from error
+    if values.shape != (rows,):
+        raise UserError(f"sample_weight has shape {values.shape}; it must be one number a row")
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise UserError(f"sample_weight is {values[row]:g} in row {row}; it must be 0 or more")
+    if not values.any():
+        raise UserError("sample_weight is 0 in every row: nobody is left to speak of")
+    relative: Floats = values / values.max()
+    return relative
+
+
+def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
+    import pandas as pd
+
+    marks = np.asarray(clusters)
+    if marks.shape != (rows,):
+        raise UserError(f"clusters has shape {marks.shape}; it must be one mark a row")
+    unit, found = pd.factorize(marks)
+    if (unit < 0).any():
+        raise UserError(f"clusters is missing in row {int(np.flatnonzero(unit < 0)[0])}")
+    if len(found) < 2:
+        raise UserError("clusters has one mark in all rows: without a second nothing is known")
+    return unit.astype(np.intp), len(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """K estimates with what each cluster adds to their errors.
+
+    Attributes
+    ----------
+    value : (K,) the estimates.
+    totals : (K, C) sums of the linearised scores by cluster; each row sums to 0.
+    """
+
+    value: Floats
+    totals: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The covariances (K, K), with the correction C / (C - 1)."""
+        count = self.totals.shape[-1]
+        covariance: Floats = self.totals @ self.totals.T * count / (count - 1)
+        return covariance
+
+    @property
+    def error(self) -> Floats:
+        """The standard errors (K,)."""
+        errors: Floats = np.sqrt(np.diag(self.covariance))
+        return errors
+
+    @property
+    def degrees(self) -> int:
+        """The degrees of freedom of the errors: one less than there are clusters."""
+        return int(self.totals.shape[-1]) - 1
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """Return the difference of two of the estimates, with what they share taken out."""
+        return Estimate(
+            self.value[[first]] - self.value[[second]],
+            self.totals[[first]] - self.totals[[second]],
+        )
+
+    def limits(self, *, level: float = 0.95) -> Limits:
+        """Return the estimates with t intervals, for estimates that are normal enough."""
+        half = special.stdtrit(self.degrees, (1 + level) / 2) * self.error
+        return Limits(self.value, self.value - half, self.value + half)
+
+    def pseudo_values(self) -> Floats:
+        """Return values (K, C) whose means are the estimates, and whose standard errors theirs.
+
+        What makes intervals of the means of independent losses makes intervals of these estimates
+        of them: one pseudo-value a cluster.
+        """
+        values: Floats = self.value[:, None] + self.totals * self.totals.shape[-1]
+        return values
+
+
+def ratios(top: ArrayLike, bottom: ArrayLike, design: Design) -> Estimate:
+    """Return ratios of weighted sums: sum w top / sum w bottom.
+
+    Parameters
+    ----------
+    top, bottom : (K, n) or (n,). A weighted mean has a bottom of ones, a rate within a group the
+        group's indicator.
+    """
+    above, below = (np.atleast_2d(np.asarray(each, float)) for each in (top, bottom))
+    weight = (below * design.weight).sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = (above * design.weight).sum(axis=1, keepdims=True) / weight
+        scores = design.weight * (above - value * below) / weight
+    return Estimate(value[:, 0], design.totals(scores))
+
+
+def weighted_auc(target: ArrayLike, score: ArrayLike, design: Design) -> Estimate:
+    """Return the area under the ROC curve, of weighted rows, as K = 1 estimate.
+
+    It is the share of pairs of a positive and a negative, weighted by the product of their weights,
+    in which the positive scores higher; ties count half. NaN without either.
+
+    Notes
+    -----
+    A row's linearised score is how far its own share of pairs won is from the area (DeLong,
+    DeLong and Clarke-Pearson 1988), times its weight among its class.
+    """
+    y, s = np.asarray(target, float), np.asarray(score, float)
+    of_class = [np.where(y == label, design.weight, 0.0) for label in (0, 1)]
+    mass = [float(each.sum()) for each in of_class]
+    if not (mass[0] and mass[1]):
+        return Estimate(np.array([np.nan]), np.full((1, design.units), np.nan))
+    _, place = np.unique(s, return_inverse=True)
+    under = []  # the share of each class that scores lower than a row, ties half
+    for each, whole in zip(of_class, mass, strict=True):
+        at = np.bincount(place, each)
+        under.append(((np.cumsum(at) - at / 2) / whole)[place])
+    won = np.where(y == 1, under[0], 1 - under[1])
+    area = float(of_class[1] @ won / mass[1])
+    scores = (won - area) * (of_class[0] / mass[0] + of_class[1] / mass[1])
+    return Estimate(np.array([area]), design.totals(scores[None]))
+
+
+def effective_size(
+    rate: ArrayLike,
+    variance: ArrayLike,
+    *,
+    rows: ArrayLike,
+    kish: ArrayLike,
+    share: ArrayLike,
+    units: ArrayLike,
+    level: float = 0.95,
+) -> Floats:
+    """Return how many equally weighted, independent rows would tell as much about a rate.
+
+    Parameters
+    ----------
+    rate : weighted rates p, of any shape; the others broadcast with it.
+    variance : sums over clusters of squared linearised scores.
+    rows : how many rows n the rate rests on.
+    kish : Kish's effective number of these rows, (sum w)^2 / sum w^2.
+    share : the weighted mean share of a cluster: sum over clusters of their weight squared, over
+        the whole weight squared (1 / n where nothing is clustered or weighted).
+    units : in how many clusters these rows are.
+
+    Notes
+    -----
+    p (1 - p) / variance, with three guards. Where few rows are events, the variance sees too few of
+    their clusters to be relied on (with no event it is 0): it is mixed with half an event whose
+    whole cluster shares it, the worst case. The size is at most Kish's, as the weights of the
+    events that did not happen are not seen. And it is reduced by the squared ratio of t quantiles
+    for the few clusters that the variance is known from (Korn and Graubard 1998). Of rows of equal
+    weight without clusters it is n exactly.
+    """
+    p, n, units = np.asarray(rate, float), np.asarray(rows, float), np.asarray(units, float)
+    share = np.asarray(share, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = (p * (1 - p) + _PRIOR * share) / n
+        effect = (np.asarray(variance, float) + _PRIOR * share**2) / expected
+        size = np.minimum(n / effect, kish)
+        tail = (1 + level) / 2
+        t = special.stdtrit(np.maximum([n - 1, units - 1], 1), tail)
+        size = size * (t[0] / t[1]) ** 2
+    return np.where(n > 0, size, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyCounts:
+    """Weighted confusion counts of G groups, kept apart by cluster.
+
+    Attributes
+    ----------
+    cells : (P, 4) weights of the rows in each cell, of every pair of a cluster and a group with
+        rows in common.
+    squares : (G, 4) sums of the squared weights.
+    rows : (G, 4) numbers of rows.
+    unit, group : (P,) which pair it is.
+    shared : whether any cluster has rows of several groups.
+    """
+
+    cells: Floats
+    squares: Floats
+    rows: NDArray[np.int64]
+    unit: Codes
+    group: Codes
+    shared: bool
+
+    @classmethod
+    def of(cls, cell: Codes, group: Codes, design: Design, *, groups: int) -> SurveyCounts:
+        """Count rows by the cell of the confusion table (n,), 0 .. 3, and the group they are in."""
+        if design.clustered:
+            found, pair = np.unique(design.unit * groups + group, return_inverse=True)
+            unit, of_pair = found // groups, found % groups
+        else:
+            pair, unit, of_pair = design.unit, design.unit, group
+        weight, place = design.weight, group * 4 + cell
+        cells = np.bincount(pair * 4 + cell, weight, 4 * len(unit)).astype(np.float64)
+        squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64)
+        # A row that counts for nothing is no row.
+        rows = np.bincount(place[weight > 0], minlength=4 * groups)
+        shared = bool((np.bincount(unit) > 1).any())
+        table = (-1, 4)
+        return cls(
+            cells.reshape(table), squares.reshape(table), rows.reshape(table), unit, of_pair, shared
+        )
+
+    @cached_property
+    def weighted(self) -> Floats:
+        """The weights of every group's cells, (G, 4)."""
+        return np.stack([self._by_group(self.cells[:, cell]) for cell in range(4)], axis=1)
+
+    def _by_group(self, values: NDArray[np.floating[Any]]) -> Floats:
+        return np.bincount(self.group, values, len(self.rows)).astype(np.float64)
+
+    def _linearised(self, rate: Rate) -> tuple[Floats, Floats, Floats]:
+        """Return a rate (G,), its scores by pair (P,), and the pairs' shares of weight (P,)."""
+        weight, whole = rate.size(self.cells), rate.size(self.weighted)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = rate.successes(self.weighted) / whole
+            scores = rate.successes(self.cells) - value[self.group] * weight
+            of_whole = 1 / whole[self.group]
+            return value, np.nan_to_num(scores * of_whole), np.nan_to_num(weight * of_whole)
+
+    def _variance(self, scores: Floats, share: Floats) -> Floats:
+        """Return variances (G,) mixed with what half an event in a whole cluster would add."""
+        return self._by_group(scores**2) + _PRIOR * self._by_group(share**2) ** 2
+
+    def size(self, rate: Rate, *, level: float = 0.95) -> Floats:
+        """Return the effective number of rows (G,) that a rate rests on."""
+        value, scores, share = self._linearised(rate)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            kish = rate.size(self.weighted) ** 2 / rate.size(self.squares)
+        return effective_size(
+            value,
+            self._by_group(scores**2),
+            rows=rate.size(self.rows),
+            kish=kish,
+            share=self._by_group(share**2),
+            units=self._by_group(1.0 * (share > 0)),
+            level=level,
+        )
+
+    def limits(self, rate: Rate, *, level: float = 0.95) -> Limits:
+        """Return the weighted shares (G,) of a rate's rows in its numerator's cells, with limits.
+
+        The limits of a rate of whole counts at the effective size: the modified Jeffreys limits.
+        """
+        size = self.size(rate, level=level)
+        return rate_limits(np.nan_to_num(self._linearised(rate)[0]) * size, size, level=level)
+
+    def correlation(self, rate: Rate) -> Floats:
+        """Return the correlations (G, G) of a rate's errors in two groups; 0 of distinct clusters.
+
+        As in :func:`effective_size`, half an event that only one of the two has is mixed in.
+        """
+        if not self.shared:
+            return np.zeros((len(self.rows), len(self.rows)))
+        from scipy.sparse import csr_matrix
+
+        _, scores, share = self._linearised(rate)
+        shape = (int(self.unit.max()) + 1, len(self.rows))
+        matrix = csr_matrix((scores, (self.unit, self.group)), shape)
+        spread = np.sqrt(np.maximum(self._variance(scores, share), 1e-300))
+        product: Floats = (matrix.T @ matrix).toarray()
+        correlation: Floats = np.clip(product / np.outer(spread, spread), -1, 1)
+        return correlation
+
+    def correlation_of(self, first: Rate, second: Rate) -> Floats:
+        """Return the correlations (G,) of the errors of two rates of one group."""
+        (_, one, of_one), (_, two, of_two) = self._linearised(first), self._linearised(second)
+        product = self._variance(one, of_one) * self._variance(two, of_two)
+        spread = np.sqrt(np.maximum(product, 1e-300))
+        return np.clip(self._by_group(one * two) / spread, -1, 1)
+
+    def counts(self) -> Floats:
+        """Return counts (G, 4) with the weighted shares, of each group's effective number of rows.
+
+        What takes the counts of independent rows, such as posteriors, takes these: a group's size
+        is that of its accuracy or of its selection rate, whichever is less.
+        """
+        size = np.minimum(self.size(accuracy), self.size(selection_rate))
+        whole = self.weighted.sum(axis=1)
+        scale = np.divide(size, whole, out=np.zeros_like(whole), where=whole > 0)
+        counts: Floats = self.weighted * scale[:, None]
+        return counts

@@ -1,0 +1,259 @@
+"""Weighted and clustered estimates: against samplics and statsmodels, closed forms, simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbench.core.errors import UserError
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.rates import difference_limits, rate_limits, ratio_limits
+from fairbench.inference.survey import (
+    Design,
+    Estimate,
+    SurveyCounts,
+    effective_size,
+    ratios,
+    weighted_auc,
+)
+from fairbench.metrics.rates import (
+    accuracy,
+    f1_score,
+    selection_rate,
+    true_positive_rate,
+)
+
+# Sixty rows by formula, of 13 clusters and 3 groups.
+I = np.arange(60)  # noqa: E741
+WEIGHT, CLUSTER, GROUP = 1 + (7 * I % 11) / 3, 5 * I % 12 + (I > 30), I % 3
+LABEL, SIZE, VALUE = ((I * I % 7) < 3) * 1.0, 1 + (I * 3 % 5) / 2, np.sin(I) + I / 30
+GROUPS = np.stack([g == GROUP for g in range(3)]) * 1.0
+# samplics 0.6.0, TaylorEstimator (PopParam.mean and .ratio, psu=CLUSTER and none, domain=GROUP).
+SAMPLICS = {
+    "label": (0.7338877338877338, 0.04962203404052098, 0.06100373276843377),
+    "value": (1.039026182536817, 0.19008429810928118, 0.12796250846003482),
+    "ratio": (0.3624229979466119, 0.023881319160601454, 0.03514062675613109),
+    "group 0": (0.7425149700598802, 0.08104120814823898, 0.10092549867122433),
+    "group 1": (0.7450980392156862, 0.09093753169203443, 0.10680447806301412),
+    "group 2": (0.7142857142857142, 0.08811975106382273, 0.10915086177519394),
+}
+# statsmodels 0.15.0: WLS on the groups' indicators, cov_type="cluster", times C / (C - 1).
+DIFFERENCE = (0.0025830691558056396, 0.12837476419302477, 0.1469460881287697)
+# Bertrand and Mullainathan (2004): advertisements by how many résumés of either race answered
+# them, and how many of these were called back: (ads, white, called, black, called).
+RESUMES = (
+    *((921, 2, 0, 2, 0), (182, 1, 0, 1, 0), (62, 2, 1, 2, 0), (33, 2, 1, 2, 1), (29, 2, 0, 2, 1)),
+    *((19, 2, 2, 2, 0), (18, 2, 2, 2, 1), (17, 2, 2, 2, 2), (13, 1, 1, 1, 1), (12, 1, 1, 1, 0)),
+    *((7, 2, 1, 2, 2), (6, 2, 0, 2, 2), (4, 1, 0, 1, 1)),
+)
+
+
+def _estimates(design: Design) -> dict[str, tuple[float, float]]:
+    ones = np.ones(len(I))
+    parts = {
+        "label": ratios(LABEL, ones, design),
+        "value": ratios(VALUE, ones, design),
+        "ratio": ratios(LABEL, SIZE, design),
+    }
+    of_groups = ratios(LABEL * GROUPS, GROUPS, design)
+    found = {name: (each.value[0], each.error[0]) for name, each in parts.items()}
+    return found | {
+        f"group {g}": (of_groups.value[g], of_groups.error[g]) for g in range(len(GROUPS))
+    }
+
+
+def test_equal_to_samplics() -> None:
+    """Means, ratios and rates of domains, with and without clusters, and their t intervals."""
+    clustered = _estimates(Design.of(60, weight=WEIGHT, clusters=CLUSTER))
+    alone = _estimates(Design.of(60, weight=WEIGHT))
+    for name, (value, error, unclustered) in SAMPLICS.items():
+        assert np.allclose(clustered[name], (value, error), rtol=0, atol=1e-12), name
+        assert np.allclose(alone[name], (value, unclustered), rtol=0, atol=1e-12), name
+    mean = ratios(LABEL, np.ones(60), Design.of(60, weight=WEIGHT, clusters=CLUSTER))
+    limits = mean.limits()
+    assert mean.degrees == 12
+    assert np.allclose(
+        (limits.lower[0], limits.upper[0]), (0.6257706094860627, 0.8420048582894049), atol=1e-10
+    )
+
+
+def test_difference_of_groups_that_share_clusters_equals_statsmodels() -> None:
+    """The covariance of two groups that share clusters enters their difference."""
+    for clusters, error in ((CLUSTER, DIFFERENCE[1]), (None, DIFFERENCE[2])):
+        both = ratios(LABEL * GROUPS, GROUPS, Design.of(60, weight=WEIGHT, clusters=clusters))
+        difference = both.difference(1, 0)
+        found = (difference.value[0], difference.error[0])
+        assert np.allclose(found, (DIFFERENCE[0], error), rtol=0, atol=1e-12)
+
+
+def _resumes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return who was called back, who is Black, and the advertisement, of 4870 résumés."""
+    called, black, ads = [], [], []
+    number = 0
+    for count, white, white_called, others, others_called in RESUMES:
+        for _ in range(count):
+            called += [1] * white_called + [0] * (white - white_called)
+            called += [1] * others_called + [0] * (others - others_called)
+            black += [0] * white + [1] * others
+            ads += [number] * (white + others)
+            number += 1
+    return np.array(called), np.array(black), np.array(ads)
+
+
+def test_resumes_of_one_advertisement() -> None:
+    """Two résumés of either race answer one advertisement: what they share cancels."""
+    called, black, ads = _resumes()
+    groups = np.stack([black == 0, black == 1]) * 1.0
+    shared = ratios(called * groups, groups, Design.of(4870, clusters=ads))
+    naive = ratios(called * groups, groups, Design.of(4870))
+    assert np.allclose(shared.value, (0.0965, 0.0645), atol=5e-5)
+    assert np.isclose(shared.difference(0, 1).error[0], 0.0062, atol=5e-5)
+    assert np.isclose(naive.difference(0, 1).error[0], 0.0078, atol=5e-5)
+    assert np.isclose(np.hypot(*shared.error), 0.0092, atol=5e-5)
+    counts = SurveyCounts.of(called, black, Design.of(4870, clusters=ads), groups=2)
+    limits, correlation = counts.limits(selection_rate), counts.correlation(selection_rate)
+    gap = difference_limits(limits.take(0), limits.take(1), correlation[0, 1])
+    assert np.isclose(gap.upper - gap.lower, 2 * 1.96 * 0.0062, rtol=0.02)
+    assert gap.lower > 0.019
+    folded = largest_gap(GroupLimits(limits, limits, correlation))
+    assert np.allclose((folded.lower, folded.upper), (gap.lower, gap.upper))
+
+
+def _cells(seed: int, rows: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 4, rows), generator.integers(0, groups, rows)
+
+
+def test_equal_weights_change_nothing() -> None:
+    """Of rows of equal weight without clusters, the intervals are those of the counts."""
+    cell, group = _cells(0, 200, 3)
+    counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in range(3)])
+    for weight in (None, np.full(200, 3.7)):
+        survey = SurveyCounts.of(cell, group, Design.of(200, weight=weight), groups=3)
+        for rate in (accuracy, true_positive_rate, selection_rate, f1_score):
+            plain = rate_limits(rate.successes(counts), rate.size(counts))
+            assert np.allclose(survey.limits(rate), plain, atol=1e-12), rate.name
+        assert np.allclose(survey.counts(), counts)
+        assert not survey.correlation(accuracy).any()
+
+
+def test_scale_of_weights_and_names_of_clusters_do_not_matter() -> None:
+    """Weights in millions, and marks that are texts, give the same."""
+    cell, group = _cells(1, 60, 2)
+    one = SurveyCounts.of(cell, group, Design.of(60, weight=WEIGHT, clusters=CLUSTER), groups=2)
+    names = [f"cluster {c}" for c in CLUSTER]
+    other = Design.of(60, weight=WEIGHT * 1e6, clusters=names)
+    two = SurveyCounts.of(cell, group, other, groups=2)
+    assert np.allclose(one.limits(accuracy), two.limits(accuracy), atol=1e-12)
+    assert np.allclose(one.correlation(accuracy), two.correlation(accuracy), atol=1e-12)
+
+
+def test_rows_repeated_within_clusters_tell_nothing_new() -> None:
+    """Every row four times, in a cluster of its own, is about as sure as each row once."""
+    cell, group = _cells(2, 400, 1)
+    once = rate_limits((cell == 3).sum() + (cell == 0).sum(), 400)
+    four = Design.of(1600, clusters=np.repeat(np.arange(400), 4))
+    survey = SurveyCounts.of(np.repeat(cell, 4), np.repeat(group, 4), four, groups=1)
+    assert np.allclose(survey.size(accuracy), 400, rtol=0.01)
+    assert np.allclose(survey.limits(accuracy).lower, once.lower, atol=0.002)
+
+
+def test_rows_of_no_weight_are_no_rows() -> None:
+    """A weight of 0 leaves a row out, and a group of such rows is empty."""
+    cell, group = _cells(3, 90, 3)
+    weight = np.where((np.arange(90) < 50) & (group != 2), 1.0, 0.0)
+    kept = weight > 0
+    survey = SurveyCounts.of(cell, group, Design.of(90, weight=weight), groups=3)
+    alone = SurveyCounts.of(cell[kept], group[kept], Design.of(int(kept.sum())), groups=3)
+    assert np.allclose(survey.limits(accuracy), alone.limits(accuracy), equal_nan=True)
+    assert np.isnan(survey.limits(accuracy).value[2])
+    assert np.array_equal(survey.rows, alone.rows)
+
+
+def test_size_where_nothing_happened_rests_on_the_clusters() -> None:
+    """No event in 50 clusters of 20 is no event in 50 of what might move together."""
+    none = effective_size(0.0, 0.0, rows=1000, kish=1000, share=1 / 50, units=50)
+    assert 45 < none < 50
+    assert rate_limits(0, none).lower == 0
+
+
+def test_correlation_narrows_differences_and_ratios() -> None:
+    """What two rates share makes both narrower; 0 gives what independent rates have."""
+    first, second = rate_limits([20, 5], [100, 100]), rate_limits([15, 0], [100, 100])
+    for construction in (difference_limits, ratio_limits):
+        plain, same = construction(first, second), construction(first, second, 0.0)
+        narrow = construction(first, second, [0.6, 0.6])
+        assert np.array_equal(plain, same, equal_nan=True)
+        assert (narrow.lower >= plain.lower).all()
+        assert (narrow.upper <= plain.upper).all()
+        assert narrow.lower[0] > plain.lower[0]
+
+
+def test_weighted_area_is_that_of_repeated_rows() -> None:
+    """Whole weights are repetitions; the error of equal weights is DeLong's."""
+    y, s = LABEL, np.round(VALUE, 1)
+    weight = 1 + I % 3
+    whole = weighted_auc(y, s, Design.of(60, weight=weight)).value[0]
+    repeated = weighted_auc(np.repeat(y, weight), np.repeat(s, weight), Design.of(weight.sum()))
+    assert np.isclose(whole, repeated.value[0], atol=1e-12)
+    pairs = (s[y == 1][:, None] > s[y == 0]) + (s[y == 1][:, None] == s[y == 0]) / 2
+    delong = np.hypot(*(pairs.mean(axis=a).std() / np.sqrt(pairs.shape[1 - a]) for a in (0, 1)))
+    alone = weighted_auc(y, s, Design.of(60))
+    assert np.isclose(alone.value[0], pairs.mean())
+    assert np.isclose(alone.error[0], delong * np.sqrt(60 / 59))
+    assert np.isnan(weighted_auc(np.ones(60), s, Design.of(60)).value[0])
+
+
+def test_pseudo_values_have_the_estimates_mean_and_error() -> None:
+    """Their mean and standard error are those of the estimate."""
+    estimate = ratios(VALUE, np.ones(60), Design.of(60, weight=WEIGHT, clusters=CLUSTER))
+    values = estimate.pseudo_values()
+    assert np.isclose(values.mean(), estimate.value[0])
+    assert np.isclose(values.std(ddof=1) / np.sqrt(13), estimate.error[0])
+    assert isinstance(estimate, Estimate)
+
+
+@pytest.mark.parametrize(
+    ("weight", "clusters", "what"),
+    [
+        ([1, -1, 1], None, "sample_weight is -1 in row 1; it must be 0 or more"),
+        ([1, 1, np.nan], None, "sample_weight is nan in row 2; it must be 0 or more"),
+        ([0, 0, 0], None, "sample_weight is 0 in every row: nobody is left to speak of"),
+        ([1, 2], None, "sample_weight has shape (2,); it must be one number a row"),
+        (["a", "b", "c"], None, "sample_weight is not numeric: could not convert string"),
+        (None, [1, 1], "clusters has shape (2,); it must be one mark a row"),
+        (None, [1, np.nan, 2], "clusters is missing in row 1"),
+        (None, ["a", "a", "a"], "clusters has one mark in all rows: without a second nothing"),
+    ],
+)
+def test_refused(weight: Any, clusters: Any, what: str) -> None:
+    """Weights and clusters that mean nothing are refused in one line."""
+    with pytest.raises(UserError) as error:
+        Design.of(3, weight=weight, clusters=clusters)
+    assert str(error.value).startswith(what)
+    assert "\n" not in str(error.value)
+
+
+def test_coverage_of_differences_of_groups_that_share_clusters() -> None:
+    """Rates and their difference cover in clusters of unequal size and with weights."""
+    generator = np.random.default_rng(17)
+    hits, replications = np.zeros(2), 400
+    sizes = generator.integers(2, 21, 50)
+    cluster = np.repeat(np.arange(50), sizes)
+    group = np.arange(len(cluster)) % 2
+    for _ in range(replications):
+        rate = generator.beta(0.3 * 4, 0.7 * 4, 50)[cluster]  # correlation 0.2 within clusters
+        event = generator.random(len(cluster)) < rate + 0.1 * group * (1 - rate)
+        weight = generator.lognormal(0, 0.8, len(cluster))
+        design = Design.of(len(cluster), weight=weight, clusters=cluster)
+        survey = SurveyCounts.of(3 * event.astype(int), group, design, groups=2)
+        limits = survey.limits(selection_rate)
+        r = survey.correlation(selection_rate)[0, 1]
+        difference = difference_limits(limits.take(1), limits.take(0), r)
+        hits += (
+            limits.lower[0] <= 0.3 <= limits.upper[0],
+            difference.lower <= 0.07 <= difference.upper,
+        )
+    assert (hits / replications > 0.925).all()  # of 0.95 or more; standard error 0.011

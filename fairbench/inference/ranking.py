@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.inference.selection import Candidates, surely_larger
+
 Array = NDArray[np.float64]
 BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
 
@@ -171,3 +173,35 @@ def probability_better(
 def inflation(splits: int, test_share: float) -> float:
     """Return the factor from the variance over overlapping splits to that of their mean."""
     return 1 / splits + test_share / (1 - test_share)
+
+
+_RIVALS = 20
+
+
+def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArray[np.bool_]:
+    """Say which candidates may be the best within the bounds, (k,).
+
+    The truly best one is among them with at least this probability. A candidate is left out where
+    one of its values is surely beyond its bound, or where another candidate is surely within and
+    its objective surely smaller; candidates are compared by the error of their difference, as they
+    are judged on the same rows (Gupta 1965; Hsu 1984, "multiple comparisons with the best", with
+    Bonferroni's critical value). The twenty smallest objectives are compared with all others.
+    """
+    count, m = candidates.differences.shape
+    spent = 1 - level
+    bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
+    single = candidates.critical(0.2 * spent / bounded)
+    reach = candidates.critical(0.8 * spent / ((1 + candidates.folded) * m * max(count - 1, 1)))
+    spread = candidates.value_errors
+    kept = (candidates.values - single * spread <= candidates.bounds).all(axis=1)
+    within = (candidates.values + reach * spread <= candidates.bounds).all(axis=1)
+    within |= np.isinf(candidates.bounds).all()
+    rivals = np.flatnonzero(within)
+    rivals = rivals[np.argsort(candidates.objectives[rivals], kind="stable")][:_RIVALS]
+    every = np.ones((m, 2), bool)
+    every[:, 1] = candidates.folded
+    for rival in rivals:
+        behind = surely_larger(candidates, int(rival), every, reach) > 0
+        behind[rival] = False
+        kept &= ~behind
+    return np.asarray(kept)

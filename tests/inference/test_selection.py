@@ -1,0 +1,164 @@
+"""The best of many: what is said of the chosen candidate holds although it was chosen."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from fairbench.inference.ranking import not_told_from_best
+from fairbench.inference.selection import (
+    Candidates,
+    chosen,
+    correction,
+    joint_noise,
+)
+
+ONE = np.ones((1, 1))
+
+
+class Population:
+    """Candidates with one signed difference and one error each, normal with sd 1."""
+
+    def __init__(self, gaps, errors=0.0, *, rho=0.0, cross=0.0, bound=np.inf, draws=2000, seed=0):
+        self.gaps, self.rho, self.cross = np.asarray(gaps, float), rho, cross
+        self.errors = np.broadcast_to(np.asarray(errors, float), self.gaps.shape)
+        self.bounds, self.rng = np.array([bound]), np.random.default_rng(seed)
+        self.noise = self.drawn(draws)
+
+    def drawn(self, count):
+        shared = self.rng.standard_normal((count, 1, 2))
+        own = self.rng.standard_normal((count, len(self.gaps), 2))
+        noise = np.sqrt(self.rho) * shared + np.sqrt(1 - self.rho) * own
+        noise[..., 0] = self.cross * noise[..., 1] + np.sqrt(1 - self.cross**2) * noise[..., 0]
+        return noise
+
+    def candidates(self, noise):
+        gaps, errors = self.noise[..., :1], self.noise[..., 1:]
+        parts, values = self.gaps + noise[:, 0], self.errors + noise[:, 1]
+        return Candidates(parts[:, None], gaps, ONE, values[:, None], errors, self.bounds)
+
+    def missed(self, replications):
+        """Return how often the gap and the error are missed, naively too, and relative widths."""
+        found = []
+        for noise in self.drawn(replications):
+            candidates = self.candidates(noise)
+            if (place := chosen(candidates)) is None:
+                continue
+            made = correction(candidates)
+            row = []
+            for tails in (made.objective, made.values[0]):
+                gap = tails is made.objective
+                value = candidates.objectives[place] if gap else candidates.values[place, 0]
+                truth = abs(self.gaps[place]) if gap else self.errors[place]
+                low, high = (-special.ndtri(each) for each in (tails.lower, tails.upper))
+                row += [not -high <= value - truth <= low, abs(value - truth) > 1.96]
+                row += [(low + high) / 3.92]
+            found.append(row)
+        return np.mean(found, axis=0)
+
+
+def test_the_lucky_end_of_independent_candidates_is_that_of_the_luckiest_of_all():
+    for count in (10, 50):
+        population = Population(np.full(count, 9.0), draws=8000)
+        tails = correction(population.candidates(population.drawn(1)[0])).objective
+        expected = stats.norm.isf(1 - (1 - 0.0245) ** (1 / count))
+        assert -special.ndtri(tails.upper) == pytest.approx(expected, abs=0.12)
+        assert tails.lower == pytest.approx(0.0245)
+
+
+def test_what_did_not_choose_needs_no_correction_unless_it_is_correlated():
+    free = Population(np.full(10, 9.0), draws=4000)
+    tails = correction(free.candidates(free.drawn(1)[0])).values[0]
+    assert min(tails.lower, tails.upper) > 0.015
+    tied = Population(np.full(10, 9.0), cross=-0.95, draws=4000)
+    tails = correction(tied.candidates(tied.drawn(1)[0])).values[0]
+    assert tails.lower < 0.006
+
+
+def test_a_bound_that_errors_lie_around_corrects_the_error():
+    population = Population(np.full(10, 9.0), bound=0.0)
+    tails = correction(population.candidates(population.drawn(1)[0])).values[0]
+    assert tails.upper < 0.005 < tails.lower
+
+
+def test_a_clear_winner_is_hardly_corrected():
+    population = Population([1.0, *[40.0] * 9])
+    made = correction(population.candidates(population.drawn(1)[0]))
+    assert made.plausible.tolist() == [True] + [False] * 9
+    assert made.objective.upper == made.objective.lower == pytest.approx(0.0245)
+    assert not_told_from_best(population.candidates(np.zeros((10, 2)))).sum() == 1
+
+
+def test_candidates_out_of_bounds_are_not_chosen():
+    population = Population([1.0, 5.0], [9.0, 0.0], bound=1.0)
+    assert chosen(population.candidates(np.zeros((2, 2)))) == 1
+    assert chosen(Population([1.0], 9.0, bound=1.0).candidates(np.zeros((1, 2)))) is None
+
+
+def test_several_rates_of_several_groups_are_folded():
+    rng = np.random.default_rng(3)
+    noise = rng.standard_normal((2000, 6, 3))
+    contrasts = np.array([[1.0, -1, 0], [1, 0, -1], [0, 1, -1]])
+    parts = np.array([[0.0, 4, 8]] * 6) + rng.standard_normal((6, 3))
+    values = np.zeros((6, 1)), np.ones((2000, 6, 1)), np.array([np.inf])
+    candidates = Candidates(parts, noise, contrasts, *values)
+    np.testing.assert_allclose(candidates.objectives, np.ptp(parts, axis=1))
+    np.testing.assert_allclose(candidates.errors, np.sqrt(2), rtol=0.06)
+    upper = -special.ndtri(correction(candidates).objective.upper)
+    assert upper == pytest.approx(stats.norm.isf(0.0245 / 6), abs=0.2)
+
+
+@pytest.mark.parametrize(("count", "rho", "widest"), [(10, 0.0, 1.27), (10, 0.9, 1.25)])
+def test_the_chosen_one_is_covered(count, rho, widest):
+    missed, naive, width, of_error, _, error_width = Population(
+        np.full(count, 6.0), rho=rho, draws=800
+    ).missed(120)
+    assert missed < 0.05
+    assert of_error < 0.1
+    assert width < widest
+    assert error_width < 1.1
+    assert naive > 0.1 or rho
+
+
+POPULATIONS = {
+    "equal": lambda count: np.full(count, 6.0),
+    "zero": np.zeros,
+    "one best": lambda count: np.r_[2.0, np.full(count - 1, 8.0)],
+    "spread": lambda count: np.linspace(2, 12, count),
+    "either sign": lambda count: 6 * (-1.0) ** np.arange(count),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_the_chosen_one_is_covered_in_other_populations_and_within_a_bound(name, rho):
+    for cross in (0.0, -0.7):
+        missed, _, _, of_error, *_ = Population(
+            POPULATIONS[name](20), rho=rho, cross=cross, bound=0.0, draws=1000
+        ).missed(300)
+        assert max(missed, of_error) < 0.09, cross
+
+
+@pytest.mark.parametrize("bound", [np.inf, 4.0])
+def test_the_best_is_among_those_not_told_from_it(bound):
+    gaps, errors = np.linspace(4, 10, 12), np.resize([0.0, 9.0], 12)
+    population = Population(gaps, errors, rho=0.8, bound=bound)
+    best = 0 if np.isinf(bound) else int(np.flatnonzero(errors <= bound)[0])
+    kept = [not_told_from_best(population.candidates(each)) for each in population.drawn(150)]
+    assert np.mean(kept, axis=0)[best] > 0.93
+    assert np.sum(kept) < 150 * 8
+
+
+def test_the_same_predictions_are_never_told_apart_and_correlation_tells_others_apart():
+    alike = Population([5.0, 5.0, 7.0], rho=1.0)
+    assert not_told_from_best(alike.candidates(np.zeros((3, 2)))).tolist() == [True, True, False]
+    apart = Population([5.0, 5.0, 7.0])
+    assert not_told_from_best(apart.candidates(np.zeros((3, 2)))).all()
+
+
+@pytest.mark.parametrize("rows", [3, 50])
+def test_joint_noise_has_the_covariance_of_its_rows(rows):
+    factor = np.random.default_rng(0).standard_normal((rows, 2, 2))
+    drawn = joint_noise(factor, draws=20_000, generator=np.random.default_rng(1)).reshape(-1, 4)
+    flat = factor.reshape(rows, 4)
+    np.testing.assert_allclose(np.cov(drawn.T), flat.T @ flat, atol=0.06 * rows)

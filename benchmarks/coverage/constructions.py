@@ -145,8 +145,8 @@ def _ends(limits: Limits) -> Interval:
 
 def rate_posterior(counts: Counts, _: np.random.Generator) -> Interval:
     """Return the central interval of a rate under Dir(1, 1, 1, 1), in closed form."""
-    misses = counts.rows - counts.successes
-    return Beta(counts.successes + counts.prior, misses + counts.prior).interval(LEVEL)
+    hits, rows = counts.successes.astype(float), counts.rows
+    return Beta(hits + counts.prior, rows - hits + counts.prior).interval(LEVEL)
 
 
 def posterior(statistic: Statistic) -> OfCounts:

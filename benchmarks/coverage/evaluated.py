@@ -83,7 +83,8 @@ class Random:
     def drawn(self, draw: np.random.Generator) -> dict[str, Any]:
         """Return the arguments of `evaluate` for a random data set."""
         cell = draw.choice(len(self.shares), self.size, p=self.shares)
-        return self._arguments(cell, *draw.random((3, self.size)))
+        first, second, third = draw.random((3, self.size))
+        return self._arguments(cell, first, second, third)
 
     def even(self) -> dict[str, Any]:
         """Return the arguments of `evaluate` for the large sample."""
@@ -93,7 +94,9 @@ class Random:
         second = (0.5 + _GOLDEN * index) % 1
         return self._arguments(np.concatenate(cells), first, second, np.full(len(first), np.nan))
 
-    def _arguments(self, cell: NDArray[Any], first: Array, second: Array, third: Array) -> Any:
+    def _arguments(
+        self, cell: NDArray[Any], first: Array, second: Array, third: Array
+    ) -> dict[str, Any]:
         features = {name: np.array(groups)[cell] for name, groups in self.attributes.items()}
         deviation = 1.2 * special.ndtri(first)
         if self.regression:
@@ -140,9 +143,9 @@ def _draw(_: Everything, replications: int, draw: np.random.Generator) -> Sample
         population = Random.of(number, 0)
         large = _rows(population.even(), Evaluator(draws=100))
         known = large.loc[large["value"].notna(), [*KEY, "value"]]
-        for _ in range(max(1, replications // POPULATIONS)):
-            arguments.append(population.drawn(draw))
-            rows.append(known)
+        sets = max(1, replications // POPULATIONS)
+        arguments += [population.drawn(draw) for _ in range(sets)]
+        rows += [known] * sets
     everything = pd.concat(rows, ignore_index=True)
     truth = {str(m): of["value"].to_numpy() for m, of in everything.groupby("metric", sort=False)}
     return Sample(Known(arguments, rows), truth)

@@ -79,7 +79,7 @@ CURRENT = Dialect(
         "run": _verb("run"),
         "compare": _verb("compare", "repeats=typical", options=(("compare", "runs"),)),
         "tradeoff": _verb("tradeoff", "repeats=typical"),
-        "audit": _verb("audit"),
+        "audit": _verb("audit", "interval=dirichlet"),
         "next": _verb("label", "next"),
         "label": _verb("label", "ask"),
         "report": _verb("label", "report"),

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.calibration import GroupCalibration, calibrations
-from fairbench.audit.completion import Completion, complete, population_draws, union
+from fairbench.audit.completion import Complete, Completion, complete, population_draws, union
 from fairbench.audit.gaps import Check, Gap, checks, gaps_of
 from fairbench.audit.group_sampling import WeightedScores
 from fairbench.audit.labels_needed import Needed, labels_needed
@@ -19,10 +19,11 @@ from fairbench.audit.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import DIRICHLET
+from fairbench.evaluation.group_intervals import group_intervals
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
+from fairbench.inference.posterior import DIRICHLET
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +81,8 @@ def assess(table: AuditTable, options: Options) -> Assessment:
     partly, generator = table.partly_labelled(table.cells), rng(options.seed, "completion")
     completion = complete(partly, generator, has_score=table.score is not None)
     unions = {name: union(table.cells, labels) for name, labels in table.groups.items()}
-    evaluator = Evaluator(epsilon=options.epsilon)
+    interval = options.interval if isinstance(completion, Complete) else DIRICHLET
+    evaluator = Evaluator(epsilon=options.epsilon, interval=interval)
     metrics, counted = _metrics(table, completion, unions, evaluator, options.seed)
     assumed = not len(table.known)
     gaps = gaps_of(counted, options.epsilon, evaluator.minimum_group_size, assumed=assumed)
@@ -108,7 +110,7 @@ def _metrics(
     rows, generator, counts = MetricTable(), rng(seed, "posterior"), completion.counts
     evaluation = GroupEvaluation(
         rows,
-        DIRICHLET,
+        evaluator.interval,
         evaluator.draws,
         evaluator.alpha,
         evaluator.level,
@@ -122,7 +124,7 @@ def _metrics(
     for name, members in {"": everyone, **unions}.items():
         merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
         draws = population_draws(counts, members, evaluator.draws, generator)
-        intervals = evaluation.intervals(merged, draws)
+        intervals = group_intervals(merged, draws, evaluator.level, evaluator.interval)
         counted.append(Counted(name, names.get(name, [""]), merged, intervals))
         evaluation.counted(counted[-1], generator)
     _score_rows(rows, table, evaluator.bins)

@@ -161,6 +161,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
                 f"estimate ({shown}) disagrees with the one above: rely on neither."
             )
     yield from _by_noise(assessment)
+    yield from _pairs(assessment)
     left: dict[str, list[str]] = {}
     for gap in assessment.gaps:
         left.setdefault(gap.attribute, []).extend(gap.left_out)
@@ -174,6 +175,15 @@ def _notes(assessment: Assessment) -> Iterator[str]:
         f"{tested} gaps were examined at 95 %: {wrong:.1f} of that many would be misjudged on "
         "average if every verdict were as uncertain as is allowed."
     )
+
+
+def _pairs(assessment: Assessment, most: int = 6) -> Iterator[str]:
+    """Yield between whom open gaps surely are, where there is such a pair among several groups."""
+    for gap in assessment.gaps:
+        if gap.verdict == OPEN and gap.pairs and not gap.signed:
+            named = "; ".join(f"{high} above {low}" for high, low in gap.pairs[:most])
+            more = f" and {len(gap.pairs) - most} more pairs" if len(gap.pairs) > most else ""
+            yield f"{gap.attribute}: in {RATE_NAMES[gap.metric]}, surely {named}{more}."
 
 
 def _by_noise(assessment: Assessment) -> Iterator[str]:

@@ -11,11 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.reading import AuditTable
+from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.few_labels.frequentist import prediction_powered, summarise_normal
 from fairbench.inference.few_labels.pool import plug_in
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, label, metrics_of
 
@@ -46,10 +48,13 @@ class Gap:
     ----------
     compared : positions of the groups that have enough rows. left_out : names of the others.
     assumed : it rests on scores that no label has confirmed.
-    value, lower, upper : mean and interval of the gap's posterior; for two groups the gap is the
-        second one's rate minus the first's.
+    value, lower, upper : the gap and its interval: of complete labels, of the counts; otherwise
+        the mean and the interval of its posterior. For two groups the gap is the second one's rate
+        minus the first's.
     raw : the gap of the counts themselves. Among many groups the posterior's is wider, by what is
         not known of each, and its interval may leave this one out.
+    pairs : of complete labels, the pairs of groups that surely differ at all, the one of the higher
+        rate first; all of them together are said with 95 % confidence.
     alike : of more groups than two, the value if all had the same estimate: noise alone.
     small : probability that the gap's size is under epsilon.
     low, high : the groups of which the second is most probably ahead by more than epsilon.
@@ -72,6 +77,7 @@ class Gap:
     high: str = ""
     beyond: float = NAN
     order: float = NAN
+    pairs: Sequence[tuple[str, str]] = ()
     verdict: str = UNKNOWN
 
     @property
@@ -145,13 +151,14 @@ def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: b
         return unknown
     counts, rates = counted.counts[compared], rate(counted.intervals.draws[:, compared])
     samples, raw = (_size(each, unknown.signed) for each in (rates, rate(counts)))
-    lower, upper = central_interval(samples)
     settled = settle(rates, epsilon)
+    if isinstance(counted.intervals, CountIntervals):
+        gap = _of_counts(counted, counted.intervals, unknown, raw)
+    else:
+        lower, upper = map(float, central_interval(samples))
+        gap = replace(unknown, value=float(samples.mean()), lower=lower, upper=upper)
     return replace(
-        unknown,
-        value=float(samples.mean()),
-        lower=float(lower),
-        upper=float(upper),
+        gap,
         raw=float(raw),
         alike=NAN if unknown.signed else _alike(rates),
         small=settled.small,
@@ -161,6 +168,19 @@ def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: b
         order=settled.order,
         verdict=settled.verdict,
     )
+
+
+def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, raw: Floats) -> Gap:
+    """Return a gap with the interval that the counts alone give it, and the pairs that differ."""
+    metric, compared = metrics_of(BINARY)[gap.metric], list(gap.compared)
+    lower, upper = map(float, intervals.gap(metric, compared))
+    if gap.signed:
+        first, second = (intervals.limits(metric.rates[0]).take(g) for g in compared)
+        ends = difference_limits(second, first)
+        lower, upper = float(ends.lower), float(ends.upper)
+    surely, names = intervals.differing(metric, compared), [counted.groups[g] for g in compared]
+    pairs = [(names[high], names[low]) for high, low in np.argwhere(surely).tolist()]
+    return replace(gap, value=float(raw), lower=lower, upper=upper, pairs=pairs)
 
 
 def _size(rates: Floats, signed: bool) -> Floats:

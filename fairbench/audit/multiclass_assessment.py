@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
 )
 from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.inference.posterior import central_interval
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.posterior import FREQUENTIST, central_interval
 from fairbench.inference.reliability import (
     ReliabilityDiagram,
     accuracy_posterior,
@@ -115,8 +116,11 @@ def assess_multiclass(table: MulticlassTable, options: Options) -> MulticlassAss
     groups, gaps = {}, []
     for attribute, labels in table.groups.items():
         names = [str(name) for name in labels.cat.categories]
-        groups[attribute], draws = parts.of(labels.cat.codes.to_numpy(np.int64), names)
-        gaps.append(_gap(attribute, draws, options.epsilon))
+        code = labels.cat.codes.to_numpy(np.int64)
+        groups[attribute], draws = parts.of(code, names)
+        gap = _gap(attribute, draws, options.epsilon)
+        limits = parts.accuracy_limits(code, len(names))
+        gaps.append(gap if limits is None else _of_counts(gap, limits))
     diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
     mistakes = list(_mistakes(table))
     return MulticlassAssessment(options, table, everyone, classes, groups, gaps, mistakes, diagram)
@@ -127,6 +131,12 @@ def _gap(attribute: str, accuracy: Floats, epsilon: float) -> AccuracyGap:
     lower, upper = map(float, central_interval(spread))
     small = float((spread < epsilon).mean())
     return AccuracyGap(attribute, float(spread.mean()), lower, upper, small)
+
+
+def _of_counts(gap: AccuracyGap, limits: GroupLimits) -> AccuracyGap:
+    """Return a gap with the interval that the labelled rows' counts alone give it."""
+    value, lower, upper = map(float, largest_gap(limits))
+    return replace(gap, value=value, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +158,12 @@ class _Parts:
         posterior = accuracy_posterior(scores.correct, code, self._prior(code, n))
         draws = posterior.draws(DRAWS, self.generator)[:, kept]
         accuracy = _estimates(draws, posterior.mean[kept], largest=False)
+        limits = self.accuracy_limits(code, n)
+        if limits is not None:
+            accuracy = [
+                replace(each, value=float(value), lower=float(lower), upper=float(upper))
+                for each, value, lower, upper in zip(accuracy, *limits.single, strict=True)
+            ]
         diagram = reliability_diagram(
             scores.confidence, scores.correct, code, n_groups=n, strength=self.options.strength
         )
@@ -163,6 +179,20 @@ class _Parts:
             )
         ]
         return parts, draws
+
+    def accuracy_limits(self, code: Codes, n: int) -> GroupLimits | None:
+        """Return limits of the accuracies of the parts that have rows, where no prior is asked for.
+
+        None where one is, or where a part has no label.
+        """
+        scores = self.table.scores
+        size = np.bincount(code[scores.labelled], minlength=n)
+        right = np.bincount(code[scores.labelled], scores.correct[scores.labelled], minlength=n)
+        kept = np.bincount(code, minlength=n) > 0
+        uninformed = self.options.interval == FREQUENTIST and self.options.prior == "uniform"
+        if not uninformed or not size[kept].all():
+            return None
+        return GroupLimits.of(right[kept], size[kept])
 
     def _prior(self, code: Codes, n: int) -> Beta:
         if self.options.prior == "uniform":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.core.options import hidden, option
+from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Options:
     )
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+    interval: str = option(
+        FREQUENTIST,
+        "Of complete labels: intervals that hold in repeated samples, however few the rows, or "
+        "quantiles of the papers' posterior.",
+        choices=INTERVALS,
+    )
     seed: int = option(0, "The seed of all random draws.")
     out: str = option(
         "", "Where the page and the JSON go; a folder of results/report by default.",
@@ -89,6 +96,7 @@ class Options:
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
         check_choice("prior", self.prior, ("uniform", "scores"))
+        check_choice("interval", self.interval, INTERVALS)
         check_minimum("strength", self.strength, 0.1)
 
     @property

@@ -20,7 +20,6 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
-from fairbench.evaluation.group_intervals import FREQUENTIST, INTERVALS
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.individual import evaluate_individual
@@ -29,6 +28,7 @@ from fairbench.evaluation.regression import evaluate_against_truth, evaluate_reg
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation
+from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.metrics.spread import spread_diagram
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from fairbench.inference.gaps import (
     simultaneous_level,
     smallest_ratio,
 )
-from fairbench.inference.posterior import central_interval
+from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, central_interval
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
@@ -36,8 +36,6 @@ from fairbench.metrics.registry import Metric
 
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
-FREQUENTIST, DIRICHLET = "frequentist", "dirichlet"
-INTERVALS = (FREQUENTIST, DIRICHLET)
 
 
 class GroupIntervals(Protocol):
@@ -70,8 +68,20 @@ class GroupIntervals(Protocol):
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap is under epsilon."""
 
-    def differing(self, metric: Metric, among: list[int]) -> int | None:
-        """Return how many pairs of groups surely differ; None where that is not asked."""
+    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_] | None:
+        """Say of every ordered pair of groups whether the first's rate is surely the higher.
+
+        All statements hold at once. None where that is not asked.
+        """
+
+
+def group_intervals(
+    counts: Counts, draws: Array, level: float, interval: str = FREQUENTIST
+) -> GroupIntervals:
+    """Return what makes the intervals of counts (G, 4) with posterior draws (T, G, 4)."""
+    if interval == DIRICHLET:
+        return PosteriorIntervals(draws, level)
+    return CountIntervals(counts, draws, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +117,7 @@ class PosteriorIntervals:
         """Return the probability that a gap is under epsilon."""
         return float((metric(self.draws) < epsilon).mean())
 
-    def differing(self, metric: Metric, among: list[int]) -> int | None:
+    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_] | None:
         """Return None."""
         return None
 
@@ -195,10 +205,11 @@ class CountIntervals:
         """Return the posterior probability that a gap is under epsilon."""
         return float((metric(self.draws[:, among]) < epsilon).mean())
 
-    def differing(self, metric: Metric, among: list[int]) -> int | None:
-        """Return how many pairs of groups surely differ in a rate, all statements together."""
+    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_]:
+        """Say of every ordered pair of groups whether the first's rate is surely the higher."""
         of_rates = [self._together(rate, among, len(metric.rates)) for rate in metric.rates]
-        return int(np.any([pairs_that_differ(each) for each in of_rates], axis=0).sum())
+        surely: NDArray[np.bool_] = np.any([pairs_that_differ(each) for each in of_rates], axis=0)
+        return surely
 
     def _together(self, rate: Rate, among: list[int], rates: int) -> GroupLimits:
         wider = simultaneous_level(self.level, len(among), rates)

@@ -11,11 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import (
-    DIRICHLET,
-    CountIntervals,
     GroupIntervals,
-    PosteriorIntervals,
     SurveyIntervals,
+    group_intervals,
 )
 from fairbench.evaluation.table import (
     NAN,
@@ -118,12 +116,6 @@ class GroupEvaluation:
             self._pairs(counted)
             self._gaps(counted, generator)
 
-    def intervals(self, counts: Counts, draws: Array) -> GroupIntervals:
-        """Return what makes the intervals of counts (G, 4) with their posterior draws."""
-        if self.interval == DIRICHLET:
-            return PosteriorIntervals(draws, self.level)
-        return CountIntervals(counts, draws, self.level)
-
     def _count(
         self,
         name: str,
@@ -140,7 +132,8 @@ class GroupEvaluation:
             return self._surveyed(name, groups, survey, generator)
         counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
         draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-        return Counted(name, groups, counts, self.intervals(counts, draws))
+        intervals = group_intervals(counts, draws, self.level, self.interval)
+        return Counted(name, groups, counts, intervals)
 
     def _surveyed(
         self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
@@ -215,12 +208,13 @@ class GroupEvaluation:
         value = float(metric(counted.counts[among]))
         n = counted.weakest(metric.rates, among)[0]
         status = self._gap_status(counted, metric, among, value)
+        lower, upper = map(float, intervals.gap(metric, among))
         self.table.add(
             name,
             value,
             n,
             where,
-            interval=intervals.gap(metric, among),
+            interval=(lower, upper),
             status=status,
             bounded=intervals.bounded,
         )
@@ -237,7 +231,8 @@ class GroupEvaluation:
             self.table.add(f"{name}_debiased", corrected, n, where, status=status)
         differing = None if missing else intervals.differing(metric, among)
         if differing is not None:
-            self.table.add(f"{name}_pairs", differing, n, where, status=status)
+            pairs = int((differing | differing.T).sum()) // 2
+            self.table.add(f"{name}_pairs", pairs, n, where, status=status)
 
     def _gap_status(
         self, counted: Counted, metric: Metric, among: list[int], value: float

@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# How intervals of rates by group are made: so that they hold in repeated samples, or as quantiles
+# of the papers' posterior.
+INTERVALS = FREQUENTIST, DIRICHLET = "frequentist", "dirichlet"
+
 
 def posterior_draws(
     counts: NDArray[Any], draws: int, generator: np.random.Generator, *, alpha: float = 1.0

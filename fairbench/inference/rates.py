@@ -8,7 +8,7 @@ estimates recovery (MOVER), which takes any limits that hold.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ class Limits(NamedTuple):
     lower: Floats
     upper: Floats
 
-    def take(self, group: object) -> Limits:
+    def take(self, group: Any) -> Limits:
         """Return the same of some positions of the last axis."""
         return Limits(*(each[..., group] for each in self))
 

@@ -8,7 +8,7 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.conclusions import conclude
 from fairbench.audit.gaps import gaps_of
 from fairbench.audit.reading import read_audit_table
-from fairbench.evaluation.group_intervals import PosteriorIntervals
+from fairbench.evaluation.group_intervals import PosteriorIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
 from fairbench.reporting.audits.binary import audit_document
@@ -95,3 +95,18 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     # Of beta posteriors with one row more of either kind.
     assert gap.value == pytest.approx(41 / 102 - 21 / 102, abs=5 * 0.065 / np.sqrt(4000))
     assert np.isnan(gap.alike)
+
+
+def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
+    counts = np.array([[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(3))
+    intervals = group_intervals(counts, draws, 0.95)
+    counted = Counted("group", ["a", "b", "c"], counts, intervals)
+    gaps = {gap.metric: gap for gap in gaps_of([counted], 0.05, 10, assumed=False)}
+    odds = gaps["false_positive_rate_gap"]
+    assert odds.value == odds.raw == pytest.approx(0.5 - 0.16)
+    assert odds.lower < odds.raw < odds.upper
+    assert set(odds.pairs) == {("c", "a"), ("c", "b")}
+    same = gaps["equal_opportunity"]
+    assert same.lower == same.raw == 0
+    assert not same.pairs

@@ -147,9 +147,9 @@ def _gaps(assessment: Assessment) -> Table:
         columns,
         rows,
         caption=(
-            "size: the posterior mean of the largest difference between two groups; where there "
-            "are only two, the second's rate minus the first's. raw: the same of the counts. more "
-            "labels: how many would probably settle the verdict."
+            "size: the largest difference between two groups; where there are only two, the "
+            "second's rate minus the first's. Of missing labels it is the posterior mean, raw that "
+            "of the counts. more labels: how many would probably settle the verdict."
         ),
         reading=(
             "Largest difference between two groups. Raw: of the counts, missing labels filled in "

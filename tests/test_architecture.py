@@ -188,6 +188,18 @@ def test_one_package_knows_the_folder_of_runs():
     assert {name for name in offenders if package(name) != "results"} <= RUNS
 
 
+# Words of other senses, and what stands for nothing done and nothing compared with.
+_WORDS = {"none", "random", "baseline"}
+
+
+def test_the_library_names_no_component_of_algorithms():
+    folders = (ROOT / "conf" / group for group in ("learner", "intervention", "method"))
+    names = {path.stem for folder in folders for path in folder.glob("*.yaml")} - _WORDS
+    for path in LIBRARY:
+        texts = {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)}
+        assert not texts & names, f"{module(path)} names a component: it belongs into conf/"
+
+
 def test_files_stay_small():
     paths = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
     lengths = {module(path): len(path.read_text().splitlines()) for path in paths}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,12 +29,17 @@ def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
     return frame
 
 
-def _read(options: Options, *, every: bool) -> pd.DataFrame:
-    path = options.path
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, naming those beside it that are called nearly so."""
     if not path.is_file():
         near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UserError(f"{path} is not a file{hint}")
+
+
+def _read(options: Options, *, every: bool) -> pd.DataFrame:
+    path = options.path
+    check_file(path)
     try:
         if path.suffix in (".parquet", ".pq"):
             return _parquet(options, every=every)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
@@ -17,23 +18,25 @@ from fairbench.comparison.runs import Labels
 from fairbench.comparison.settings import MEAN
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY
-from fairbench.experiments.presets import Presets, commands, overrides
+from fairbench.experiments.presets import Presets
 from fairbench.inference.effective_counts import variance_ratio
 from fairbench.inference.objectives import objective
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
 HALF_SPLITS = "half_splits"
-REFERENCE = {"learner": "svm", "intervention": "none"}
 # What does not change which labels a run predicts.
 _ASIDE = ("split", "evaluator", "consistency")
+# What the reference's runs share with those that they are set beside.
+_ALIKE = ("dataset", "method", "seed")
 
 
 @dataclass(frozen=True, eq=False)
 class HalfRuns:
     """The half-split runs of a results folder.
 
-    `reference` names the reference learner's, by id or name; if empty, it is found by `REFERENCE`.
+    `reference` names the reference learner's, by id or name; if empty, it is found by what
+    ``conf/reference.yaml`` chooses.
     """
 
     conf: Path
@@ -57,15 +60,17 @@ class HalfRuns:
     def _missing(self, runs: Sequence[RunPredictions]) -> UserError:
         """Say which runs are missing, and the commands that make them."""
         missing: dict[str, Mapping[str, str]] = {}
+        presets = Presets(self.conf)
         for run in runs:
-            words = overrides(self._finished(run.id), Presets(self.conf))
+            words = presets.overrides(self._finished(run.id))
             if self._of(run) is None:
                 missing[f"run {run.id}"] = _halved(words)
             if self._reference_of(run) is None:
-                missing["the reference learner"] = _halved(_of_reference(words))
+                missing["the reference learner"] = _halved(self._of_reference(words))
+        commands = " and ".join(presets.commands(_unique(missing)))
         return UserError(
             f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
-            f"in {self.catalogue.folder / 'runs'}: run {' and '.join(commands(_unique(missing)))}"
+            f"in {self.catalogue.folder / 'runs'}: run {commands}"
         )
 
     def _of(self, run: RunPredictions) -> Run | None:
@@ -77,12 +82,26 @@ class HalfRuns:
         if self.reference:
             return self.catalogue.one(self.reference)
         own = self._finished(run.id).config
-        found = [each for each in self._all if _refers_to(each, own, ("dataset", "method", "seed"))]
-        found = [each for each in found if _refers_to(each, own, ("protect",))] or found
+        found = [each for each in self._all if self._refers_to(each, own)]
+        found = [each for each in found if each.config["protect"] == own["protect"]] or found
         if len({json.dumps(each.config["learner"]) for each in found}) > 1:
             ids = ", ".join(each.id for each in found)
             raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
         return max(found, key=_halvings, default=None)
+
+    @cached_property
+    def _chosen(self) -> dict[str, str]:
+        """The learner and the intervention of the reference."""
+        return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
+
+    def _refers_to(self, run: Run, own: Mapping[str, Any]) -> bool:
+        chosen = all(run.choices[group] == option for group, option in self._chosen.items())
+        return chosen and all(run.config[name] == own[name] for name in _ALIKE)
+
+    def _of_reference(self, words: Mapping[str, str]) -> dict[str, str]:
+        chosen = self._chosen
+        kept = {name: text for name, text in words.items() if not name.startswith(tuple(chosen))}
+        return kept | chosen
 
     @cached_property
     def _all(self) -> list[Run]:
@@ -101,11 +120,6 @@ def _identity(run: Run) -> dict[str, Any]:
     return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
 
 
-def _refers_to(run: Run, own: Mapping[str, Any], alike: Sequence[str]) -> bool:
-    chosen = all(run.choices[group] == option for group, option in REFERENCE.items())
-    return chosen and all(run.config[name] == own[name] for name in alike)
-
-
 def _halvings(run: Run) -> int:
     return int(run.config["split"]["repeats"])
 
@@ -113,11 +127,6 @@ def _halvings(run: Run) -> int:
 def _halved(words: Mapping[str, str]) -> dict[str, str]:
     kept = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
     return {**kept, "split": HALF_SPLITS}
-
-
-def _of_reference(words: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: text for name, text in words.items() if not name.startswith(tuple(REFERENCE))}
-    return {**kept, "learner": REFERENCE["learner"]}
 
 
 def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:

@@ -35,6 +35,8 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     valid : every name that exists.
     """
     valid = sorted(valid)
+    if not valid:
+        return UserError(f"unknown {kind} '{name}': there is none")
     close = nearest(name, valid)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return UserError(f"unknown {kind} '{name}': {hint}valid: {', '.join(valid)}")

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from fairbench.core.errors import UserError, check_types
+from fairbench.core.errors import UserError, check_types, unknown_name
 from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable
@@ -72,6 +72,7 @@ def container(node: Any) -> Any:
 def components(config: Config) -> Components:
     """Make every component, the data set last: it is the one that costs time."""
     check_settings(config)
+    check_varied(config)
     split, learner, intervention, method, evaluator, consistency = (
         _made(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
@@ -132,6 +133,14 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     make = getattr(import_module(module), name)
     check_types(group, make, options)
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
+
+
+def check_varied(config: Config) -> None:
+    """Refuse to vary an option that a component is not configured with, and so would not heed."""
+    group, _, option = str(config["consistency"]["vary"] or "").partition(".")
+    if group in ("learner", "intervention", "method") and option not in config[group]:
+        valid = [name for name in config[group] if name != "_target_"]
+        raise unknown_name(f"option of {group}={choice(config, group)} to vary", option, valid)
 
 
 def protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from fairbench.results.catalogue import flat
 from fairbench.results.runs import Run
 
 REPEATS = "split.repeats"
+_MERGED = ("method", "intervention", "learner")
+_NAMED = ("dataset", "method")  # in every command, also where they are the default ones
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,49 @@ class Presets:
         sweep = dict(composed.hydra.sweeper.get("params") or {})
         return {**stored_configuration(composed), "sweep": sweep}
 
+    @cached_property
+    def by_default(self) -> dict[str, str]:
+        """The choice of each group that no command need name."""
+        main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
+        choices = {
+            name: str(v)
+            for each in main["defaults"]
+            if each != "_self_"
+            for name, v in each.items()
+        }
+        return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
+
+    def overrides(self, run: Run) -> dict[str, str]:
+        """Return what a run's command line says: choices, and options that differ from theirs."""
+        own = options_of(run.config, IDENTITY)
+        words = dict(run.choices)
+        preset: dict[str, Any] = {"seed": 0, "protect": None}
+        consistency = "consistency", self.by_default["consistency"]
+        for group, option in [*run.choices.items(), consistency]:
+            preset |= self.choice(group, option)
+        for key, value in own.items():
+            if key in preset and preset[key] != value:
+                words[key] = _as_written(value)
+        return {name: text for name, text in words.items() if self.by_default.get(name) != text}
+
+    def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
+        """Return command lines for jobs; those that differ in one group are merged to a sweep."""
+        merged = [dict(job) for job in jobs]
+        for group in _MERGED:
+            sweeps: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
+            for job in merged:
+                value = job.pop(group, self.by_default.get(group, ""))
+                sweeps.setdefault(tuple(job.items()), {})[value] = None
+            merged = [{**dict(rest), group: ",".join(values)} for rest, values in sweeps.items()]
+        return [self._command(job) for job in merged]
+
+    def _command(self, job: Mapping[str, str]) -> str:
+        first = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
+        shown = {k: text for k, text in {**first, **job}.items() if self.by_default.get(k) != text}
+        sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
+        words = [f"{name}={text}" for name, text in shown.items()]
+        return shlex.join(["python", "run.py", *sweep, *words])
+
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
     """Return some groups of a configuration option by option: ``{"split.repeats": 3, ...}``."""
@@ -135,16 +181,6 @@ def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, An
 
 def _repeats(run: Run) -> int:
     return int(run.config["split"].get("repeats", 1))
-
-
-_BY_DEFAULT = {
-    "split": "holdout",
-    "learner": "xgboost",
-    "intervention": "none",
-    "evaluator": "default",
-    "consistency": "default",
-}
-_MERGED = ("method", "intervention", "learner")
 
 
 @dataclass(frozen=True)
@@ -179,7 +215,7 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
         _merged(e["data_sha256"] for e in environments),
         _merged(e["versions"] for e in environments),
         tuple(sorted(commits)),
-        tuple(commands([overrides(run, presets) for run in runs])),
+        tuple(presets.commands([presets.overrides(run) for run in runs])),
     )
 
 
@@ -191,42 +227,9 @@ def _merged(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
     return {name: ", ".join(different) for name, different in values.items()}
 
 
-def overrides(run: Run, presets: Presets) -> dict[str, str]:
-    """Return what the command line of a run says: choices, and options that differ from theirs."""
-    own = options_of(run.config, IDENTITY)
-    words = dict(run.choices)
-    preset: dict[str, Any] = {"seed": 0, "protect": None}
-    for group, option in [*run.choices.items(), ("consistency", _BY_DEFAULT["consistency"])]:
-        preset |= presets.choice(group, option)
-    for key, value in own.items():
-        if key in preset and preset[key] != value:
-            words[key] = _as_written(value)
-    return {name: text for name, text in words.items() if _BY_DEFAULT.get(name) != text}
-
-
 def _as_written(value: object) -> str:
     """Return a value in Hydra's grammar of overrides, where JSON's nearly is one."""
     if isinstance(value, str):
         plain = value.replace("_", "").replace("-", "").replace(".", "").isalnum()
         return value if plain else "'" + value.replace("'", "\\'") + "'"
     return json.dumps(value).replace(" ", "").replace('"', "'")
-
-
-def commands(jobs: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return command lines for all jobs, those that differ in one group alone merged to a sweep."""
-    merged = [dict(job) for job in jobs]
-    for group in _MERGED:
-        sweeps: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
-        for job in merged:
-            value = job.pop(group, _BY_DEFAULT.get(group, ""))
-            sweeps.setdefault(tuple(job.items()), {})[value] = None
-        merged = [{**dict(rest), group: ",".join(values)} for rest, values in sweeps.items()]
-    return [_command(job) for job in merged]
-
-
-def _command(job: Mapping[str, str]) -> str:
-    first = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
-    shown = {k: text for k, text in {**first, **job}.items() if _BY_DEFAULT.get(k) != text}
-    sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
-    words = [f"{name}={text}" for name, text in shown.items()]
-    return shlex.join(["python", "run.py", *sweep, *words])

@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name
-from fairbench.evaluation.columns import TEXTS
+from fairbench.evaluation import columns
 from fairbench.results.runs import Run, reading
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_TEXTS = ["run", *TEXTS]
+_TEXTS = ["run", *columns.TEXTS]
+_ALL = ["run", *columns.KEYS, *columns.COLUMNS]
 
 
 def read_metrics(files: Mapping[str, Path]) -> pd.DataFrame:
@@ -29,7 +30,8 @@ def read_metrics(files: Mapping[str, Path]) -> pd.DataFrame:
     import pyarrow as pa
 
     if not files:
-        return pd.DataFrame({name: pd.Series(dtype="category") for name in _TEXTS})
+        kinds = {name: "category" if name in _TEXTS else "float64" for name in _ALL}
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
     tables = [_table(id_, path) for id_, path in files.items()]
     metrics = pa.concat_tables(tables, promote_options="permissive")
     return metrics.unify_dictionaries().to_pandas()
@@ -40,8 +42,11 @@ def _table(id_: str, path: Path) -> pa.Table:
     import pyarrow as pa
     from pyarrow import compute, parquet
 
-    with reading(path):
-        table = parquet.read_table(path, read_dictionary=_TEXTS)
+    with (
+        reading(path, KeyError),
+        parquet.ParquetFile(path, read_dictionary=list(columns.TEXTS)) as file,
+    ):
+        table = file.read()
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
     return table.append_column("run", run)

@@ -81,7 +81,8 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["ui", "port=http"], "port is 'http'; it must be a whole number"),
         (["audit", "my", "file.csv"], "a value with a space needs quotes"),
         (["audit", "abc", "results=nowhere"], "abc is not a file, and"),
-        (["audit", "x.csv", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
+        (["audit", "missing.csv", "target=y"], "missing.csv is not a file"),
+        (["audit", "README.md", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
         (["audit", "x.csv", "epsilon=nan"], "epsilon is 'nan'; it must be a number"),
         (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
     ],
@@ -92,6 +93,24 @@ def test_a_mistake_is_one_line(words, message, capsys):
     assert printed.out == ""
     assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
     assert message in printed.err
+
+
+def test_help_works_without_what_runs_need():
+    code = (
+        "import sys\n"
+        "for name in ('hydra', 'omegaconf', 'matplotlib', 'mlflow', 'sklearn', 'joblib'):\n"
+        "    sys.modules[name] = None\n"
+        "from fairbench.cli.main import main, verbs\n"
+        "sys.exit(sum(main([verb, '--help']) for verb in verbs() if verb != 'run'))"
+    )  # of `run`, help is Hydra's own
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_paper_of_which_nothing_was_run_says_so(tmp_path, capsys):
+    for words in (["fairlyuncertain"], ["fairlyuncertain", "table=1"]):
+        assert main(["paper", *words, f"results={tmp_path}"]) == 0
+        assert "not run" in capsys.readouterr().out
 
 
 @dataclass(frozen=True)

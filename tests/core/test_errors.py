@@ -31,3 +31,7 @@ def test_the_sentence_names_the_near_and_all_valid_names():
 @pytest.mark.parametrize("error", [DataError, IncompatibleError])
 def test_every_error_for_people_is_a_user_error(error):
     assert issubclass(error, UserError)
+
+
+def test_where_there_is_no_name_at_all_the_sentence_says_so():
+    assert str(unknown_name("run", "3f2a", [])) == "unknown run '3f2a': there is none"

@@ -169,6 +169,15 @@ def test_the_value_the_run_has_anyway_is_the_runs_own_cell():
     assert not {cell.id for cell in cells_of(fresh.study, folds)} & set(mine)
 
 
+def test_an_option_that_a_choice_does_not_heed_is_refused(tmp_path):
+    words = ("dataset=simulated_regression", "consistency.vary=method.beta", *TINY)
+    values = "consistency.values=[0,0.5]"
+    cfg = configuration("method=normal_nll", *words, values, results=tmp_path)
+    with pytest.raises(UserError, match="unknown option of method=normal_nll to vary 'beta'"):
+        pipeline.prepare(cfg)
+    pipeline.prepare(configuration("method=beta_nll", *words, values, results=tmp_path))
+
+
 # --- a varied run, through the pipeline
 
 

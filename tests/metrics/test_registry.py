@@ -119,3 +119,16 @@ def test_two_metrics_of_one_name_are_refused(monkeypatch):
             declared()
     finally:
         registry.declared.cache_clear()
+
+
+def test_lists_of_metrics_kept_by_hand_name_declared_ones():
+    """Their order is a choice, which the registry cannot know; their names are not."""
+    from fairbench.evaluation.abstention import OBJECTIVES
+    from fairbench.evaluation.group_thresholds import CONSTRAINTS
+    from fairbench.inference.objectives import METRICS
+    from fairbench.reporting.page.pairs import GAPS
+
+    gaps = {name for name, metric in metrics_of(BINARY).items() if metric.is_gap}
+    assert set(METRICS) | set(GAPS) | set(OBJECTIVES[1:]) <= gaps
+    assert {"error_rate", *CONSTRAINTS} <= set(metrics_of(BINARY)) | {"equalized_odds"}
+    assert OBJECTIVES[0] == "error_rate"

@@ -11,7 +11,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.build import IDENTITY, stored_configuration
-from fairbench.experiments.presets import Presets, commands, options_of, overrides
+from fairbench.experiments.presets import Presets, options_of
 from fairbench.inference.ranking import probability_better
 from fairbench.reporting.page.blocks import blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
@@ -167,14 +167,14 @@ def test_commands_compute_the_same_run(results):
     collection = Catalogue(results)
     presets = Presets(CONF)
     for run in collection.runs.values():
-        words = [f"{name}={text}" for name, text in overrides(run, presets).items()]
+        words = [f"{name}={text}" for name, text in presets.overrides(run).items()]
         composed = stored_configuration(configuration(*words))
         assert options_of(composed, IDENTITY) == options_of(run.config, IDENTITY)
     jobs = [
         {"dataset": d, "method": m, "intervention": i}
         for d, m, i in [("a", "x", "none"), ("a", "y", "none"), ("a", "x", "z"), ("a", "y", "z")]
     ]
-    assert commands(jobs) == ["python run.py -m dataset=a method=x,y intervention=none,z"]
+    assert presets.commands(jobs) == ["python run.py -m dataset=a method=x,y intervention=none,z"]
 
 
 @pytest.mark.parametrize("choice", ["consistency=gamma", "method=ensemble", "dataset=german"])

@@ -49,8 +49,9 @@ def audit(options: AuditOptions) -> None:
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.audit.columns import read_frame
+        from fairbench.audit.columns import check_file, read_frame
 
+        check_file(options.path)  # before the columns: no column helps where there is no file
         asked = options.plain()
         frame = read_frame(asked)
     else:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Command, Results, checkout
-from fairbench.comparison.half_runs import HalfRuns, VarianceRatios
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
     Ratios,
@@ -30,7 +29,6 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
-from fairbench.reporting.comparison_figures import comparison_figure
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import pair_document, ranking_document
 from fairbench.results.catalogue import Catalogue
@@ -82,6 +80,9 @@ def _ratios(
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not settings.relative:
         return None
+    # Here, as the figure below, and not above: help works without the packages behind them.
+    from fairbench.comparison.half_runs import HalfRuns, VarianceRatios
+
     half_runs = HalfRuns(conf, Catalogue(results), settings.reference)
     half_runs.check(runs)
     return cache(VarianceRatios(half_runs, settings.objectives, settings.rho_per, settings.protect))
@@ -114,6 +115,8 @@ def _pair(
     write_text(stem.with_suffix(".csv"), kept.to_csv(index_label="repeat"))
     written = [f"{stem}.csv"]
     if len(settings.objectives) == 2:
+        from fairbench.reporting.comparison_figures import comparison_figure
+
         by = " x ".join(settings.protect or first.protect)
         heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
         figure = comparison_figure(

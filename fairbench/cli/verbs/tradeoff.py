@@ -15,7 +15,6 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.inference.objectives import METRICS, frontier
-from fairbench.reporting.comparison_figures import tradeoff_figure
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
@@ -42,6 +41,8 @@ class TradeoffOptions(Results):
 
 def draw_tradeoff(options: TradeoffOptions) -> None:
     """Print, draw and write the trade-offs of a data set's finished runs."""
+    from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
+
     if not options.dataset:
         raise UserError("no data set is named, such as dataset=german")
     results = options.results

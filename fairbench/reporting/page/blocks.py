@@ -19,7 +19,7 @@ _SHARED = ("dataset", "split", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RunBlock:
     """Runs of one data set, split, seed and protected attribute.
 
     Attributes
@@ -69,7 +69,7 @@ class Block:
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
 
-def blocks(catalogue: Catalogue) -> list[Block]:
+def blocks(catalogue: Catalogue) -> list[RunBlock]:
     """Return the blocks of a catalogue by data set, those of most runs first."""
     sets: dict[str, dict[str, dict[str, Run]]] = {}
     for run in catalogue.runs.values():
@@ -83,7 +83,7 @@ def blocks(catalogue: Catalogue) -> list[Block]:
         for i, (runs, title) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
             mine = pd.concat([metrics[id_] for id_ in runs if id_ in metrics], ignore_index=True)
-            found.append(Block(name, title, runs, mine))
+            found.append(RunBlock(name, title, runs, mine))
     return found
 
 

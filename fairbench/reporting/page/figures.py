@@ -16,7 +16,7 @@ from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.page.blocks import ARM, Block, named
+from fairbench.reporting.page.blocks import ARM, RunBlock, named
 from fairbench.reporting.page.metric_table import test_share
 from fairbench.reporting.runs import listed, with_looks
 from fairbench.results.catalogue import told_apart
@@ -46,7 +46,7 @@ _TITLES = {
 }
 
 
-def figures_of(block: Block) -> Iterator[Figure]:
+def figures_of(block: RunBlock) -> Iterator[Figure]:
     """Yield the figures of a block that compare uncertainty methods, and its trade-off.
 
     Compared are the methods without intervention, with one learner; the trade-off has all.
@@ -151,7 +151,7 @@ def _png(figure: Drawing) -> bytes:
     return buffer.getvalue()
 
 
-def _with_labels(block: Block) -> pd.DataFrame:
+def _with_labels(block: RunBlock) -> pd.DataFrame:
     labels = dict(zip(block.runs, named(list(block.runs.values())), strict=True))
     metrics = block.metrics.assign(
         run=block.metrics["run"].astype(str), dataset=block.dataset
@@ -159,7 +159,7 @@ def _with_labels(block: Block) -> pd.DataFrame:
     return metrics.assign(method=metrics["run"].map(labels))
 
 
-def _plain(block: Block) -> list[str]:
+def _plain(block: RunBlock) -> list[str]:
     """Return the runs without intervention, of the learner of most; one of those named alike."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
@@ -180,7 +180,7 @@ def _has(metrics: pd.DataFrame, name: str) -> bool:
     return bool(values.notna().any())
 
 
-def tradeoff(block: Block, metrics: pd.DataFrame) -> Iterator[str]:
+def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[str]:
     """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
@@ -274,7 +274,7 @@ def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     return [{part: named[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 
-def _frontier(block: Block, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the curve of thresholds per group, and what it was made of."""
     plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     rows = metrics[metrics["metric"].str.startswith("postprocessed_")]

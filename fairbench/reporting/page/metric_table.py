@@ -14,7 +14,7 @@ from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.table import summarise
 from fairbench.inference.ranking import standings
 from fairbench.metrics.registry import Metric, find
-from fairbench.reporting.page.blocks import Block, named
+from fairbench.reporting.page.blocks import RunBlock, named
 from fairbench.reporting.runs import headline
 from fairbench.results.catalogue import told_apart
 
@@ -65,7 +65,7 @@ class RankedRuns:
         return list(self.rows.loc[self.rows["standing"] == standing, "label"])
 
 
-def metric_tables(block: Block) -> Iterator[RankedRuns]:
+def metric_tables(block: RunBlock) -> Iterator[RankedRuns]:
     """Yield the headline metrics of a block: overall, gaps, groups, costs of the fits."""
     share, names = test_share(block.metrics), named(list(block.runs.values()))
     arms = dict(zip(block.runs, names, strict=True))
@@ -100,7 +100,7 @@ def test_share(metrics: pd.DataFrame) -> float:
 
 
 def _distinct(
-    rows: pd.DataFrame, values: pd.DataFrame, arms: Mapping[str, str], block: Block
+    rows: pd.DataFrame, values: pd.DataFrame, arms: Mapping[str, str], block: RunBlock
 ) -> pd.DataFrame:
     """Return labelled rows, one of those that share an arm and all values.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairbench.reporting.document.model import Block as DocumentBlock
 from fairbench.reporting.document.model import (
+    Block,
     Code,
     Column,
     Details,
@@ -28,7 +28,7 @@ def overview_section(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source
 ) -> Section:
     """Return the overview of all blocks."""
-    blocks: list[DocumentBlock] = [Section("What was run", [_run(pages)])]
+    blocks: list[Block] = [Section("What was run", [_run(pages)])]
     if papers:
         blocks.append(Section("Compared with the papers", list(_papers(pages, papers, source))))
     blocks.append(Section("How to read the tables", [_reading()]))
@@ -52,7 +52,7 @@ def _run(pages: Sequence[PageBlock]) -> Table:
 
 def _papers(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source
-) -> Iterator[DocumentBlock]:
+) -> Iterator[Block]:
     yield Paragraph(
         "A number agrees if the means differ by at most two standard errors and half a printed "
         "digit; it is within sd if they differ by at most the paper's own sd. Only reproductions "

@@ -26,9 +26,7 @@ from fairbench.inference.ranking import (
 )
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
-    Block as DocumentBlock,
-)
-from fairbench.reporting.document.model import (
+    Block,
     Column,
     Commands,
     Details,
@@ -38,7 +36,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.page.blocks import Block
+from fairbench.reporting.page.blocks import RunBlock
 from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
@@ -102,7 +100,7 @@ def _epsilons(gap: str) -> tuple[float, ...]:
     return tuple(objective(name).epsilon for name in ("accuracy", gap))
 
 
-def contenders(block: Block) -> Contenders | None:
+def contenders(block: RunBlock) -> Contenders | None:
     """Return the runs of a block to compare; None where fewer than two can be."""
     errors = _means(block, "error_rate", "")
     if len(errors) < _FEWEST:
@@ -119,7 +117,7 @@ def contenders(block: Block) -> Contenders | None:
     return Contenders(dict(accuracy[kept]), dict(gap_mean[kept]), gap, len(errors))
 
 
-def _means(block: Block, metric: str, attribute: str) -> pd.Series:
+def _means(block: RunBlock, metric: str, attribute: str) -> pd.Series:
     """Return a metric's mean for every arm that has it in all splits."""
     metrics = block.metrics
     rows = metrics[(metrics["metric"] == metric) & (metrics["attribute"] == attribute)]
@@ -129,7 +127,7 @@ def _means(block: Block, metric: str, attribute: str) -> pd.Series:
     return means
 
 
-def compare_block(block: Block) -> tuple[ComparedRuns | None, Sequence[str]]:
+def compare_block(block: RunBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
     """Compare a block's best runs; return also why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
@@ -169,7 +167,7 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
     return Section("Which one is better?", list(_blocks(compared, labels)))
 
 
-def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[DocumentBlock]:
+def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block]:
     shown, found = len(compared.ids), compared.contenders
     share, gap = f"{100 * CERTAIN:.0f} %", metric_label(found.gap)
     some = (

@@ -15,6 +15,7 @@ from fairbench.experiments.presets import Presets, Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Bar,
+    Block,
     Code,
     Column,
     Commands,
@@ -29,8 +30,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
 )
-from fairbench.reporting.document.model import Block as DocumentBlock
-from fairbench.reporting.page.blocks import Block, named
+from fairbench.reporting.page.blocks import RunBlock, named
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
 from fairbench.reporting.papers.matching import PaperTable
@@ -50,7 +50,7 @@ Source = Callable[[Sequence[Run]], Provenance]
 class PageBlock:
     """A block of comparable runs with everything that the page shows of it."""
 
-    block: Block
+    block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[Figure]
     papers: Sequence[PaperTable]
@@ -89,7 +89,7 @@ def sources(presets: Presets) -> Source:
     return source
 
 
-def rows_source(block: Block, rows: pd.DataFrame, source: Source) -> Provenance:
+def rows_source(block: RunBlock, rows: pd.DataFrame, source: Source) -> Provenance:
     """Return where the rows of a metric's table come from."""
     ids = set(rows["run"])
     return source([run for id_, run in block.runs.items() if id_ in ids])
@@ -152,7 +152,7 @@ def _what(shown: PageBlock) -> Paragraph:
     return Paragraph(tuple(text))
 
 
-def _glance(shown: PageBlock, source: Source) -> Iterator[DocumentBlock]:
+def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
     ranked = {each.metric: each for each in shown.tables if each.metric in _GLANCE}
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
@@ -177,7 +177,7 @@ def _standing_cell(row: Mapping[str, Any]) -> TableCell:
     return TableCell(values, after=after, strong=row["standing"] == EQUIVALENT)
 
 
-def _of_block(block: Block, source: Source) -> Details:
+def _of_block(block: RunBlock, source: Source) -> Details:
     return source_details(source(list(block.runs.values())))
 
 
@@ -217,7 +217,7 @@ def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
 
 
-def _metric(block: Block, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
+def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] * bool(table.attribute)
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
@@ -321,7 +321,7 @@ def _figures(shown: PageBlock, source: Source) -> Iterator[Section]:
         yield Section("Figures", [*shown.figures, _of_block(shown.block, source)])
 
 
-def _runs(block: Block) -> Section:
+def _runs(block: RunBlock) -> Section:
     runs = list(block.runs.values())
     columns = [Column(name) for name in ("run", "method", "commit", "processor", "files")]
     rows = [_run_row(run, label) for run, label in zip(runs, named(runs), strict=True)]

@@ -20,7 +20,7 @@ from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
-from fairbench.reporting.page.blocks import Block, blocks
+from fairbench.reporting.page.blocks import RunBlock, blocks
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
 from fairbench.reporting.page.overview import overview_section
@@ -133,7 +133,7 @@ def page_document(
     return Document(title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True)
 
 
-def _tracked(found: Sequence[Block]) -> Iterable[Block]:
+def _tracked(found: Sequence[RunBlock]) -> Iterable[RunBlock]:
     """Show on a terminal how many of the blocks are done."""
     console = Console(stderr=True)
     return track(

@@ -125,6 +125,14 @@ class Dataset:
                 _update(total, frame[name])
         return total.hexdigest()[:20]
 
+    @cached_property
+    def weight_digest(self) -> str:
+        """A hash of the weights, which what was fitted does not depend on, but metrics may."""
+        total = hashlib.sha256()
+        if self.weight is not None:
+            _update(total, self.weight)
+        return total.hexdigest()[:20]
+
     def take(self, rows: NDArray[np.intp]) -> Dataset:
         """Return the data set restricted to `rows` (positions, in that order)."""
         optional: dict[str, Any] = {

@@ -29,9 +29,13 @@ from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.inference.survey import Design
 from fairbench.metrics.spread import spread_diagram
 
 Array = NDArray[np.float64]
+_NO_DESIGN = (
+    "interval=dirichlet knows neither weights nor clusters: use interval=frequentist, the default"
+)
 CANDIDATES = tuple(i / 100 for i in range(26))  # inclusion of 75 to 100 %
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 
@@ -68,6 +72,9 @@ class Evaluator:
         none, as finding them takes seconds.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
     intersections : up to how many sensitive attributes are combined.
+    weights : whether a run's rows count by the data set's weights, so that metrics are those of
+        the people that its rows stand for. Rows of one cluster are known to belong together
+        anyway.
     """
 
     interval: str = FREQUENTIST
@@ -89,6 +96,7 @@ class Evaluator:
     neighbours: int = 0
     minimum_group_size: int = 10
     intersections: int = 2
+    weights: bool = False
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
@@ -111,6 +119,8 @@ class Evaluator:
             raise UserError("evaluator.coverage_levels must be between 0 and 1")
         if not all(0 <= relaxation <= 1 for relaxation in self.relaxations):
             raise UserError("evaluator.relaxations must be between 0 and 1")
+        if self.weights and self.interval != FREQUENTIST:
+            raise UserError(_NO_DESIGN)
         check_minimum("evaluator.draws", self.draws, 100)
         check_share("evaluator.level", self.level)
         check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
@@ -145,10 +155,18 @@ class Evaluator:
         generator : of the posterior draws.
         validation : the rows that an abstention rate and thresholds are chosen on.
         protect : the attribute whose groups these are judged by; the first by default.
+
+        Raises
+        ------
+        UserError : weights or clusters, and the papers' posterior, which knows of neither.
         """
-        table = MetricTable(level=self.level)
+        if data.design is not None and self.interval != FREQUENTIST:
+            raise UserError(_NO_DESIGN)
+        weighed = MetricTable(level=self.level)
+        # What knows weights and clusters adds to the one table, what does not to the other.
+        table = MetricTable(level=self.level) if data.design else weighed
         if data.task is Task.BINARY:
-            self._classification(table, data, generator)
+            self._classification(weighed, data, generator)
             ScoreEvaluation(table, data.target, data.predictions, self.bins).run(data.groups)
         else:
             evaluate_regression(table, data, self.coverage_levels)
@@ -169,7 +187,9 @@ class Evaluator:
             table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
         ).run(data)
         evaluate_individual(table, data, self.neighbours, attribute)
-        return table
+        if data.design is not None:
+            weighed.add_unweighted(table.rows, data.design)
+        return weighed
 
     def _classification(
         self, table: MetricTable, data: Labelled, generator: np.random.Generator
@@ -183,6 +203,7 @@ class Evaluator:
             self.epsilon,
             self.ratio_band,
             self.minimum_group_size,
+            data.design,
         )
         hard = data.column("prediction")
         evaluation.overall(data.target, hard, generator)
@@ -225,6 +246,8 @@ def evaluate(
     epistemic: ArrayLike | None = None,
     task: Task | str = Task.BINARY,
     privileged: Mapping[str, str] | None = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -240,6 +263,10 @@ def evaluate(
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     privileged : attribute -> reference group; without it the first label in sorted order.
+    sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
+        them, areas and means of losses are weighted; what cannot be has a status that says so.
+    clusters : (n,) marks; rows of one mark belong together, such as the people of a household or
+        the applications for one job, and tell less than as many others. Groups may share clusters.
     evaluator : which metrics, and how finely.
     seed : of the posterior draws.
 
@@ -253,7 +280,8 @@ def evaluate(
     ------
     UserError : no rows, unequal lengths, arrays that are not one-dimensional or not numeric,
         labels that are not 0 or 1, scores outside [0, 1], an unknown task, a reference group of
-        an attribute that is not given, or names that combinations could not be told apart by.
+        an attribute that is not given, names that combinations could not be told apart by,
+        weights that are negative, missing or all 0, or a missing or a single cluster.
 
     Examples
     --------
@@ -289,7 +317,21 @@ def evaluate(
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
-    return evaluator.evaluate(Labelled(y, predictions, groups, task), rng(seed, "posterior"))
+    design = design_of(len(y), sample_weight, clusters)
+    if design is not None and design.units < 2:
+        raise UserError("clusters has one mark in all rows: of one cluster nothing is sure")
+    data = Labelled(y, predictions, groups, task, design=design)
+    return evaluator.evaluate(data, rng(seed, "posterior"))
+
+
+def design_of(
+    rows: int, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
+) -> Design | None:
+    """Return how rows were sampled; None where all count alike and none belong together."""
+    if weight is None and clusters is None:
+        return None
+    design = Design.of(rows, weight=weight, clusters=clusters)
+    return design if design.weighted or design.clustered else None
 
 
 def group_columns(

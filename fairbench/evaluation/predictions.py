@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
+from fairbench.inference.survey import Design
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -108,6 +109,7 @@ class Labelled:
     features : (n, d) what the rows were predicted from, where that is to be described.
     encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
         alike are to be found.
+    design : weights of the rows and which of them belong together, where they do not count alike.
     """
 
     target: NDArray[np.float64]
@@ -117,6 +119,7 @@ class Labelled:
     truth: pd.DataFrame | None = None
     features: pd.DataFrame | None = None
     encoded: NDArray[np.float64] | None = None
+    design: Design | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, setting_codes
+from fairbench.inference.survey import Design
 from fairbench.metrics.registry import Metric
 
 NAN = float("nan")
@@ -154,6 +155,22 @@ class MetricTable:
             (*row[:3], NAN, NAN, NAN, row[6], *undefined(reason), row[9]) for row in self.rows
         ]
         return MetricTable(rows, self.level)
+
+    def add_unweighted(self, rows: Iterable[Row], design: Design) -> None:
+        """Append rows of metrics that know nothing of how rows were sampled, and say so.
+
+        Of weighted rows their values would be of other people than those spoken of; of clustered
+        ones their intervals would be too short.
+        """
+        for row in rows:
+            status, interval = Status(*row[7:9]), row[4:6]
+            if design.weighted and status.kind not in ("undefined", "invalid"):
+                row = (*row[:3], NAN, NAN, NAN, row[6], *undefined("it takes no weights"), row[9])
+            elif not np.isnan(interval).all():
+                if status.kind == "ok":
+                    status = insufficient("its interval would take clustered rows for independent")
+                row = (*row[:4], NAN, NAN, row[6], *status, row[9])
+            self.rows.append(row)
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns of `COLUMNS`."""

@@ -77,6 +77,20 @@ def check(combination: Combination) -> None:
         raise IncompatibleError(f"{sentence}: {advice}" if advice else sentence)
 
 
+def check_weights(dataset: Dataset) -> None:
+    """Refuse to weigh the rows of a data set that has no weights.
+
+    Raises
+    ------
+    IncompatibleError : it has none.
+    """
+    if dataset.weight is None:
+        raise IncompatibleError(
+            f"evaluator.weights=true, but dataset={dataset.name} has no survey weights: leave it "
+            "out (a table of yours has them where dataset.weight names their column)"
+        )
+
+
 def _objections(c: Combination) -> Iterator[Objection]:
     """Yield what stands against a combination, the plainest reason first."""
     for group in ("method", "learner", "intervention"):

@@ -20,7 +20,7 @@ from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.table import summarise
 from fairbench.experiments import build
-from fairbench.experiments.compatibility import Combination, check
+from fairbench.experiments.compatibility import Combination, check, check_weights
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.ensure import ensure_all
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
@@ -84,6 +84,8 @@ class PlannedRun:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
         parts = [describe(self.method), describe(self.evaluator), self.study.protect]
+        if self.evaluator.weights:
+            parts.append(self.dataset.weight_digest)
         cells = [[cell.id, cell.variant] for cell in self.cells]
         return digest([cells, parts, code_digest(modules)])
 
@@ -125,6 +127,8 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     method, seed = components.method, int(config["seed"])
     protect = build.protected_attributes(config, dataset)
     check(Combination(dataset, learner, intervention, method, protect, choices))
+    if components.evaluator.weights:
+        check_weights(dataset)
     study = Study(dataset, learner, intervention, method.fitter, seed, protect)
     folds = _folds(components.split, dataset, seed)
     cells, methods = cells_of(study, folds), {"": method}

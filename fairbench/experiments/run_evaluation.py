@@ -14,13 +14,14 @@ from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.data.splits import Fold
-from fairbench.evaluation.evaluator import Evaluator, group_columns
+from fairbench.evaluation.evaluator import Evaluator, design_of, group_columns
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell
+from fairbench.inference.posterior import FREQUENTIST
 from fairbench.results.cells import Store
 from fairbench.results.predictions import TEST, VALIDATION
 
@@ -153,13 +154,21 @@ class RunEvaluation:
                 type(method).__name__,
                 keep_invalid=method.capabilities.keep_invalid,
             )
-        truth = self.dataset.truth
+        truth, design = self.dataset.truth, None
+        if self.evaluator.interval == FREQUENTIST:
+            weight = self.dataset.weight if self.evaluator.weights else None
+            parts = (
+                None if each is None else each.to_numpy()[rows]
+                for each in (weight, self.dataset.clusters)
+            )
+            design = design_of(len(rows), *parts)
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],
             predictions,
             {name: labels.iloc[rows] for name, labels in groups.items()},
             self.dataset.task,
             None if truth is None else truth.iloc[rows],
+            design=design,
         )
 
     def _evaluate(self, cell: Cell, reading: Reading) -> MetricTable:

@@ -53,14 +53,19 @@ class Design:
 
         Raises
         ------
-        UserError : unequal lengths, weights that are negative, not finite or all zero, a missing
-            cluster, or a single cluster.
+        UserError : unequal lengths, weights that are negative, not finite or all zero, or a
+            missing cluster.
         """
         checked = np.ones(rows) if weight is None else _checked_weight(weight, rows)
         if clusters is None:
             return cls(checked, np.arange(rows), rows, clustered=False)
         unit, units = _checked_clusters(clusters, rows)
         return cls(checked, unit, units, clustered=units < rows)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows count unequally."""
+        return bool((self.weight != self.weight[0]).any())
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -106,8 +111,6 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
     unit, found = pd.factorize(marks)
     if (unit < 0).any():
         raise UserError(f"clusters is missing in row {int(np.flatnonzero(unit < 0)[0])}")
-    if len(found) < 2:
-        raise UserError("clusters has one mark in all rows: without a second nothing is known")
     return unit.astype(np.intp), len(found)
 
 

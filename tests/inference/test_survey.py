@@ -225,7 +225,6 @@ def test_pseudo_values_have_the_estimates_mean_and_error() -> None:
         (["a", "b", "c"], None, "sample_weight is not numeric: could not convert string"),
         (None, [1, 1], "clusters has shape (2,); it must be one mark a row"),
         (None, [1, np.nan, 2], "clusters is missing in row 1"),
-        (None, ["a", "a", "a"], "clusters has one mark in all rows: without a second nothing"),
     ],
 )
 def test_refused(weight: Any, clusters: Any, what: str) -> None:

@@ -1,0 +1,215 @@
+"""Weighted and clustered rows in whole evaluations and in runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench import Evaluator
+from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.evaluation.table import MetricTable, insufficient, undefined
+from fairbench.experiments import pipeline
+from fairbench.inference.survey import Design
+from fairbench.metrics.registry import BINARY, metrics_of
+from tests.evaluation.labelled import evaluate
+from tests.harness import configuration
+
+KEYS = ["metric", "attribute", "group", "setting"]
+FAST = Evaluator(draws=100)
+COUNTED = [
+    name for kind in ("rate", "difference", "ratio", "widest") for name in metrics_of(BINARY, kind)
+]
+
+
+def sample(n=240, seed=0):
+    draw = np.random.default_rng(seed)
+    score = draw.random(n)
+    target = (draw.random(n) < score).astype(int)
+    groups = {"sex": draw.choice(["f", "m"], n), "race": draw.choice(["a", "b", "c"], n)}
+    arrays = {"score": score, "uncertainty": score * (1 - score)}
+    return (target, (score > 0.5).astype(int)), {"sensitive_features": groups, **arrays}
+
+
+def places(table, metrics):
+    return table[table["metric"].isin(metrics)].set_index(KEYS)
+
+
+def test_weights_and_clusters_that_say_nothing_change_nothing():
+    arrays, options = sample()
+    plain = evaluate(*arrays, **options, evaluator=FAST)
+    for design in ({"sample_weight": np.full(240, 2.5)}, {"clusters": np.arange(240)}):
+        pd.testing.assert_frame_equal(evaluate(*arrays, **options, evaluator=FAST, **design), plain)
+
+
+def test_whole_weights_give_the_values_of_repeated_rows():
+    arrays, options = sample()
+    times = np.random.default_rng(1).integers(0, 4, 240)
+    weighted = evaluate(*arrays, **options, sample_weight=times)
+    repeated = {
+        name: {key: each.repeat(times) for key, each in value.items()}
+        if isinstance(value, dict)
+        else value.repeat(times)
+        for name, value in options.items()
+    }
+    other = evaluate(*(each.repeat(times) for each in arrays), **repeated)
+    one, two = places(weighted, COUNTED), places(other, COUNTED)
+    pd.testing.assert_series_equal(one["value"], two["value"][one.index], atol=1e-12)
+    width = (one["upper"] - one["lower"]) - (two["upper"] - two["lower"])[one.index]
+    assert (width[one["value"].notna() & np.isfinite(width)] > 0).mean() > 0.95
+    assert (one["n"] < two["n"][one.index]).mean() > 0.95  # n counts rows, not people
+
+
+def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():
+    arrays, options = sample(60)
+    repeated = {
+        name: {key: each.repeat(4) for key, each in value.items()}
+        if isinstance(value, dict)
+        else value.repeat(4)
+        for name, value in options.items()
+    }
+    rows = [each.repeat(4) for each in arrays]
+    one = evaluate(*rows, **repeated, clusters=np.arange(60).repeat(4))
+    two, once = evaluate(*rows, **repeated), evaluate(*arrays, **options)
+    one, two, once = (places(each, COUNTED) for each in (one, two, once))
+    pd.testing.assert_series_equal(one["value"], two["value"], atol=1e-12)
+    rates = once[once.index.get_level_values("metric").isin(metrics_of(BINARY, "rate"))].index
+    wide, narrow, right = ((t["upper"] - t["lower"])[rates] for t in (one, two, once))
+    assert (wide > 1.3 * narrow).mean() > 0.9
+    assert (wide > 0.85 * right).all()
+
+
+def test_no_interval_excludes_its_value():
+    arrays, options = sample(80)
+    draw = np.random.default_rng(3)
+    for seed in range(3):
+        draw = np.random.default_rng(seed)
+        design = {"sample_weight": draw.lognormal(0, 1, 80), "clusters": draw.integers(0, 12, 80)}
+        table = evaluate(*arrays, **options, evaluator=FAST, **design)
+        table = table[table["lower"].notna() & table["value"].notna()]
+        assert (table["lower"] <= table["value"] + 1e-12).all()
+        assert (table["value"] <= table["upper"] + 1e-12).all()
+
+
+def test_groups_that_answer_together_are_compared_without_what_they_share():
+    draw = np.random.default_rng(5)
+    chance = draw.beta(0.3, 0.7, 300).repeat(2)
+    hired = (draw.random(600) < chance).astype(int)
+    sex, jobs = np.tile(["f", "m"], 300), np.arange(300).repeat(2)
+    table = {
+        name: fairbench.evaluate(hired, hired, sensitive_features=sex, clusters=clusters)
+        for name, clusters in (("shared", jobs), ("none", None))
+    }
+    width = {
+        name: each.query("metric == 'statistical_parity_difference'").eval("upper - lower").item()
+        for name, each in table.items()
+    }
+    assert width["shared"] < 0.8 * width["none"]
+
+
+def test_what_takes_no_weights_or_knows_no_clusters_says_so():
+    rows = MetricTable()
+    rows.add("spread_error", 0.2, 9)
+    rows.add("nll", 0.4, 9, interval=(0.3, 0.5))
+    rows.add("nll", 0.4, 3, interval=(0.1, 0.9), status=insufficient("n=3"))
+    rows.add("nll", np.nan, 0, status=undefined("no rows"))
+    weighted, clustered = MetricTable(), MetricTable()
+    weighted.add_unweighted(rows.rows, Design.of(3, weight=[1, 2, 3]))
+    clustered.add_unweighted(rows.rows, Design.of(3, clusters=[1, 1, 3]))
+    one, two = weighted.frame(), clustered.frame()
+    assert one["value"].isna().all()
+    assert one["reason"].tolist() == [*["it takes no weights"] * 3, "no rows"]
+    assert two["value"].equals(rows.frame()["value"])
+    assert two["lower"].isna().all()
+    assert two["status"].tolist() == ["ok", "insufficient", "insufficient", "undefined"]
+    assert two["reason"].tolist()[1:3] == [
+        "its interval would take clustered rows for independent",
+        "n=3",
+    ]
+
+
+def test_nothing_unweighted_is_passed_off_as_weighted():
+    arrays, options = sample()
+    weight = np.random.default_rng(2).lognormal(0, 1, 240)
+    table, plain = evaluate(*arrays, **options, sample_weight=weight), evaluate(*arrays, **options)
+    one, two = table.set_index(KEYS), plain.set_index(KEYS)
+    known = one["value"].notna() & ~one.index.get_level_values("metric").isin(
+        ["abstention_chosen_rate"]
+    )
+    same = (one["value"] == two["value"][one.index]) & known
+    constant = one["value"].isin([0.0, 1.0])
+    assert not (
+        same & ~constant & ~one.index.get_level_values("metric").str.contains("pairs")
+    ).any()
+
+
+@pytest.mark.parametrize(
+    ("design", "what"),
+    [
+        ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
+        ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
+        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 in every row"),
+        ({"sample_weight": [1, 1]}, "sample_weight has shape (2,)"),
+        ({"clusters": [1, 1, 1]}, "clusters has shape (3,)"),
+        ({"clusters": [7, 7, 7, 7]}, "clusters has one mark in all rows"),
+        ({"clusters": ["a", None, "b", "b"]}, "clusters is missing in row 1"),
+        (
+            {"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
+            "interval=dirichlet knows neither weights nor clusters: use interval=frequentist",
+        ),
+    ],
+)
+def test_refused(design, what):
+    with pytest.raises(UserError) as caught:
+        fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"), **design)
+    assert str(caught.value).startswith(what)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, -0.2])
+def test_an_interval_of_no_or_of_all_probability_is_refused(level):
+    with pytest.raises(UserError, match="evaluator.level is .*; it must be between 0 and 1"):
+        Evaluator(level=level)
+
+
+def table_of_mine(path, seed=0):
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "sex": draw.choice(["f", "m"], 300)})
+    frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["sex"] == "m")).astype(int)
+    frame["people"] = draw.lognormal(0, 1, 300)
+    frame["home"] = draw.integers(0, 60, 300)
+    frame.to_csv(path, index=False)
+    return frame
+
+
+def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
+    frame = table_of_mine(tmp_path / "mine.csv")
+    words = (
+        *("dataset=table", f"dataset.path={tmp_path / 'mine.csv'}", "dataset.target=paid"),
+        *("dataset.sensitive=[sex]", "dataset.weight=people", "dataset.clusters=home"),
+        *("learner.rounds=2", "split.repeats=1", "tracking=none"),
+    )
+    found = {}
+    for weights in ("false", "true"):
+        config = configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
+        run = pipeline.prepare(config)
+        result = pipeline.execute(run)
+        assert result.computed == (weights == "false")
+        metrics = result.metrics.query("metric == 'base_rate' and attribute == ''")
+        found[weights] = metrics.iloc[0]
+    (cell,) = run.cells
+    test = frame.iloc[cell.fold.test]
+    assert not set(test["home"]) & set(frame["home"].iloc[cell.fold.train])
+    assert np.isclose(found["false"]["value"], test["paid"].mean())
+    assert np.isclose(found["true"]["value"], np.average(test["paid"], weights=test["people"]))
+    assert np.allclose(run.folder.people().weight, frame["people"])
+    again = configuration(*words, "evaluator.weights=true", results=tmp_path / "results")
+    frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)
+    changed = pipeline.prepare(again)
+    assert changed.fingerprint != run.fingerprint
+    assert all(changed.cached())
+
+
+def test_a_run_of_a_data_set_without_weights_is_refused_before_anything_is_fitted(tmp_path):
+    config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
+    with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
+        pipeline.prepare(config)

@@ -301,8 +301,9 @@ def bootstrap_quantiles(resampled: NDArray[np.int64], statistic: Statistic) -> I
     with np.errstate(invalid="ignore"):
         values = statistic(hits / (hits + misses))
     tail = (1 - LEVEL) / 2
-    lower, upper = np.nanquantile(values, [tail, 1 - tail], axis=0)
-    return lower, upper
+    known = ~np.isnan(values).all(axis=0)
+    lower, upper = np.nanquantile(np.where(known, values, 0), [tail, 1 - tail], axis=0)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
 def _of_larger_gap(counts: Sequence[Counts], intervals: Sequence[Interval]) -> Interval:

@@ -1,13 +1,28 @@
-"""Every family of intervals in the battery, in the order of the report."""
+"""Every family of intervals in the battery, in the order of the report.
+
+A further one is a module with ``FAMILIES``: what is drawn, what the truth is, and the
+constructions, each a function from the data of all replications to both ends of their intervals.
+"""
 
 from __future__ import annotations
 
-from benchmarks.coverage import counts, evaluated, regression, scores
+from benchmarks.coverage import (
+    chosen,
+    counts,
+    evaluated,
+    pooling,
+    regression,
+    scores,
+    surveys,
+)
 from benchmarks.coverage.simulate import Family
 
 FAMILIES: tuple[Family, ...] = (
     *counts.FAMILIES,
     *scores.FAMILIES,
     *regression.FAMILIES,
+    *surveys.FAMILIES,
+    *pooling.FAMILIES,
+    *chosen.FAMILIES,
     *evaluated.FAMILIES,
 )

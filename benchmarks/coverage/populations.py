@@ -51,6 +51,11 @@ class Population:
         return f"{self.groups} groups of {rows} rows, rate {self.base:g}, {gap}"
 
     @property
+    def slow(self) -> bool:
+        """Whether its many pairs take so long that fewer replications are made."""
+        return self.groups > 10
+
+    @property
     def rows(self) -> Integers:
         """The rows (G,) of every group."""
         large, small = self.sizes

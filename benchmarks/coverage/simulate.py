@@ -63,8 +63,8 @@ class Family:
     title, sentence : what the report calls it, and says of it.
     populations : takes whether the run is short to what is simulated; each has a ``name``.
     draw : takes a population, a number of replications and a generator to a sample.
-    replications : of a full run; a short one has a fifth of them, and one of 50 groups, whose
-        pairs take long, a quarter.
+    replications : of a full run; a short one has a fifth of them, and a population that says it is
+        ``slow`` a quarter.
     width : what widths are measured on, where a width itself may be infinite.
     one_row_each : the report has one table of all metrics, rather than one for each.
     """
@@ -147,8 +147,8 @@ def simulate(
 
 
 def _replications(family: Family, population: Any, short: bool) -> int:
-    many = getattr(population, "groups", 1) > 10
-    return max(100, family.replications // (5 if short else 1) // (4 if many else 1))
+    slow = getattr(population, "slow", False)
+    return max(80, family.replications // (5 if short else 1) // (4 if slow else 1))
 
 
 def count(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Task
+from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
-from fairbench.results.predictions import TEST
+from fairbench.results.predictions import TEST, VALIDATION
 from fairbench.results.runs import Run
 
 
@@ -126,3 +129,121 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error}") from error
     return frame
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """What k runs predict of the rows of one part, with label and group of each.
+
+    Attributes
+    ----------
+    repeat, fold, row, target, group : (n,).
+    prediction : (n, k) of 0 and 1.
+    names : of the groups.
+    """
+
+    repeat: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    row: NDArray[np.int64]
+    target: NDArray[np.int64]
+    group: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    names: tuple[str, ...]
+
+    @cached_property
+    def repeats(self) -> NDArray[np.int64]:
+        """The repeats there are."""
+        return np.unique(self.repeat)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether there are several hold-outs, which share rows; folds share none."""
+        return len(self.repeats) > 1 and len(np.unique(self.fold)) == 1
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Codes of TN, FP, FN and TP, (n, k)."""
+        return np.asarray(2 * self.target[:, None] + self.prediction)
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """Confusion counts of every repeat, (J, k, G, 4)."""
+        n, k = len(self.names), self.prediction.shape[1]
+        found = np.empty((len(self.repeats), k, n, 4))
+        for j, repeat in enumerate(self.repeats):
+            kept = self.repeat == repeat
+            for i in range(k):
+                parts = self.target[kept], self.prediction[kept, i], self.group[kept]
+                found[j, i] = confusion(*parts, n_groups=n).reshape(n, 4)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Runs with the rows that judge them, and those that choose where they are others.
+
+    `test_share` is the share of all rows that a repeat tests.
+    """
+
+    runs: Sequence[Run]
+    judging: SharedRows
+    choosing: SharedRows | None
+    test_share: float
+    notes: list[str]
+
+
+def read_shared(runs: Sequence[Run]) -> Shared:
+    """Return what runs predict of their test rows, and of validation rows kept apart from them."""
+    if len(runs) < 2:
+        raise UserError(f"{len(runs)} finished run matches; a choice needs at least two")
+    _check_comparable(runs)
+    people = runs[0].people()
+    if people.task is not Task.BINARY:
+        raise UserError(f"run {runs[0].id} is of a regression; classifiers are chosen from")
+    groups = people.groups(runs[0].attributes)
+    table = runs[0].predictions(("prediction",))
+    every = {run: run.predictions(("prediction",))["prediction"].to_numpy() for run in runs}
+    part = table["part"].to_numpy()
+    kept = [run for run in runs if not np.isnan(every[run][part == TEST]).any()]
+    if len(kept) < 2:
+        raise UserError("fewer than two of these runs predict all of their test rows")
+    predicted = np.stack([every[run] for run in kept], axis=1)
+    row = table["row"].to_numpy(np.int64)
+
+    def of(mask: NDArray[np.bool_]) -> SharedRows:
+        return SharedRows(
+            table["repeat"].to_numpy(np.int64)[mask],
+            table["fold"].to_numpy(np.int64)[mask],
+            row[mask],
+            people.target.to_numpy(np.int64)[row[mask]],
+            groups.cat.codes.to_numpy(np.int64)[row[mask]],
+            predicted[mask].astype(np.int64),
+            tuple(map(str, groups.cat.categories)),
+        )
+
+    test, validation = part == TEST, part == VALIDATION
+    apart = validation.any() and not np.isin(row[validation], row[test]).any()
+    apart = apart and not np.isnan(predicted[validation]).any()
+    notes = [
+        f"{run.name} ({run.id}) is left out: it predicts nothing" for run in runs if run not in kept
+    ]
+    share = test.sum() / len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0)) / len(people)
+    return Shared(kept, of(test), of(validation) if apart else None, float(share), notes)
+
+
+def _check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not predict the same rows for the same groups."""
+    kinds = Counter(
+        tuple(str(run.environment[name]) for name in ("data", "rows", "protect")) for run in runs
+    )
+    if len(kinds) == 1:
+        return
+    shown = Counter(
+        f"{run.choices['dataset']} by {run.protect}, split={run.choices['split']}, seed={run.seed}"
+        for run in runs
+    )
+    listed = "; ".join(f"{count} of {name}" for name, count in shown.most_common(4))
+    raise UserError(
+        f"these {len(runs)} runs do not all predict the same rows for the same groups ({listed}): "
+        "select runs that do, such as dataset=german protect=sex seed=0 or split.repeats=10"
+    )

@@ -1,7 +1,8 @@
-"""Settings of a comparison of two runs: the objectives, and how overlapping folds are pooled."""
+"""Settings of comparisons: objectives, how overlapping folds are pooled, and bounds of a choice."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairbench.inference.effective_counts import (
     shrinkage,
 )
 from fairbench.inference.objectives import objective
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
@@ -122,3 +124,71 @@ class Settings:
         if self.rho == RELATIVE_UP:
             return mean_relative_shrinkage(ratio, folds)
         return shrinkage(relative_rho(ratio, folds), folds)
+
+
+_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a rate of everyone must be at most, or at least."""
+
+    metric: Metric
+    operator: str
+    limit: float
+
+    @classmethod
+    def read(cls, text: str) -> Bound:
+        """Return the bound that a comparison such as ``error_rate<=0.15`` means.
+
+        Raises
+        ------
+        UserError : no comparison, an unknown rate, or a limit that no rate can have.
+        """
+        found = _COMPARISON.fullmatch(text)
+        if not found:
+            raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
+        name, operator, number = found.groups()
+        if name not in _rates():
+            raise unknown_name("rate in where=", name, _rates())
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = np.nan
+        if not 0 <= limit <= 1:
+            raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
+        return cls(_rates()[name], operator, limit)
+
+    @property
+    def sign(self) -> float:
+        """1 where the rate must be small, -1 where it must be large."""
+        return 1.0 if self.operator.startswith("<") else -1.0
+
+    def __str__(self) -> str:
+        """Return the bound as it is typed."""
+        return f"{self.metric.name}{self.operator}{self.limit:g}"
+
+
+def _rates() -> dict[str, Metric]:
+    """Return the metrics that are one rate of rows, by name."""
+    found = metrics_of(BINARY, "rate")
+    return {name: each for name, each in found.items() if _is_share(each)}
+
+
+def _is_share(metric: Metric) -> bool:
+    weights = [*metric.rates[0].numerator, *metric.rates[0].denominator]
+    return len(metric.rates) == 1 and set(weights) <= {0, 1}
+
+
+def minimised(name: str) -> Metric:
+    """Return the metric of a name, of which small values are good: a gap, or a rate of everyone.
+
+    Raises
+    ------
+    UserError : no such metric.
+    """
+    gaps = {key: each for key, each in metrics_of(BINARY, "widest").items() if each.is_gap}
+    known = gaps | {key: each for key, each in _rates().items() if each.better == "lower"}
+    if name not in known:
+        raise unknown_name("metric to minimise", name, known)
+    return known[name]

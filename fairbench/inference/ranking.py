@@ -205,3 +205,21 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
         behind[rival] = False
         kept &= ~behind
     return np.asarray(kept)
+
+
+def shrinkage_of_correlations(centred: Array) -> float:
+    """Return how much of the correlations between columns (J, D) is as likely to be chance.
+
+    Schaefer and Strimmer (2005, doi 10.2202/1544-6115.1175): the summed variances of the
+    correlations over the sum of their squares, at most 1.
+    """
+    repeats = len(centred)
+    spread = np.sqrt((centred**2).sum(axis=0) / (repeats - 1))
+    scaled = (centred / np.where(spread > 0, spread, 1))[:, spread > 0]
+    gram, single = scaled @ scaled.T, scaled**2
+    products = (single.sum(axis=1) ** 2).sum() - (single**2).sum()
+    squares = (gram**2).sum() - (single.sum(axis=0) ** 2).sum()
+    if squares <= 0:
+        return 1.0
+    variances = (products - squares / repeats) * repeats / (repeats - 1) ** 3
+    return float(np.clip(variances / (squares / (repeats - 1) ** 2), 0, 1))

@@ -144,7 +144,7 @@ class Correction:
     plausible: Mask
 
 
-def chosen(candidates: Candidates) -> int | None:
+def choose(candidates: Candidates) -> int | None:
     """Return the position of the smallest objective within all bounds; None if none is within."""
     allowed = np.flatnonzero(candidates.eligible & np.isfinite(candidates.objectives))
     if not len(allowed):
@@ -155,7 +155,7 @@ def chosen(candidates: Candidates) -> int | None:
 def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     """Return the tails that make the chosen candidate's intervals hold at a level.
 
-    Each interval holds at that level for the candidate that :func:`chosen` returns, whichever it
+    Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
     is. The statement "at most both upper ends" holds at that level for objective and values at
     once where there is one value, as either fails on its upper side half as often.
     """
@@ -393,7 +393,7 @@ def joint_noise(factor: Array, *, draws: int, generator: np.random.Generator) ->
     (draws, ...).
     """
     flat = np.asarray(factor, np.float32).reshape(len(factor), -1)
-    if len(flat) > flat.shape[1]:
+    if 2 * flat.shape[1] < min(len(flat), draws):
         values, vectors = np.linalg.eigh((flat.T @ flat).astype(float))
         flat = (vectors * np.sqrt(np.maximum(values, 0))).T.astype(np.float32)
     weights = generator.standard_normal((draws, len(flat)), dtype=np.float32)

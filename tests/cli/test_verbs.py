@@ -32,7 +32,7 @@ COMMANDS = dict(commands())
 
 
 def test_the_verbs_are_those_of_the_design():
-    asked = {"run", "report", "compare", "tradeoff", "table", "paper", "audit", "label"}
+    asked = {"run", "report", "compare", "choose", "tradeoff", "table", "paper", "audit", "label"}
     assert {*asked, "store", "data", "ui", "sync"} <= set(verbs())
 
 

@@ -7,7 +7,7 @@ from scipy import special, stats
 from fairbench.inference.ranking import not_told_from_best
 from fairbench.inference.selection import (
     Candidates,
-    chosen,
+    choose,
     correction,
     joint_noise,
 )
@@ -41,7 +41,7 @@ class Population:
         found = []
         for noise in self.drawn(replications):
             candidates = self.candidates(noise)
-            if (place := chosen(candidates)) is None:
+            if (place := choose(candidates)) is None:
                 continue
             made = correction(candidates)
             row = []
@@ -90,8 +90,8 @@ def test_a_clear_winner_is_hardly_corrected():
 
 def test_candidates_out_of_bounds_are_not_chosen():
     population = Population([1.0, 5.0], [9.0, 0.0], bound=1.0)
-    assert chosen(population.candidates(np.zeros((2, 2)))) == 1
-    assert chosen(Population([1.0], 9.0, bound=1.0).candidates(np.zeros((1, 2)))) is None
+    assert choose(population.candidates(np.zeros((2, 2)))) == 1
+    assert choose(Population([1.0], 9.0, bound=1.0).candidates(np.zeros((1, 2)))) is None
 
 
 def test_several_rates_of_several_groups_are_folded():

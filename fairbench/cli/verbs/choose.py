@@ -1,0 +1,224 @@
+"""Choose the fairest of many finished runs, and say what its gap is after having been chosen.
+
+The run with the smallest gap among the accurate ones was chosen for its luck as well: its gap looks
+smaller than it is, the more so the more runs there were. choose prints the gap and the error of the
+chosen run as they look and as they are corrected for the choice, and names the runs that cannot be
+told from the best.
+
+All runs must predict the same rows of one data set for the same groups. Words such as
+dataset=adult, method=baseline,ensemble or learner.max_depth=6 select runs, as in
+"fairbench store ls"; from=EXPERIMENT takes those of an experiment in conf/experiment. With one
+hold-out split that has validation rows (split.repeats=1 split.validation=0.2), the validation rows
+choose and the test rows judge, and nothing needs to be corrected. Over several hold-outs, the means
+over all of them are compared. A comparison needs quotes, or the shell takes < for a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairbench.cli.command import Command, Results, checkout
+from fairbench.comparison.choice import Choice, choose_run
+from fairbench.comparison.settings import Bound, minimised
+from fairbench.core.errors import UserError, check_share, unknown_name
+from fairbench.core.formats import interval, number
+from fairbench.core.options import option
+from fairbench.metrics.registry import Metric
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+from fairbench.reporting.document.plain_text import to_latex, to_markdown
+from fairbench.reporting.document.terminal import print_document
+from fairbench.results.catalogue import KEYS, Catalogue
+
+_FROM = "from"
+
+
+@dataclass(frozen=True)
+class ChooseOptions(Results):
+    """Among which runs is chosen, and by what."""
+
+    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as dataset=adult; from=EXPERIMENT: those of it.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+    minimise: str = option(
+        "equalized_odds", "What is to be small: a gap between groups, or a rate.",
+        shown="METRIC",
+    )  # fmt: skip
+    where: tuple[str, ...] = option(
+        (), "What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.",
+        shown="'[RATE<=NUMBER,...]'",
+    )  # fmt: skip
+    level: float = option(0.95, "How sure the intervals are.")
+    format: str = option(
+        "text", "How the result is printed.", choices=("text", "json", "html", "markdown", "latex")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing, before any run is read."""
+        check_share("level", self.level)
+        for name, text in self.keys:
+            if name.rstrip("<>") != name:
+                raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
+            if name != _FROM and name not in KEYS and "." not in name:
+                known = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                raise unknown_name("option", name, known)
+
+
+def choose(options: ChooseOptions) -> None:
+    """Choose a run, and print what is known of it."""
+    metric = minimised(options.minimise)
+    bounds = tuple(Bound.read(text) for text in options.where)
+    catalogue = _selected(options)
+    made = choose_run(list(catalogue), metric, bounds, level=options.level)
+    _print(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
+
+
+def _selected(options: ChooseOptions) -> Catalogue:
+    """Return the runs that the words select."""
+    from fairbench.experiments.presets import Presets
+
+    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys if name != _FROM)]
+    catalogue = Catalogue(options.results).matching(words)
+    for name in (text for key, text in options.keys if key == _FROM):
+        presets = Presets(checkout("choose") / "conf")
+        if name not in presets.experiments():
+            raise unknown_name("experiment", name, presets.experiments())
+        catalogue = catalogue.only(set(presets.runs_of(name, catalogue.runs)))
+    return catalogue
+
+
+def _print(document: Document, kind: str) -> None:
+    if kind == "text":
+        print_document(document)
+        return
+    writers = {"json": to_json, "html": to_html, "markdown": to_markdown, "latex": to_latex}
+    print(writers[kind](document))
+
+
+def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
+    """Return what is known of the run that was chosen out of many.
+
+    Parameters
+    ----------
+    names : a label for each run, by id.
+    """
+    by, data = choice.runs[0].protect, choice.runs[0].choices["dataset"]
+    title = f"The best of {len(choice.runs)} runs of {data} by {by}"
+    lead = [Paragraph(_sentences(choice, names))]
+    tables = [_judged_table(choice), _runs_table(choice, names)]
+    return Document(title, [Section("", tables)], lead=lead, notes=choice.notes)
+
+
+def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return what was chosen, how it looks, what of that holds, and what it is not told from."""
+    objective, *others = choice.judged
+    best, k, level = choice.runs[choice.place], len(choice.runs), f"{choice.level:.0%}"
+    rows = "validation rows" if choice.apart else "test rows"
+    rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
+    words = " and ".join(_kept_to(bound) for bound in choice.bounds)
+    within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
+    which = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
+    text = [f"{which}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."]
+    seems = ", ".join(
+        f"{_name(each.metric)} {number(each.value)} ({interval(*each.naive)})"
+        for each in choice.judged
+    )
+    if choice.apart:
+        text.append(f"On the test rows, which did not choose, with {level} intervals: {seems}.")
+        text.append("These need no correction for the choice.")
+    else:
+        text.append(f"By itself, with {level} intervals: {seems}.")
+        text.append("It was chosen because it looks so, which is partly luck. Corrected for the")
+        corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
+        text[-1] += f" choice among {k}: {', '.join(corrected)}."
+    if len(others) == 1 and others[0].metric.better == "lower":
+        ends = [number(each.corrected[1]) for each in (objective, others[0])]
+        text.append(
+            f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
+            f"{_name(others[0].metric)} at most {ends[1]}."
+        )
+    return " ".join([*text, _near(choice, names)])
+
+
+def _kept_to(bound: Bound) -> str:
+    side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
+    article = "an" if bound.metric.label[0] in "aeiou" else "a"
+    return f"{article} {bound.metric.label} {side} {bound.limit:g}"
+
+
+def _name(metric: Metric) -> str:
+    return f"{metric.label} gap" if metric.is_gap and "gap" not in metric.label else metric.label
+
+
+def _near(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return which other runs cannot be told from the best, the first five by name."""
+    order = np.argsort(choice.objectives, kind="stable")
+    near = [choice.runs[i] for i in order if choice.near[i] and i != choice.place]
+    if not near:
+        return "No other run may be the best."
+    listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
+    more = f" and {len(near) - 5} more" if len(near) > 5 else ""
+    several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
+    return f"{len(near)} {several} told from the best: {listed}{more}."
+
+
+def _judged_table(choice: Choice) -> Table:
+    """Return the table of the chosen run."""
+    level = f"{choice.level:.0%}"
+    columns = [Column("metric"), Column("value", "number"), Column(f"{level} interval", "interval")]
+    rows: list[list[object]] = [
+        [_name(each.metric), each.value, each.naive, each.corrected] for each in choice.judged
+    ]
+    of = "of these fitted models, on new people like those of the test rows"
+    if choice.repeats > 1:
+        of = "of models that are trained like these on new data"
+    if choice.apart:
+        caption = f"{of}; test rows did not choose, so that no correction is needed"
+        return Table(columns, [row[:3] for row in rows], "the chosen run", caption)
+    columns.append(Column("corrected for the choice", "interval"))
+    caption = (
+        f"{of}; the first interval would hold for a run that was named before looking, the "
+        "corrected one holds for whichever run is chosen"
+    )
+    return Table(columns, rows, "the chosen run", caption)
+
+
+def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
+    """Return the table of all runs: those within the bounds by their objective, then the others."""
+    metrics = [each.metric for each in choice.judged]
+    columns = [Column("run"), Column("id")]
+    columns += [Column(_name(each), "number") for each in metrics]
+    columns.append(Column("standing"))
+    order = np.lexsort((choice.objectives, ~choice.eligible))
+    rows: list[list[object]] = []
+    for i in order:
+        run, values = choice.runs[i], [choice.objectives[i], *choice.values[i]]
+        rows.append([names[run.id], run.id, *values, _standing(choice, int(i))])
+    rule = int(choice.eligible.sum())
+    rules = frozenset({rule} if 0 < rule < len(rows) else ())
+    where = "validation" if choice.apart else "test"
+    caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
+    return Table(columns, rows, "all runs", caption, rules=rules, most=30)
+
+
+def _standing(choice: Choice, i: int) -> str:
+    if i == choice.place:
+        return "chosen"
+    return "not told from the best" if choice.near[i] else "not the best"
+
+
+COMMAND = Command(
+    ChooseOptions,
+    choose,
+    examples=(
+        "fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds",
+        "fairbench choose from=fairlyuncertain/binary dataset=german minimise=statistical_parity",
+        "fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'",
+    ),
+)

@@ -1,0 +1,134 @@
+"""The fairest of many finished runs, as ``fairbench choose where='error_rate<=0.4'``."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fairbench.cli.main import run_command
+from fairbench.comparison.choice import choose_run
+from fairbench.comparison.settings import Bound, minimised
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+from fairbench.results.catalogue import Catalogue
+from tests.harness import configuration
+
+COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=baseline")
+SPLITS = {
+    "one": ("split.repeats=1",),
+    "several": ("split.repeats=3",),
+    "apart": ("split.repeats=1", "split.validation=0.3"),
+    "folds": ("split=kfold", "split.n_folds=3"),
+}
+RUNS = {
+    "lr": ("learner=logistic_regression",),
+    "nb": ("learner=gaussian_nb",),
+    "reweighing": ("learner=logistic_regression", "intervention=reweighing"),
+}
+LOOSE = (Bound.read("error_rate<=0.9"),)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return a results folder, and the ids of the runs of every split."""
+    folder, ids = tmp_path_factory.mktemp("choose") / "results", {}
+    for split, options in SPLITS.items():
+        for words in RUNS.values():
+            run = pipeline.prepare(configuration(*COMMON, *options, *words, results=folder))
+            pipeline.execute(run)
+            ids.setdefault(split, []).append(run.id)
+    return folder, ids
+
+
+def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
+    folder, ids = results
+    runs = [Catalogue(folder).one(id_) for id_ in ids[split]]
+    return choose_run(runs, minimised(metric), bounds, **options)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("metric", ["equalized_odds", "statistical_parity", "error_rate"])
+def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, split, metric):
+    choice = made(results, split, metric)
+    assert choice.objectives[choice.place] == choice.objectives[choice.eligible].min()
+    assert choice.near[choice.place]
+    assert choice.apart == (split == "apart")
+    for each in choice.judged:
+        assert each.naive[0] <= each.value <= each.naive[1]
+        assert each.corrected[0] <= each.naive[0]
+        assert each.corrected[1] >= each.naive[1]
+        assert (each.corrected == each.naive) == choice.apart
+
+
+@pytest.mark.parametrize("split", ["one", "several"])
+def test_values_are_those_of_the_stored_metrics(results, split):
+    choice = made(results, split)
+    for run, error in zip(choice.runs, choice.values[:, 0], strict=True):
+        metrics = run.metrics()
+        stored = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
+        assert stored["value"].mean() == pytest.approx(error)
+    if split == "one":
+        gap = metrics.query(f"metric == 'equalized_odds' and attribute == '{run.protect}'")
+        assert gap["value"].iloc[0] == pytest.approx(choice.objectives[-1])
+
+
+def test_the_naive_intervals_of_one_split_are_those_of_the_run(results):
+    choice = made(results, "one", "statistical_parity")
+    run = choice.runs[choice.place]
+    query = f"metric == 'statistical_parity' and attribute == '{run.protect}' and group == ''"
+    row = run.metrics().query(query).iloc[0]
+    np.testing.assert_allclose(choice.judged[0].naive, (row["lower"], row["upper"]))
+
+
+def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
+    every = made(results, "one")
+    errors = every.values[:, 0]
+    bound = Bound.read(f"error_rate<{np.sort(errors)[1]:.6f}")
+    assert made(results, "one", bounds=(bound,)).eligible.sum() <= 2
+    opposite = Bound.read("accuracy>=0.1")
+    assert made(results, "one", bounds=(opposite,)).eligible.all()
+    with pytest.raises(UserError, match=r"none of 3 runs has error_rate<=0: the smallest"):
+        made(results, "one", bounds=(Bound.read("error_rate<=0"),))
+
+
+def test_the_command_says_what_was_chosen_in_words(results, capsys):
+    folder, ids = results
+    run_command(["choose", *ids["one"], f"results={folder}", "where=error_rate<=0.6"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "3 of 3 runs have an error rate of at most 0.6 on the test rows. Of these" in printed
+    assert "Corrected for the choice among 3" in printed
+    run_command(["choose", *ids["apart"], f"results={folder}"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "which did not choose" in printed
+    run_command(["choose", *ids["several"], f"results={folder}", "minimise=error_rate"])
+    assert "as means over 3 repeats" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("kind", ["json", "html", "markdown", "latex"])
+def test_other_formats_have_the_same_runs(results, kind, capsys):
+    folder, ids = results
+    run_command(["choose", "split=kfold", f"results={folder}", f"format={kind}"])
+    printed = capsys.readouterr().out
+    assert all(id_ in printed for id_ in ids["folds"])
+    if kind == "json":
+        json.loads(printed)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "do not all predict the same rows"),
+        (["split=kfold", "minimise=accuracy"], "unknown metric to minimise 'accuracy'"),
+        (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
+        (["split=kfold", "where=error<=0.1"], "unknown rate in where= 'error'"),
+        (["split=kfold", "where=error_rate<=15"], "a number between 0 and 1"),
+        (["split=kfold", "error_rate<=0.1"], "is a comparison: write where="),
+        (["split=kfold", "level=1"], "level is 1.0"),
+        (["split=kfold", "learner=svm"], "0 finished run matches"),
+        (["minimize=error_rate"], "unknown option 'minimize'"),
+        (["from=nothing"], "unknown experiment 'nothing'"),
+    ],
+)
+def test_a_wrong_command_is_refused(results, words, message):
+    with pytest.raises(UserError, match=message):
+        run_command(["choose", *words, f"results={results[0]}"])

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import (
     GroupIntervals,
+    PosteriorIntervals,
     SurveyIntervals,
     group_intervals,
 )
+from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -25,7 +27,7 @@ from fairbench.evaluation.table import (
     insufficient,
     undefined,
 )
-from fairbench.inference.posterior import posterior_draws, resampled_counts
+from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group import debiased
 from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
@@ -34,6 +36,7 @@ from fairbench.metrics.registry import BINARY, Metric, metrics_of
 Array = NDArray[np.float64]
 
 
+NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
 
 
@@ -41,7 +44,8 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 class Counted:
     """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals.
 
-    `rows` are the counts of rows, where `counts` are those of weighted or clustered ones.
+    `rows` are the counts of rows, where `counts` are those of weighted or clustered ones; `pooled`
+    is what all groups together say of each.
     """
 
     attribute: str
@@ -49,6 +53,7 @@ class Counted:
     counts: Counts
     intervals: GroupIntervals
     rows: Counts | None = None
+    pooled: PooledGroups | None = None
 
     @cached_property
     def _sizes(self) -> dict[str, list[int]]:
@@ -65,6 +70,12 @@ class Counted:
         """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
         sizes = [(self.sizes(rate)[g], g, rate) for rate in rates for g in among]
         return min(sizes, key=lambda each: each[0])
+
+    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
+        """Return the probability that a gap between these groups is under epsilon."""
+        if self.pooled is None:
+            return self.intervals.below(metric, epsilon, among)
+        return self.pooled.below(metric.rates, epsilon, among)
 
     def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> Status:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
@@ -115,6 +126,8 @@ class GroupEvaluation:
         if len(counted.groups) > 1:
             self._pairs(counted)
             self._gaps(counted, generator)
+            if counted.pooled is not None and len(counted.groups) > 2:
+                counted.pooled.add_to(self.table, self.level, counted.rows)
 
     def _count(
         self,
@@ -131,18 +144,21 @@ class GroupEvaluation:
             survey = SurveyCounts.of(cell, codes, self.design, groups=len(groups))
             return self._surveyed(name, groups, survey, generator)
         counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
-        draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-        intervals = group_intervals(counts, draws, self.level, self.interval)
-        return Counted(name, groups, counts, intervals)
+        if self.interval == DIRICHLET:
+            draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
+            return Counted(name, groups, counts, PosteriorIntervals(draws, self.level))
+        intervals = group_intervals(counts, NO_DRAWS, self.level)
+        pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
+        return Counted(name, groups, counts, intervals, pooled=pooled)
 
     def _surveyed(
         self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
     ) -> Counted:
         """Return the counts of weighted or clustered rows, at the groups' effective sizes."""
         counts = survey.counts()
-        draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-        intervals = SurveyIntervals(counts, draws, self.level, survey=survey)
-        return Counted(name, groups, counts, intervals, survey.rows)
+        intervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
+        pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
+        return Counted(name, groups, counts, intervals, survey.rows, pooled)
 
     def _rates(self, counted: Counted) -> None:
         for name, metric in metrics_of(BINARY, "rate").items():
@@ -221,7 +237,7 @@ class GroupEvaluation:
         if not metric.is_gap:
             return
         missing = np.isnan(value)
-        below = NAN if missing else intervals.below(metric, self.epsilon, among)
+        below = NAN if missing else counted.below(metric, self.epsilon, among)
         setting = Setting(epsilon=self.epsilon)
         self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
         if resampled is not None:

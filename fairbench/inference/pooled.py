@@ -5,8 +5,7 @@ expect: the logit of its centre is an overall level plus an effect of every attr
 far attributes, and groups beside their attributes, spread is learned from the counts. A group may
 also be an exception, with a small probability, and then only its own rows count.
 
-Given centre and spread every group has a closed form (a mixture of two Betas), so only overall
-level, effects and spreads are sampled: by importance sampling from normal approximations.
+Only overall level, effects and spreads are sampled, by importance; the rest has a closed form.
 
 References
 ----------
@@ -20,7 +19,7 @@ Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,7 +37,7 @@ Codes = NDArray[np.int64]
 SHAPE, RATE = 1.75, 3.0
 EXCEPTION = 0.05  # prior probability that a group is unlike the others
 _LEVEL, _WIDTH = -1.6, 1.2  # of log spreads, where the search for them begins
-_FEW, _MANY, _EACH = 24, 96, 2  # spreads tried first, then; draws of the effects for each
+_FEW, _MANY, _EACH = 16, 64, 2  # spreads tried first, then; draws of the effects for each
 _LOOK = 0.02  # surprises under this are computed exactly
 _TINY = 1e-300
 _DEGREES = 7.0  # of freedom of proposals, whose tails are then heavier than the posterior's
@@ -50,24 +49,20 @@ class Pooled:
 
     Attributes
     ----------
-    successes, sizes : (G,) the counts.
     draws : (T, G) draws of all groups' rates together.
     mean : (G,) posterior means.
     spread : posterior mean of how far logits of groups lie from what their attributes say.
     exception : (G,) probability that a group is unlike the others.
-    surprise : (G,) how probable it is that a group like the others has a rate as far out as this
-        one's, in either direction; judged without the group itself. 1 for an empty group.
-    efficiency : effective over actual number of importance draws; under 0.1, trust nothing.
+    efficiency : effective over actual number of importance draws.
     """
 
-    successes: Floats
-    sizes: Floats
     draws: Floats
     mean: Floats
     spread: float
     exception: Floats
-    surprise: Floats
     efficiency: float
+    _sample: _Sample
+    _counts: tuple[Floats, Floats]
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the credible interval of every group's rate, (G,) each."""
@@ -78,17 +73,29 @@ class Pooled:
     @cached_property
     def gaps(self) -> Floats:
         """The largest minus the smallest rate, (T,)."""
-        gaps: Floats = np.ptp(self.draws, axis=1)
-        return gaps
+        return np.asarray(np.ptp(self.draws, axis=1))
 
     def gap_below(self, epsilon: float) -> float:
         """Return the probability that no two groups' rates are `epsilon` or more apart."""
         return float((self.gaps < epsilon).mean())
 
+    @property
+    def complement(self) -> Pooled:
+        """The posterior of 1 minus the rates."""
+        return replace(self, draws=1 - self.draws, mean=1 - self.mean)
+
+    @cached_property
+    def surprise(self) -> Floats:
+        """How probable a rate as far out as each group's is in a group like the others, (G,).
+
+        In either direction, and judged without the group itself; 1 for an empty group.
+        """
+        return _surprise(*self._counts, self._sample)
+
     def worst(self, *, largest: bool = False) -> Floats:
         """Return each group's probability to have the smallest (or the largest) rate, (G,)."""
         extreme = self.draws.argmax(axis=1) if largest else self.draws.argmin(axis=1)
-        return np.bincount(extreme, minlength=len(self.sizes)) / len(self.draws)
+        return np.bincount(extreme, minlength=len(self.mean)) / len(extreme)
 
     def ranks(self, level: float = 0.95) -> tuple[Codes, Codes]:
         """Return the interval of every group's rank, from 1 for the smallest rate, (G,) each."""
@@ -100,37 +107,37 @@ class Pooled:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """Counts (G,) and what the groups are made of: (G, B) indicators, an attribute per column."""
+    """Counts (R, 1, G) of R rates, and what the groups are made of.
+
+    `design` (G, B) has an indicator for each value of an attribute after a column of ones, `block`
+    (B,) says which spread an effect has, -1 for the overall level. There are S spreads: one of
+    each attribute, and the last of groups beside their attributes.
+    """
 
     successes: Floats
     sizes: Floats
     design: Floats
-    block: Codes  # (B,) which spread an effect has; -1 for the overall level
-
-    @property
-    def n_spreads(self) -> int:
-        return int(self.block.max()) + 2  # of every attribute, and of groups beside them
+    block: Codes
 
     @cached_property
-    def overall(self) -> float:
-        """The rate of everyone together, never 0 or 1."""
-        return float((self.successes.sum() + 0.5) / (self.sizes.sum() + 1))
+    def overall(self) -> Floats:
+        """The rates (R, 1, 1) of everyone together, never 0 or 1."""
+        y, n = (each.sum(axis=-1, keepdims=True) for each in (self.successes, self.sizes))
+        return np.asarray((y + 0.5) / (n + 1))
 
     @cached_property
     def alone(self) -> Floats:
         """Log probability of the counts of a group that is an exception, Beta(1/2, 1/2)."""
         y, n = self.successes, self.sizes
-        log: Floats = special.betaln(y + 0.5, n - y + 0.5) - special.betaln(0.5, 0.5)
-        return log
+        return np.asarray(special.betaln(y + 0.5, n - y + 0.5) - np.log(np.pi))
 
     def strength(self, log_spreads: Floats) -> Floats:
-        """Return how many rows the others are worth to a group, (M, 1)."""
+        """Return how many rows the others are worth to a group, (R, M, 1)."""
         variance = self.overall * (1 - self.overall)
-        strength: Floats = np.exp(-2 * log_spreads[:, -1:]) / variance
-        return strength
+        return np.asarray(np.exp(-2 * log_spreads[..., -1:]) / variance)
 
     def likelihood(self, effects: Floats, strength: Floats) -> tuple[Floats, Floats]:
-        """Return (log probability of the counts, odds to be an exception), (M, G) each."""
+        """Return (log probability of the counts, odds to be an exception), (R, M, G) each."""
         y, n = self.successes, self.sizes
         first = strength * special.expit(effects @ self.design.T)
         second = np.maximum(strength - first, _TINY)
@@ -141,47 +148,37 @@ class _Model:
         return like + np.log1p(odds), odds
 
     def prior(self, effects: Floats, log_spreads: Floats) -> Floats:
-        """Return the log density of effects and log spreads, (M,), up to a constant."""
-        log = (SHAPE * log_spreads - RATE * np.exp(log_spreads)).sum(axis=1)
-        level = effects[:, 0]  # Beta(1/2, 1/2) of its rate
+        """Return the log density of effects and log spreads, (R, M), up to a constant."""
+        log = (SHAPE * log_spreads - RATE * np.exp(log_spreads)).sum(axis=-1)
+        level = effects[..., 0]  # Beta(1/2, 1/2) of its rate
         log -= (np.logaddexp(0, level) + np.logaddexp(0, -level)) / 2
-        scale = log_spreads[:, self.block[1:]]
-        log -= ((effects[:, 1:] * np.exp(-scale)) ** 2 / 2 + scale).sum(axis=1)
+        scale = log_spreads[..., self.block[1:]]
+        log -= ((effects[..., 1:] * np.exp(-scale)) ** 2 / 2 + scale).sum(axis=-1)
         return np.asarray(log)
 
-    def mode(self, log_spreads: Floats, start: Floats, steps: int) -> tuple[Floats, Floats]:
-        """Return the likeliest effects (M, B) given spreads (M, S), and their precision matrices.
+    def mode(
+        self, log_spreads: Floats, start: Floats, like: Floats, steps: int
+    ) -> tuple[Floats, Floats]:
+        """Return likely effects (R, M, B) given spreads, and their precision matrices.
 
-        Fisher scoring with the information of an overdispersed binomial.
+        Fisher scoring of the quasi-likelihood of overdispersed binomials, in which groups that are
+        `like` the others (R, 1 or M, G) with a small probability have little weight.
         """
-        effects, strength = start.copy(), self.strength(log_spreads)
-        ridge = np.exp(-2 * log_spreads[:, self.block[1:]])
+        effects, y, n = start.copy(), self.successes, self.sizes
+        ridge = np.exp(-2 * log_spreads[..., self.block[1:]])
+        weight = like / (1 + np.maximum(n - 1, 0) / (self.strength(log_spreads) + 1))
         diagonal = np.arange(1, len(self.block))
-        for step in range(steps):
-            if step % 2 == 0:
-                like = 1 / (1 + self.likelihood(effects, strength)[1])
-            slope, information = self._scores(effects, strength)
-            level = special.expit(effects[:, 0])
-            precision = np.matmul(self.design.T * (like * information)[:, None, :], self.design)
-            precision[:, 0, 0] += level * (1 - level)
-            precision[:, diagonal, diagonal] += ridge
-            gradient = (like * slope) @ self.design
-            gradient[:, 0] += 0.5 - level
-            gradient[:, 1:] -= ridge * effects[:, 1:]
-            away = np.linalg.solve(precision, gradient[..., None])[..., 0]
-            effects += np.clip(away, -2, 2)
+        for _ in range(steps):
+            centre, level = special.expit(effects @ self.design.T), special.expit(effects[..., 0])
+            information = weight * n * centre * (1 - centre)
+            precision = self.design.T * information[..., None, :] @ self.design
+            precision[..., 0, 0] += level * (1 - level)
+            precision[..., diagonal, diagonal] += ridge
+            gradient = (weight * (y - n * centre)) @ self.design
+            gradient[..., 0] += 0.5 - level
+            gradient[..., 1:] -= ridge * effects[..., 1:]
+            effects += np.clip(np.linalg.solve(precision, gradient[..., None])[..., 0], -2, 2)
         return effects, precision
-
-    def _scores(self, effects: Floats, strength: Floats) -> tuple[Floats, Floats]:
-        """Return the slope of the log likelihood in every group's logit, and its information."""
-        y, n = self.successes, self.sizes
-        centre = special.expit(effects @ self.design.T)
-        first, unit = strength * centre, centre * (1 - centre)
-        second = np.maximum(strength - first, _TINY)
-        slope = special.psi(first + y) - special.psi(first)
-        slope -= special.psi(second + n - y) - special.psi(second)
-        information = n * unit / (1 + np.maximum(n - 1, 0) / (strength + 1))
-        return strength * unit * slope, information
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +186,7 @@ class _Sample:
     """M weighted draws of log spreads (M, S) and effects, and what follows from each of them.
 
     `centre` (M, G) is what a group like the others has, `strength` (M, 1) how many rows that is
-    worth, `log` and `odds` (M, G) are of :meth:`_Model.likelihood`.
+    worth, `log` and `odds` (M, G) are of :meth:`_Model.likelihood`. All of R rates, or of one.
     """
 
     weights: Floats
@@ -198,11 +195,6 @@ class _Sample:
     strength: Floats
     log: Floats
     odds: Floats
-
-    @cached_property
-    def exception(self) -> Floats:
-        """The probabilities (M, G) that a group is an exception."""
-        return self.odds / (1 + self.odds)
 
 
 def pool(
@@ -224,28 +216,44 @@ def pool(
     draws : T.
     """
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    model = _Model(y, n, *_design(attributes, len(n)))
+    return pool_rates(y[None], n[None], generator, attributes=attributes, draws=draws)[0]
+
+
+def pool_rates(
+    successes: Floats,
+    sizes: Floats,
+    generator: np.random.Generator,
+    *,
+    attributes: ArrayLike | None = None,
+    draws: int = 1000,
+) -> list[Pooled]:
+    """Return the posteriors of several rates (R, G) of the same groups, each as of :func:`pool`."""
+    model = _Model(successes[:, None], sizes[:, None], *_design(attributes, sizes.shape[1]))
     sample = _sampled(model, generator)
+    weights, y, n = sample.weights[:, None], model.successes, model.sizes
     first = sample.strength * sample.centre
-    expected = (1 - sample.exception) * (first + y) / (sample.strength + n)
-    expected += sample.exception * (y + 0.5) / (n + 1)
-    return Pooled(
-        y,
-        n,
-        _drawn(model, sample, generator, draws),
-        sample.weights @ expected,
-        float(sample.weights @ np.exp(sample.log_spreads[:, -1])),
-        sample.weights @ sample.exception,
-        _surprise(model, sample, generator),
-        float(1 / (sample.weights**2).sum() / len(sample.weights)),
-    )
+    exception = sample.odds / (1 + sample.odds)
+    expected = (1 - exception) * (first + y) / (sample.strength + n)
+    expected += exception * (y + 0.5) / (n + 1)
+    spread = np.exp(sample.log_spreads[..., -1:])
+    means = [(weights @ each)[:, 0] for each in (expected, spread, exception)]
+    rates = _drawn(model, sample, exception, generator, draws)
+    return [
+        Pooled(
+            rates[r],
+            means[0][r],
+            float(means[1][r, 0]),
+            means[2][r],
+            float(1 / (sample.weights[r] ** 2).sum() / sample.weights.shape[1]),
+            _Sample(*(getattr(sample, each.name)[r] for each in fields(sample))),
+            (successes[r], sizes[r]),
+        )
+        for r in range(len(rates))
+    ]
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:
-    """Return indicators (G, B) of the overall level and of attributes' values, and their block.
-
-    An attribute of which every group has its own value, or all have the same, says nothing.
-    """
+    """Return the model's `design` and `block`, of the attributes that tell groups apart."""
     columns, block = [np.ones((n_groups, 1))], [-1]
     codes = np.zeros((n_groups, 0), np.int64) if attributes is None else np.asarray(attributes)
     spread = 0
@@ -260,44 +268,42 @@ def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]
 
 def _sampled(model: _Model, generator: np.random.Generator) -> _Sample:
     """Draw effects for spreads near their posterior, and weight them by the exact one."""
-    spreads, start, proposal = _proposed(model)
-    modes, precision = model.mode(spreads, start, 2)
+    spreads, start, like, proposal = _proposed(model)
+    modes, precision = model.mode(spreads, start, like, 2)
     spreads, modes, precision, proposal = (
-        np.repeat(a, _EACH, axis=0) for a in (spreads, modes, precision, proposal)
+        np.repeat(a, _EACH, axis=1) for a in (spreads, modes, precision, proposal)
     )
     effects, density = _t_draws(modes, precision, generator)
     strength = model.strength(spreads)
     likelihood, odds = model.likelihood(effects, strength)
-    log = likelihood.sum(axis=1) + model.prior(effects, spreads) - proposal - density
+    log = likelihood.sum(axis=-1) + model.prior(effects, spreads) - proposal - density
     centre = special.expit(effects @ model.design.T)
     return _Sample(_normalised(log), spreads, centre, strength, likelihood, odds)
 
 
-def _proposed(model: _Model) -> tuple[Floats, Floats, Floats]:
-    """Return log spreads (M, S) near their posterior, effects to start at, and log densities.
+def _proposed(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return log spreads (R, M, S) near their posterior, where to start, and log densities.
 
-    One in six is drawn broadly all the same, should the search have missed a part.
+    Where to start are effects (R, M, B), and how surely groups are like the others (R, 1, G).
     """
-    n_spreads = model.n_spreads
-    start = np.zeros((_FEW * n_spreads, len(model.block)))
-    start[:, 0] = special.logit(model.overall)
-    spreads = _LEVEL + _WIDTH * _normals(len(start), n_spreads)
-    modes, precision = model.mode(spreads, start, 4)
-    weights = _normalised(_evidence(model, spreads, modes, precision) - _broad(spreads))
-    centre, root = _fitted(spreads, weights)
-    spreads = centre + _normals(_MANY, n_spreads) @ root.T
-    some = np.arange(_MANY) % 6 == 0
-    spreads[some] = _LEVEL + _WIDTH * _normals(int(some.sum()), n_spreads)
+    n_rates, n_spreads = len(model.sizes), int(model.block.max()) + 2
+    points = _LEVEL + _WIDTH * _normals(_FEW * n_spreads, n_spreads)
+    spreads = np.repeat(points[None], n_rates, axis=0)
+    start = np.zeros((n_rates, len(points), len(model.block)))
+    start[..., 0] = special.logit(model.overall[..., 0])
+    like = 1 / (1 + model.likelihood(start, model.strength(spreads))[1])
+    modes, precision = model.mode(spreads, start, like, 3)
+    likelihood, odds = model.likelihood(modes, model.strength(spreads))
+    log = likelihood.sum(axis=-1) + model.prior(modes, spreads)  # at the mode: Laplace's method
+    weights = _normalised(log - np.linalg.slogdet(precision)[1] / 2 - _broad(spreads))[:, None]
+    centre, root = _fitted(spreads, weights[:, 0])
+    spreads = centre + _normals(_MANY, n_spreads) @ root.swapaxes(-1, -2)
+    some = np.arange(_MANY) % 6 == 0  # should the search have missed a part
+    spreads[:, some] = _LEVEL + _WIDTH * _normals(int(some.sum()), n_spreads)
     near = np.log(5 / 6) + _gaussian(spreads - centre, root)
     density = np.logaddexp(np.log(1 / 6) + _broad(spreads), near)
-    return spreads, np.tile(weights @ modes, (_MANY, 1)), density
-
-
-def _evidence(model: _Model, spreads: Floats, modes: Floats, precision: Floats) -> Floats:
-    """Return the log posterior of spreads (M,), up to a constant, by Laplace's approximation."""
-    likelihood, _ = model.likelihood(modes, model.strength(spreads))
-    log = likelihood.sum(axis=1) + model.prior(modes, spreads)
-    return np.asarray(log - np.linalg.slogdet(precision)[1] / 2)
+    start = np.repeat(weights @ modes, _MANY, axis=1)
+    return spreads, start, weights @ (1 / (1 + odds)), density
 
 
 def _normals(n: int, dimensions: int) -> Floats:
@@ -306,79 +312,88 @@ def _normals(n: int, dimensions: int) -> Floats:
     for _ in range(30):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
-    points: Floats = special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * steps) % 1)
-    return points
+    return np.asarray(special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * steps) % 1))
 
 
 def _broad(spreads: Floats) -> Floats:
     scaled = (spreads - _LEVEL) / _WIDTH
-    return np.asarray(-(scaled**2).sum(axis=1) / 2 - spreads.shape[1] * np.log(_WIDTH))
+    return np.asarray(-(scaled**2).sum(axis=-1) / 2 - spreads.shape[-1] * np.log(_WIDTH))
 
 
 def _gaussian(deviations: Floats, root: Floats) -> Floats:
-    scaled = np.linalg.solve(root, deviations.T)
-    return np.asarray(-(scaled**2).sum(axis=0) / 2 - np.log(np.diag(root)).sum())
+    scaled = np.linalg.solve(root, deviations.swapaxes(-1, -2))
+    size = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    return np.asarray(-(scaled**2).sum(axis=-2) / 2 - size[:, None])
 
 
 def _fitted(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of weighted points, and a root of a generous covariance matrix."""
-    centre = weights @ points
+    """Return means (R, 1, S) of weighted points, and roots of generous covariance matrices."""
+    centre = weights[:, None] @ points
     deviations = points - centre
-    covariance = 1.3 * (deviations.T * weights) @ deviations
-    return centre, np.linalg.cholesky(covariance + 0.04 * np.eye(len(centre)))
+    covariance = 1.3 * (deviations * weights[..., None]).swapaxes(-1, -2) @ deviations
+    return centre, np.asarray(np.linalg.cholesky(covariance + 0.04 * np.eye(points.shape[-1])))
 
 
 def _t_draws(
     modes: Floats, precision: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return one multivariate t draw (M, B) around each mode, and its log density."""
-    n, width = modes.shape
+    """Return one multivariate t draw (R, M, B) around each mode, and its log density."""
     root = np.linalg.cholesky(precision)
-    normals = generator.standard_normal((n, width))
-    scale = generator.chisquare(_DEGREES, n) / _DEGREES
-    away = normals / np.sqrt(scale)[:, None]
-    draws = modes + np.linalg.solve(root.transpose(0, 2, 1), away[..., None])[..., 0]
-    log = -(_DEGREES + width) / 2 * np.log1p((away**2).sum(axis=1) / _DEGREES)
-    return draws, log + np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+    normals = generator.standard_normal(modes.shape)
+    scale = generator.chisquare(_DEGREES, modes.shape[:-1]) / _DEGREES
+    away = normals / np.sqrt(scale)[..., None]
+    draws = modes + np.linalg.solve(root.swapaxes(-1, -2), away[..., None])[..., 0]
+    density = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    powers = (_DEGREES + modes.shape[-1]) / 2
+    return draws, np.asarray(density - powers * np.log1p((away**2).sum(axis=-1) / _DEGREES))
 
 
 def _normalised(log: Floats) -> Floats:
-    weights = np.exp(log - log.max())
-    return np.asarray(weights / weights.sum())
+    weights = np.exp(log - log.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _drawn(model: _Model, sample: _Sample, generator: np.random.Generator, draws: int) -> Floats:
-    """Return (T, G) rates: systematically resampled effects, then each group given them."""
+def _drawn(
+    model: _Model,
+    sample: _Sample,
+    exception: Floats,
+    generator: np.random.Generator,
+    draws: int,
+) -> Floats:
+    """Return (R, T, G) rates: systematically resampled effects, then each group given them."""
     places = (np.arange(draws) + generator.random()) / draws
-    chosen = np.searchsorted(np.cumsum(sample.weights)[:-1], places)
-    apart = generator.random((draws, len(model.sizes))) < sample.exception[chosen]
-    strength = sample.strength[chosen]
-    first = np.where(apart, 0.5, strength * sample.centre[chosen])
-    second = np.where(apart, 0.5, strength * (1 - sample.centre[chosen]))
+    ends = np.cumsum(sample.weights, axis=1)[:, :-1]
+    chosen = np.stack([np.searchsorted(each, places) for each in ends])[..., None]
+    apart, strength, centre = (
+        np.take_along_axis(each, chosen, 1) for each in (exception, sample.strength, sample.centre)
+    )
+    alone = generator.random(apart.shape) < apart
+    first = np.where(alone, 0.5, strength * centre)
+    second = np.where(alone, 0.5, strength * (1 - centre))
     a = generator.standard_gamma(first + model.successes)
     b = generator.standard_gamma(second + model.sizes - model.successes)
     return np.asarray(a / np.maximum(a + b, _TINY))
 
 
-def _surprise(model: _Model, sample: _Sample, generator: np.random.Generator) -> Floats:
-    """Return the predictive probability, under the others, of a count as far out, (G,).
+def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
+    """Return twice the tail of the predictive distribution under the others, (G,).
 
     Leaving a group out reweights by the inverse of its own likelihood. Tails are exact only where
     the moments say that the group may be surprising.
     """
-    y, rows = model.successes, np.maximum(model.sizes, 1)
+    rows, centre, strength = np.maximum(n, 1), sample.centre, sample.strength
     weights = sample.weights[:, None] * np.exp(sample.log.min(axis=0) - sample.log)
     weights /= weights.sum(axis=0)
-    centre = sample.centre
-    variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (sample.strength + 1))
+    variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
     mean = (weights * centre).sum(axis=0)
     variance = (weights * (variance + centre**2)).sum(axis=0) - mean**2
     deviation = np.abs(y / rows - mean) / np.sqrt(np.maximum(variance, _TINY))
-    surprise: Floats = np.where(model.sizes > 0, 2 * special.ndtr(-deviation), 1.0)
+    surprise: Floats = np.where(n > 0, 2 * special.ndtr(-deviation), 1.0)
+    points = special.ndtr(_normals(len(strength), 1)[:, 0])
     for g in np.flatnonzero(surprise < _LOOK):
-        first = sample.strength[:, 0] * centre[:, g]
-        second = np.maximum(sample.strength[:, 0] - first, _TINY)
-        rates = generator.beta(np.maximum(first, _TINY), second)
+        first = np.maximum(strength[:, 0] * centre[:, g], _TINY)
+        second = np.maximum(strength[:, 0] - first, _TINY)
+        rates = special.betaincinv(first, second, points)
         tail = float(weights[:, g] @ below(y[g], rows[g], rates))
         surprise[g] = 2 * min(tail, 1 - tail)
     return surprise

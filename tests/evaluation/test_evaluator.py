@@ -110,6 +110,8 @@ def test_a_posteriors_intervals_depend_on_the_seed_alone_and_values_do_not(inter
         for seed in (0, 0, 1)
     )
     assert_same(first, again)
+    pooled = first["metric"].str.endswith(("_pooled", "_worst"))
+    first, other = first[~pooled], other[~pooled]
     differ = (first["lower"].dropna() != other["lower"].dropna()).any()
     assert differ == (interval == "dirichlet")
     drawn = first["metric"].str.endswith(("_below", "_band", "_debiased"))

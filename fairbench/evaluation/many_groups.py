@@ -1,0 +1,264 @@
+"""Rates of many groups estimated together, as rows of the evaluation and as a table of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.errors import UserError, check_share
+from fairbench.core.seeds import rng
+from fairbench.evaluation.table import NAN, OK, MetricTable, Status, Where, insufficient, undefined
+from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.inference.pooled import Pooled, pool, pool_rates
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.rates import (
+    Counts,
+    Rate,
+    accuracy,
+    error_rate,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
+from fairbench.metrics.registry import BINARY, metrics_of
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+# What is printed of every group, and whether the largest value is the worst.
+SHOWN = {
+    selection_rate: False,
+    error_rate: True,
+    true_positive_rate: False,
+    false_positive_rate: True,
+}
+DRAWS = 400  # that a table needs: a probability to two digits
+EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
+_JOINT = " x "
+
+
+@dataclass(frozen=True, eq=False)
+class PooledGroups:
+    """The posteriors of the rates of one attribute's groups, each rate's over all groups together.
+
+    They are made when one is first asked for, of all rates at once.
+
+    Attributes
+    ----------
+    attribute, groups : names; those of combinations join the names of their parts.
+    counts : (G, 4) confusion counts.
+    """
+
+    attribute: str
+    groups: Sequence[str]
+    counts: Counts
+    draws: int
+    generator: np.random.Generator
+
+    @cached_property
+    def _posteriors(self) -> dict[str, Pooled]:
+        gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
+        rates = {rate.name: rate for rates in gaps for rate in rates}
+        found = pool_rates(
+            np.stack([rate.successes(self.counts) for rate in rates.values()]),
+            np.stack([rate.size(self.counts) for rate in rates.values()]),
+            self.generator,
+            attributes=parts_of(self.attribute, self.groups),
+            draws=min(self.draws, DRAWS),
+        )
+        posteriors = dict(zip(rates, found, strict=True))
+        return posteriors | {error_rate.name: posteriors[accuracy.name].complement}
+
+    def of(self, rate: Rate) -> Pooled:
+        """Return the posterior of one rate."""
+        return self._posteriors[rate.name]
+
+    def below(self, rates: Sequence[Rate], epsilon: float, among: list[int]) -> float:
+        """Return the probability that no two of these groups are `epsilon` apart in any rate."""
+        gaps = []
+        for rate in rates:
+            success, failure = rate.weights
+            share = self.of(rate).draws[:, among]
+            values = success * share / (success * share + failure * (1 - share))
+            gaps.append(np.ptp(values, axis=1))
+        return float((np.max(gaps, axis=0) < epsilon).mean())
+
+    def add_to(self, table: MetricTable, level: float, rows: Counts | None = None) -> None:
+        """Add each group's pooled rates, and its probability to be the worst, to the table.
+
+        Parameters
+        ----------
+        rows : (G, 4) counts of rows, where those of the posterior are weighted.
+        """
+        for rate, largest in SHOWN.items():
+            posterior, sizes = self.of(rate), rate.size(self.counts if rows is None else rows)
+            lower, upper = posterior.interval(level)
+            worst = posterior.worst(largest=largest)
+            statuses = [*_statuses(rate, posterior, sizes)]
+            for g, group in enumerate(self.groups):
+                where, n, status = Where(self.attribute, group), int(sizes[g]), statuses[g]
+                known = status.kind != "undefined"
+                value = posterior.mean[g] if known else NAN
+                ends = (lower[g], upper[g])
+                table.add(f"{rate.name}_pooled", value, n, where, interval=ends, status=status)
+                table.add(
+                    f"{rate.name}_worst",
+                    worst[g] if known else NAN,
+                    n,
+                    where,
+                    status=OK if known else status,
+                )
+
+
+def _statuses(rate: Rate, posterior: Pooled, sizes: Array) -> Iterator[Status]:
+    """Say of each group whether its pooled rate is to be believed."""
+    surprises = adjusted(posterior.surprise)
+    for surprise, size in zip(surprises, sizes, strict=True):
+        if not sizes.any():
+            yield undefined(rate.empty)
+        elif not size:
+            yield insufficient(f"{rate.empty}: from the other groups alone")
+        elif surprise < EXCEPTIONAL:
+            yield insufficient("unlike the other groups: its own rate is to be read")
+        else:
+            yield OK
+
+
+def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
+    """Return codes (G, K) of the K values that each group combines; None for one attribute."""
+    width = len(attribute.split(_JOINT))
+    parts = [group.split(_JOINT) for group in groups]
+    if width < 2 or any(len(part) != width for part in parts):
+        return None
+    return _codes(zip(*parts, strict=True))
+
+
+def _codes(columns: Iterator[Sequence[object]] | Sequence[Sequence[object]]) -> Codes:
+    coded = [np.unique(np.array([str(v) for v in c]), return_inverse=True)[1] for c in columns]
+    return np.column_stack(coded).astype(np.int64)
+
+
+def pooled(
+    counts: ArrayLike,
+    sizes: ArrayLike,
+    *,
+    groups: Sequence[object] | None = None,
+    attributes: Mapping[str, Sequence[object]] | pd.DataFrame | None = None,
+    worst: str = "smallest",
+    epsilon: float = 0.05,
+    level: float = 0.95,
+    false_discovery_rate: float = 0.1,
+    draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Estimate one rate in many groups together: small groups learn from the others.
+
+    A raw rate of 20 people is mostly chance. Here every group is drawn towards what the other
+    groups, and those that share a value of an attribute with it, lead one to expect; the more so
+    the fewer its rows, and the more alike the others are. A group that is unlike the others is
+    found out, and its raw rate is then the one to read.
+
+    Parameters
+    ----------
+    counts, sizes : (G,) how many rows of each group count (are selected, are right ...), of how
+        many. A group may be empty.
+    groups : their names; without them, the values of their attributes, or numbers from 0.
+    attributes : attribute -> (G,) values, where each group is a combination of several, such as
+        sex and race.
+    worst : whether the ``smallest`` or the ``largest`` rate is the worst.
+    epsilon : a gap under this makes no practical difference.
+    level : probability of the intervals.
+    false_discovery_rate : the share of flags that may be wrong, on average.
+    draws : posterior draws.
+    seed : of these draws.
+
+    Returns
+    -------
+    One row a group, by name:
+
+    n, raw, raw_lower, raw_upper : rows, own rate, and its interval from these rows alone.
+    pooled, lower, upper : the estimate from all groups, and its credible interval.
+    rank_lower, rank_upper : interval of its rank, from 1 for the smallest rate.
+    worst : the probability that no other group's rate is worse.
+    exception : whether its own rate is surprising among the others (then read ``raw``).
+    differs : whether it is flagged: its rate is not that of everyone else.
+
+    ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`.
+
+    Raises
+    ------
+    UserError : arrays of unequal lengths, counts that are negative, missing or above their sizes,
+        a level or a rate that is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import fairbench
+    >>> table = fairbench.pooled([30, 33, 5, 0], [100, 100, 10, 2], groups=list("abcd"))
+    >>> table[["raw", "pooled"]].round(1).loc["c"].to_dict()
+    {'raw': 0.5, 'pooled': 0.4}
+    >>> bool(table.loc["d", "upper"] < table.loc["d", "raw_upper"])
+    True
+    """
+    y, n = _counts(counts, sizes)
+    check_share("level", level)
+    check_share("false_discovery_rate", false_discovery_rate)
+    if worst not in ("smallest", "largest"):
+        raise UserError(f"worst is '{worst}': valid: smallest, largest")
+    columns = {str(name): list(values) for name, values in (attributes or {}).items()}
+    names = _names(groups, columns, len(n))
+    codes = _codes(list(columns.values())) if columns else None
+    posterior = pool(y, n, rng(seed, "posterior"), attributes=codes, draws=draws)
+    raw, (lower, upper) = rate_limits(y, n, level=level), posterior.interval(level)
+    first, last = posterior.ranks(level)
+    table = pd.DataFrame(
+        {
+            "n": n.astype(int) if (n == np.round(n)).all() else n,
+            "raw": raw.value,
+            "raw_lower": raw.lower,
+            "raw_upper": raw.upper,
+            "pooled": posterior.mean,
+            "lower": lower,
+            "upper": upper,
+            "rank_lower": first,
+            "rank_upper": last,
+            "worst": posterior.worst(largest=worst == "largest"),
+            "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
+            "differs": adjusted(differs_from_rest(y, n)) <= false_discovery_rate,
+        },
+        index=pd.Index(names, name="group"),
+    )
+    table.attrs["gap_below"] = posterior.gap_below(epsilon)
+    return table
+
+
+def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
+    try:
+        y, n = np.asarray(counts, np.float64), np.asarray(sizes, np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"counts and sizes must be numbers: {error}") from error
+    if y.ndim != 1 or y.shape != n.shape or not len(y):
+        raise UserError(f"counts have shape {y.shape}, sizes {n.shape}: give one of each a group")
+    wrong = np.flatnonzero(~((y >= 0) & (y <= n) & np.isfinite(n)))
+    if wrong.size:
+        g = wrong[0]
+        raise UserError(f"group {g} has {y[g]:g} of {n[g]:g}: a count lies between 0 and its size")
+    return y, n
+
+
+def _names(
+    groups: Sequence[object] | None, columns: Mapping[str, Sequence[object]], n_groups: int
+) -> list[str]:
+    if groups is not None:
+        names = [str(group) for group in groups]
+    elif columns:
+        names = [_JOINT.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
+    else:
+        names = [str(g) for g in range(n_groups)]
+    for name, values in {**columns, "groups": names}.items():
+        if len(values) != n_groups:
+            raise UserError(f"{name} has {len(values)} values, but there are {n_groups} groups")
+    return names

@@ -1,0 +1,128 @@
+"""Rows and tables of many groups estimated together."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.core.errors import UserError
+from fairbench.evaluation.evaluator import Evaluator, evaluate
+from fairbench.evaluation.many_groups import parts_of
+
+
+def people(rows=1200, seed=0):
+    generator = np.random.default_rng(seed)
+    features = pd.DataFrame(
+        {"sex": generator.choice(["f", "m"], rows), "race": generator.choice(list("abcd"), rows)}
+    )
+    target = generator.integers(0, 2, rows)
+    prediction = np.where(generator.random(rows) < 0.8, target, 1 - target)
+    return target, prediction, features
+
+
+def rows_of(table, metric, attribute):
+    return table[(table["metric"] == metric) & (table["attribute"] == attribute)]
+
+
+def test_attributes_of_three_groups_or_more_have_pooled_rates_and_worst_groups():
+    table = evaluate(*people()[:2], sensitive_features=people()[2])
+    for rate in ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate"):
+        assert rows_of(table, f"{rate}_pooled", "sex").empty
+        for attribute, groups in (("race", 4), ("sex x race", 8)):
+            pooled = rows_of(table, f"{rate}_pooled", attribute)
+            raw = rows_of(table, rate, attribute)
+            raw = raw[raw["group"] != ""]
+            assert list(pooled["group"]) == list(raw["group"])
+            assert len(pooled) == groups
+            assert list(pooled["n"]) == list(raw["n"])
+            assert pooled["value"].between(pooled["lower"], pooled["upper"]).all()
+            assert np.ptp(pooled["value"]) < np.ptp(raw["value"])
+            assert (pooled["upper"] - pooled["lower"]).mean() < (raw["upper"] - raw["lower"]).mean()
+            worst = rows_of(table, f"{rate}_worst", attribute)
+            assert worst["value"].sum() == pytest.approx(1)
+            extreme = (
+                raw["value"].argmax() if rate[:5] in ("error", "false") else raw["value"].argmin()
+            )
+            assert worst["value"].iloc[extreme] > 1 / groups
+
+
+def test_equal_groups_are_probably_close_and_the_papers_posterior_has_no_pooled_rows():
+    target, prediction, features = people(8000)
+    table = evaluate(target, prediction, sensitive_features=features)
+    below = rows_of(table, "statistical_parity_below", "race")["value"].item()
+    odds = rows_of(table, "equalized_odds_below", "race")["value"].item()
+    papers = evaluate(
+        target,
+        prediction,
+        sensitive_features=features,
+        evaluator=Evaluator(interval="dirichlet"),
+    )
+    assert below > 0.8
+    assert below > rows_of(papers, "statistical_parity_below", "race")["value"].item()
+    assert 0 < odds <= below
+    assert not papers["metric"].str.endswith(("_pooled", "_worst")).any()
+
+
+def test_a_group_unlike_the_others_and_one_without_rows_say_so():
+    generator = np.random.default_rng(1)
+    race = np.repeat(list("abcdefgh"), 150)
+    prediction = (generator.random(1200) < np.where(race == "h", 0.9, 0.3)).astype(int)
+    target = np.where(race == "a", 0, generator.integers(0, 2, 1200))
+    table = evaluate(target, prediction, sensitive_features={"race": race})
+    pooled = rows_of(table, "selection_rate_pooled", "race").set_index("group")
+    assert list(pooled.index[pooled["status"] != "ok"]) == ["h"]
+    assert "unlike the other groups" in pooled["reason"]["h"]
+    pooled = rows_of(table, "true_positive_rate_pooled", "race").set_index("group")
+    assert pooled["status"]["a"] == "insufficient"
+    assert pooled["reason"]["a"] == "no positives: from the other groups alone"
+    assert 0 < pooled["lower"]["a"] < pooled["upper"]["a"] < 1
+    nobody = evaluate(0 * target, prediction, sensitive_features={"race": race})
+    pooled = rows_of(nobody, "true_positive_rate_pooled", "race")
+    assert (pooled["status"] == "undefined").all()
+    assert pooled["value"].isna().all()
+
+
+def test_combinations_are_taken_apart_into_their_attributes():
+    names = ["f x a", "f x b", "m x a"]
+    assert parts_of("sex x race", names).tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert parts_of("race", list("abc")) is None
+    assert parts_of("sex x race", ["f x a", "unknown"]) is None
+
+
+def test_a_table_of_counts():
+    table = fairbench.pooled(
+        [30, 33, 5, 0, 28, 95],
+        [100, 100, 10, 2, 100, 100],
+        attributes={"sex": list("ffffmm"), "race": list("abcdab")},
+    )
+    assert list(table.index[[0, 5]]) == ["f x a", "m x b"]
+    assert table["raw"].iloc[2] == 0.5
+    assert (table["lower"] <= table["pooled"]).all()
+    assert (table["pooled"] <= table["upper"]).all()
+    assert list(table.index[table["exception"]]) == ["m x b"]
+    assert table["differs"]["m x b"]
+    assert (table[["rank_lower", "rank_upper"]].loc["m x b"] == 6).all()
+    assert table["worst"].sum() == pytest.approx(1)
+    assert table.attrs["gap_below"] == 0
+    largest = fairbench.pooled([30, 33, 95], [100, 100, 100], worst="largest")
+    assert largest["worst"]["2"] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("counts", "sizes", "options", "message"),
+    [
+        ([3], [2], {}, "group 0 has 3 of 2"),
+        ([1, float("nan")], [2, 2], {}, "group 1 has nan of 2"),
+        ([-1], [2], {}, "group 0 has -1 of 2"),
+        ([1, 2], [2], {}, r"counts have shape \(2,\), sizes \(1,\)"),
+        ([], [], {}, "give one of each a group"),
+        (["x"], [2], {}, "must be numbers"),
+        ([1], [2], {"groups": ["a", "b"]}, "groups has 2 values, but there are 1 groups"),
+        ([1], [2], {"attributes": {"sex": ["f", "m"]}}, "sex has 2 values"),
+        ([1], [2], {"level": 1}, "level"),
+        ([1], [2], {"worst": "middle"}, "valid: smallest, largest"),
+    ],
+)
+def test_counts_that_make_no_sense_are_refused(counts, sizes, options, message):
+    with pytest.raises(UserError, match=message):
+        fairbench.pooled(counts, sizes, **options)

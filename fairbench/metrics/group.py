@@ -93,11 +93,15 @@ def _divide(top: Values, bottom: Values) -> Values:
 
 
 def _of_groups(
-    function: Callable[[Counts], Values], sentence: str, *rates: Rate, better: Better = "lower"
+    function: Callable[[Counts], Values],
+    label: str,
+    sentence: str,
+    *rates: Rate,
+    better: Better = "lower",
 ) -> Metric:
     return Metric(
         name=function.__name__,
-        label=function.__name__.replace("_", " "),
+        label=label,
         sentence=sentence,
         task=BINARY,
         better=better,
@@ -111,49 +115,61 @@ def _of_groups(
 
 STATISTICAL_PARITY = _of_groups(
     statistical_parity,
-    "The largest difference between two groups in the share that is predicted 1.",
+    "gap in selection rate",
+    "The largest difference between two groups in the share predicted 1 (demographic parity "
+    "difference).",
     selection_rate,
 )
 DISPARATE_IMPACT = _of_groups(
     disparate_impact,
-    "The share that is predicted 1 of one group over that of another; 1 is equal.",
+    "ratio of selection rates",
+    "The share predicted 1 of one group over another's, of several the smallest over the largest.",
     selection_rate,
     better=1.0,
 )
 EQUAL_OPPORTUNITY = _of_groups(
     equal_opportunity,
-    "The largest difference between two groups in the true positive rate.",
+    "gap in true positive rate",
+    "The largest difference between two groups in the true positive rate (equal opportunity).",
     true_positive_rate,
 )
 FALSE_POSITIVE_RATE_GAP = _of_groups(
     false_positive_rate_gap,
+    "gap in false positive rate",
     "The largest difference between two groups in the false positive rate.",
     false_positive_rate,
 )
 EQUALIZED_ODDS = _of_groups(
     equalized_odds,
+    "gap in equalized odds",
     "The larger of the largest differences in the true and in the false positive rate.",
     true_positive_rate,
     false_positive_rate,
 )
 PREDICTIVE_PARITY = _of_groups(
     predictive_parity,
+    "gap in precision",
     "The largest difference between two groups in precision.",
     positive_predictive_value,
 )
 ACCURACY_GAP = _of_groups(
     accuracy_gap,
+    "gap in accuracy",
     "The largest difference between two groups in accuracy.",
     accuracy,
 )
+
+
+def _spelled(rate: Rate) -> str:
+    return rate.name.replace("_", " ").replace("positive predictive value", "precision")
 
 
 def _of_pairs(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Metric:
     compared = "minus" if form == "difference" else "over"
     return Metric(
         name=f"{name}_{form}",
-        label=f"{name}_{form}".replace("_", " "),
-        sentence=f"A group's {rate.name.replace('_', ' ')} {compared} that of the first group.",
+        label=f"{'difference in' if form == 'difference' else 'ratio of'} {_spelled(rate)}",
+        sentence=f"A group's {_spelled(rate)} {compared} that of the first group.",
         task=BINARY,
         better="neither" if form == "difference" else 1.0,
         needs=("prediction", "groups"),

@@ -168,8 +168,9 @@ def distribution_parity(samples: Sequence[ArrayLike]) -> float:
 
 STATISTICAL_PARITY = Metric(
     name="statistical_parity",
-    label="statistical parity",
-    sentence="The largest distance between the distributions of two groups' predictions.",
+    label="gap in selection rate",
+    sentence="The largest difference between two groups in the share of predictions above any one "
+    "value.",
     task=REGRESSION,
     better="lower",
     needs=("prediction", "groups"),
@@ -180,8 +181,9 @@ STATISTICAL_PARITY = Metric(
 )
 LABEL_PARITY = Metric(
     name="label_parity",
-    label="label parity",
-    sentence="The largest distance between the distributions of two groups' targets.",
+    label="the same of the labels",
+    sentence="The largest difference between two groups in the share of targets above any one "
+    "value.",
     task=REGRESSION,
     better="neither",
     needs=("groups",),

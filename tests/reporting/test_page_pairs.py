@@ -99,7 +99,7 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
     section = section[: section.index("</section>")]
     assert "Which one is better?" in section
     assert "differences up to 0.01 do not matter" in section
-    assert "equal opportunity" in section
+    assert "gap in true positive rate" in section
     assert contenders(of_blocks["simulated-2"]) is None
     assert contenders(of_blocks["simulated_regression"]) is None
 

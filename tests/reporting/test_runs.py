@@ -62,7 +62,7 @@ def test_a_row_shows_mean_sd_interval_and_rows():
     summary = summarise(metrics).set_index(["metric", "attribute", "group"]).sort_index()
     for cells, key in (
         (("error rate", ""), ("error_rate", "", "")),
-        (("equalized odds", "sex"), ("equalized_odds", "sex", "")),
+        (("gap in equalized odds", "sex"), ("equalized_odds", "sex", "")),
         (("selection rate", "sex: Female"), ("selection_rate", "sex", "Female")),
     ):
         row = cells_of(printed(metrics), *cells)

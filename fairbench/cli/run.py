@@ -119,7 +119,7 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
 def _single(line: CommandLine) -> int:
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
-    from fairbench.evaluation.table import summarise
+    from fairbench.evaluation.summary import summarise
     from fairbench.experiments.execute import Execution, plan, prepared
     from fairbench.experiments.executors import processes
     from fairbench.reporting.document.terminal import print_document
@@ -140,7 +140,7 @@ def _single(line: CommandLine) -> int:
         print_error(end.error)
         return FAILED if end.trace else USER_ERROR
     ready = prepared(planned)
-    summary = summarise(ready.folder.metrics())
+    summary = summarise(ready.folder.metrics(), level=ready.evaluator.level)
     print_document(run_document(summary, planned.name, ready.protect))
     did = end.describe(progress.seconds)
     print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config['tracking'])}")

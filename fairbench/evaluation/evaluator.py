@@ -22,12 +22,11 @@ from fairbench.evaluation.abstention import (
 )
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
-from fairbench.evaluation.individual import evaluate_individual
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
-from fairbench.evaluation.uncertainties import UncertaintyEvaluation
+from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
 from fairbench.metrics.spread import spread_diagram

@@ -1,4 +1,4 @@
-"""The long table every evaluation returns, built row by row, and its means over repeats."""
+"""The long table every evaluation returns, built row by row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, setting_codes
+from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES
 from fairbench.inference.survey import Design
 from fairbench.metrics.registry import Metric
 
@@ -237,72 +237,3 @@ def invalid_rows(bad: NDArray[np.bool_], what: str) -> Status:
     if not bad.any():
         return OK
     return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")
-
-
-_BY = ["variant", "metric", "attribute", "group"]
-
-
-def summarise(metrics: pd.DataFrame, per: Sequence[str] = ()) -> pd.DataFrame:
-    """Return mean, sd over repeats, median interval, median n and status of every metric.
-
-    Hold-out repeats overlap, so their intervals are not pooled: `lower` and `upper` are medians of
-    the per-repeat ends. Undefined repeats are left out of the means and counted in the reason.
-
-    Parameters
-    ----------
-    per : further columns, such as ``run``, each of whose values is summed up by itself.
-
-    Returns
-    -------
-    The columns of `per`, variant, metric, attribute, group, mean, sd, lower, upper, n, repeats,
-    status (the most frequent that is not ok), reason (with the repeats that have one, such as
-    ``no positives (2 of 20)``) and the columns of the settings.
-    """
-    code, settings = setting_codes(metrics)
-    keys = metrics[[*per, *_BY]].assign(_setting=code)
-    # Which group each row is of, found once: texts are slow to group by.
-    group = keys.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
-    summary = (
-        metrics[["value", "lower", "upper", "n"]]
-        .groupby(group)
-        .agg(
-            mean=("value", "mean"),
-            sd=("value", "std"),
-            lower=("lower", "median"),
-            upper=("upper", "median"),
-            n=("n", "median"),
-            repeats=("value", "count"),
-        )
-    )
-    first = keys.iloc[np.flatnonzero(~pd.Series(group).duplicated())].reset_index(drop=True)
-    place = first.pop("_setting").to_numpy()
-    summary = pd.concat([first, summary, _statuses(metrics, group, len(summary))], axis=1)
-    return summary.assign(
-        **{name: settings[name].array.take(place) for name in SETTINGS if name in settings}
-    )
-
-
-def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd.DataFrame:
-    """Return status and reason: ok, or what is most frequent and in how many repeats there is any.
-
-    Parameters
-    ----------
-    group : the number of each row's group, below `groups`.
-    """
-    status, reason = np.full(groups, "ok", object), np.full(groups, "", object)
-    flags = (metrics["status"] != "ok").to_numpy(bool)
-    if flags.any():
-        flagged = metrics.loc[flags, ["status", "reason"]].assign(group=group[flags])
-        reasons = flagged.groupby(["group", "status", "reason"], observed=True).size()
-        often = reasons.rename("runs").reset_index()
-        often = often.sort_values(["runs"], ascending=False, kind="stable")
-        often = often.drop_duplicates("group")
-        place, total = often["group"].to_numpy(), np.bincount(group, minlength=groups)
-        flagged_rows = np.bincount(group[flags], minlength=groups)
-        status[place] = often["status"].astype(str)
-        reason[place] = [
-            f"{why} ({flagged_rows[each]} of {total[each]})"
-            for each, why in zip(place, often["reason"].astype(str), strict=True)
-        ]
-    kinds = pd.Categorical(status, list(STATUSES))
-    return pd.DataFrame({"status": kinds, "reason": pd.array(reason, dtype="str")})

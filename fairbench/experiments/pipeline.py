@@ -18,7 +18,7 @@ from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
 from fairbench.experiments.compatibility import Combination, check, check_weights
 from fairbench.experiments.contracts import Method
@@ -106,7 +106,7 @@ class Result:
     @property
     def summary(self) -> pd.DataFrame:
         """Means over repeats."""
-        return summarise(self.metrics)
+        return summarise(self.metrics, level=self.run.evaluator.level)
 
 
 def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
@@ -222,7 +222,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
     }
     cells = list(dict.fromkeys(cell.id for cell in run.cells))
     config = yaml.dump(run.config, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
-    tables = RunTables(metrics, summarise(metrics), predictions)
+    tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
     run.writer.write(config, cells, tables, run.dataset, environment)
 
 

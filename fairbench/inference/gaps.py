@@ -76,7 +76,7 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
     return float(2 * ndtr(critical) - 1)
 
 
-def _pairs(limits: Limits) -> tuple[Limits, Limits]:
+def pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second group of every ordered pair, (..., G, G)."""
     first = Limits(*(each[..., :, None] for each in limits))
     second = Limits(*(each[..., None, :] for each in limits))
@@ -99,10 +99,10 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     """
     values, lowers, uppers = [], [], []
     for each in rates:
-        wide = difference_limits(*_pairs(each.together), each.correlation)
+        wide = difference_limits(*pairs(each.together), each.correlation)
         values.append(wide.value.max(axis=(-2, -1)))
         lowers.append(wide.lower.max(axis=(-2, -1)))
-        single = difference_limits(*_pairs(each.single), each.correlation)
+        single = difference_limits(*pairs(each.single), each.correlation)
         uppers.append(single.upper.max(axis=(-2, -1)))
     value, lower, upper = (np.max(each, axis=0) for each in (values, lowers, uppers))
     return Limits(value, np.clip(lower, 0, None), upper)
@@ -115,7 +115,7 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     any pair may have. Where every rate is 0 it is NaN, between 0 and 1.
     """
     wide, single = (
-        ratio_limits(*_pairs(each), rates.correlation) for each in (rates.together, rates.single)
+        ratio_limits(*pairs(each), rates.correlation) for each in (rates.together, rates.single)
     )
     off = ~np.eye(wide.value.shape[-1], dtype=bool)
     smallest, largest = rates.single.value.min(axis=-1), rates.single.value.max(axis=-1)
@@ -131,7 +131,7 @@ def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
 
     All that is said holds at once, at the level of the limits.
     """
-    differences = difference_limits(*_pairs(rates.together), rates.correlation)
+    differences = difference_limits(*pairs(rates.together), rates.correlation)
     surely: NDArray[np.bool_] = differences.lower > 0
     return surely
 

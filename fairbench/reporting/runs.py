@@ -31,8 +31,9 @@ _COLUMNS = (
     Column("status"),
 )
 _CAPTION = (
-    "mean and sd: over repeats; 95 % interval: of one repeat, the median over repeats; rows: how "
-    "many test rows the value rests on; all metrics are in metrics.parquet"
+    "mean and sd: over repeats; 95 % interval: {}; a gap's is that between the groups' mean rates, "
+    "and may begin at 0; rows: how many test rows the value rests on; all metrics are in "
+    "metrics.parquet"
 )
 
 
@@ -61,14 +62,21 @@ def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
 
     Parameters
     ----------
-    summary : of :func:`fairbench.evaluation.table.summarise`.
+    summary : of :func:`fairbench.evaluation.summary.summarise`.
     protect : the attribute whose gaps and groups are shown.
     """
     shown = headline(summary, protect)
     parts = list(zip(shown["attribute"], shown["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
-    table = Table(_COLUMNS, list(_rows(shown)), caption=_CAPTION, rules=rules)
+    caption = _CAPTION.format(about(shown))
+    table = Table(_COLUMNS, list(_rows(shown)), caption=caption, rules=rules)
     return Document(name, [Section("", [table])])
+
+
+def about(summary: pd.DataFrame) -> str:
+    """Say what the intervals of a summary are of, such as ``of fits to new training rows``."""
+    found = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
+    return f"of {found[0]}" if found else "there is none"
 
 
 def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:

@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
 from fairbench.reporting.papers.matching import finished_runs
 from papers import CONF
 
@@ -44,7 +44,7 @@ def main() -> None:
 def changes(experiment: str, metric: str) -> pd.Series:
     """Return, by method, the mean over data sets of the metric's relative change."""
     found = pd.concat(
-        summarise(metrics[metrics["group"] == ""]).assign(
+        summarise(metrics[metrics["group"] == ""], intervals=False).assign(
             dataset=choice["dataset"], method=choice["method"]
         )
         for choice, _, metrics in finished_runs(experiment, CONF, Path("results"))

@@ -9,8 +9,8 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.individual import evaluate_individual
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.uncertainties import evaluate_individual
 from fairbench.metrics.individual import Neighbours, individual_fairness
 from tests.evaluation.labelled import by_place, labelled
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairbench import evaluate
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import headline, run_document
 

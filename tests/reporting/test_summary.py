@@ -1,11 +1,13 @@
-"""Summaries over repeats: means, medians of intervals, and statuses."""
+"""Summaries over repeats: means, their intervals, and statuses."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
+from fairbench.inference.rates import difference_limits, rate_limits
 
 NAN = float("nan")
 PLACE = {"variant": "", "attribute": "sex", "group": "F"}
@@ -21,21 +23,26 @@ def metrics(*rows, **place):
     return frame[[*KEYS, *COLUMNS]]
 
 
-def test_mean_sd_and_median_interval_over_repeats():
+def test_mean_sd_and_corrected_interval_over_repeats():
     (found,) = summarise(
         metrics(
             (0.1, 0.0, 0.2, 10, "ok"),
             (0.2, 0.1, 0.5, 20, "ok"),
             (0.6, 0.2, 0.9, 90, "ok"),
+            metric="log_loss",
         )
     ).to_dict("records")
+    sd = np.std([0.1, 0.2, 0.6], ddof=1)
+    # How many rows were trained on is not known: as many as were tested, to be careful.
+    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * sd
     assert {name: value for name, value in found.items() if name not in SETTINGS} == {
         **PLACE,
-        "metric": "error_rate",
+        "metric": "log_loss",
         "mean": pytest.approx(0.3),
-        "sd": pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1)),
-        "lower": 0.1,
-        "upper": 0.5,
+        "sd": pytest.approx(sd),
+        "lower": 0.0,
+        "upper": pytest.approx(0.3 + half),
+        "estimand": "fits to new training rows",
         "n": 20,
         "repeats": 3,
         "status": "ok",
@@ -49,7 +56,7 @@ def test_undefined_repeats_are_left_out_of_the_means_and_counted_in_the_status()
         metrics((0.1, 0.0, 0.2, 12, "ok"), (NAN, NAN, NAN, 0, reason), (0.3, 0.2, 0.4, 14, "ok"))
     ).to_dict("records")
     assert (found["mean"], found["repeats"]) == (pytest.approx(0.2), 2)
-    assert (found["lower"], found["upper"]) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert found["lower"] <= 0.2 <= found["upper"]
     assert f"{found['status']}: {found['reason']}" == f"{reason} (1 of 3)"
 
 
@@ -76,6 +83,7 @@ def test_one_repeat_has_no_sd():
     (found,) = summarise(metrics((0.5, 0.4, 0.6, 30, "ok"))).to_dict("records")
     assert np.isnan(found["sd"])
     assert found["mean"] == 0.5
+    assert (found["lower"], found["upper"], found["estimand"]) == (0.4, 0.6, "this fit")
 
 
 @pytest.mark.parametrize("key", ["variant", "attribute", "group", "feature"])
@@ -92,3 +100,109 @@ def test_folds_count_as_repeats():
     table = metrics((0.2, 0, 1, 9, "ok"), (0.4, 0, 1, 9, "ok")).assign(repeat=0, fold=[0, 1])
     (found,) = summarise(table).to_dict("records")
     assert (found["mean"], found["repeats"]) == (pytest.approx(0.3), 2)
+
+
+def splits_of(groups, kind="repeat", trained=400):
+    """Return the table of a rate of two groups in several splits, and of the gap between them.
+
+    Parameters
+    ----------
+    groups : (S, 2) rates of A and of B, of 50 rows each.
+    """
+    rows = []
+    for i, rates in enumerate(groups):
+        found = {
+            ("error_rate", "", ""): (np.mean(rates), 100),
+            ("fit_seconds", "", ""): (1.0, trained),
+            **{("selection_rate", "sex", g): (r, 50) for g, r in zip("AB", rates, strict=True)},
+            **{("base_rate", "sex", g): (0.5 + i / 100, 50) for g in "AB"},
+            ("statistical_parity_difference", "sex", "B"): (rates[1] - rates[0], 50),
+            ("statistical_parity_ratio", "sex", "B"): (rates[1] / rates[0], 50),
+            ("statistical_parity", "sex", ""): (abs(rates[1] - rates[0]), 50),
+        }
+        for (metric, attribute, group), (value, n) in found.items():
+            place = {"attribute": attribute, "group": group, "metric": metric}
+            ends = (
+                (value - 0.1, value + 0.1)
+                if "_rate" in metric or "parity" in metric
+                else (NAN, NAN)
+            )
+            rows.append(metrics((value, *ends, n, "ok"), **place).assign(**{kind: i}))
+    return pd.concat(rows, ignore_index=True)
+
+
+RATES = np.array([[0.3, 0.5], [0.44, 0.4], [0.38, 0.44], [0.42, 0.34], [0.3, 0.42]])
+
+
+def by_metric(table, **options):
+    summary = summarise(table, **options)
+    return summary[summary["group"] != "A"].set_index("metric")
+
+
+def test_a_gap_has_the_interval_of_the_mean_signed_differences():
+    found = by_metric(splits_of(RATES))
+    differences = RATES[:, 1] - RATES[:, 0]
+    half = stats.t.ppf(0.975, 4) * np.sqrt(1 / 5 + 1 / 4) * differences.std(ddof=1)
+    signed, gap = found.loc["statistical_parity_difference"], found.loc["statistical_parity"]
+    assert signed["lower"] == pytest.approx(differences.mean() - half)
+    assert signed["upper"] == pytest.approx(differences.mean() + half)
+    assert gap["mean"] == pytest.approx(np.abs(differences).mean())
+    assert (gap["lower"], gap["upper"]) == (0, pytest.approx(signed["upper"]))
+    assert gap["estimand"] == "fits to new training rows: their mean rates"
+    ratio = found.loc["statistical_parity_ratio"]
+    assert ratio["lower"] < RATES[:, 1].mean() / RATES[:, 0].mean() < ratio["upper"]
+    assert np.isnan(found.loc["fit_seconds", "lower"])
+
+
+def test_folds_are_judged_as_one_test_set():
+    found = by_metric(splits_of(RATES, "fold"))
+    rates = [rate_limits(mean * 250, 250) for mean in RATES.mean(axis=0)]
+    expected = difference_limits(rates[1], rates[0])
+    signed = found.loc["statistical_parity_difference"]
+    assert (signed["lower"], signed["upper"]) == (
+        pytest.approx(expected.lower),
+        pytest.approx(expected.upper),
+    )
+    assert signed["estimand"] == "the fits of these folds"
+
+
+def test_repeats_that_test_the_same_people_say_nothing_of_other_people():
+    table = splits_of(RATES)
+    table.loc[table["metric"] == "base_rate", "value"] = 0.5
+    found = by_metric(table)
+    assert found.loc["selection_rate", "estimand"] == "fits to these training rows"
+    one = rate_limits(RATES[:, 1].mean() * 50, 50)
+    assert found.loc["selection_rate", "upper"] == pytest.approx(float(one.upper))
+
+
+def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
+    tables = [splits_of(RATES), splits_of(RATES[:1])]
+    table = pd.concat([each.assign(run=i) for i, each in enumerate(tables)], ignore_index=True)
+    summary = summarise(table, per=["run"])
+    for i, each in enumerate(tables):
+        own = summary[summary["run"] == i].drop(columns="run").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, summarise(each), check_dtype=False)
+    without = summarise(table, per=["run"], intervals=False)
+    assert without["lower"].isna().all()
+    np.testing.assert_array_equal(without["mean"], summary["mean"])
+
+
+def test_a_mean_outside_its_interval_says_so():
+    """The mean gap of many small groups is far above the gap of the means."""
+    rng, rows = np.random.default_rng(0), []
+    for i in range(10):
+        rates = rng.binomial(10, 0.5, 30) / 10
+        found = {("selection_rate", str(g)): r for g, r in enumerate(rates)}
+        found["statistical_parity", ""] = np.ptp(rates)
+        found |= {("base_rate", str(g)): i / 10 for g in range(30)}
+        for (metric, group), value in found.items():
+            place = {"metric": metric, "attribute": "sex", "group": group}
+            rows.append(metrics((value, 0, 1, 10, "ok"), **place).assign(repeat=i))
+    trained = metrics((1.0, NAN, NAN, 2700, "ok"), metric="fit_seconds", attribute="", group="")
+    tested = metrics((0.5, 0, 1, 300, "ok"), metric="error_rate", attribute="", group="")
+    found = by_metric(pd.concat([*rows, trained, tested], ignore_index=True))
+    gap = found.loc["statistical_parity"]
+    assert gap["lower"] == 0
+    assert gap["mean"] > gap["upper"] > 0.3
+    assert gap["status"] == "insufficient"
+    assert "mean rates" in gap["reason"]

@@ -100,7 +100,9 @@ def show(options: ShowOptions) -> None:
     console = Console(width=_WIDTH)
     print(config)
     console.print(where_from(folder))
-    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
+    summary = summary.fillna(
+        dict.fromkeys(("variant", "attribute", "group", "estimand", "reason"), "")
+    )
     print_document(run_document(summary, folder.name, folder.protect))
 
 

@@ -34,7 +34,9 @@ def table(options: TableOptions) -> None:
     run = catalogue.one(options.run) if options.run else latest
     with reading(run.path):
         summary = pd.read_csv(run.path / "summary.csv")
-    summary = summary.fillna(dict.fromkeys(("variant", "attribute", "group", "reason"), ""))
+    summary = summary.fillna(
+        dict.fromkeys(("variant", "attribute", "group", "estimand", "reason"), "")
+    )
     print_document(run_document(summary, run.name, run.protect))
     print(f"files: {run.path}")
 

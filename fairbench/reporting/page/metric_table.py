@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
 from fairbench.inference.ranking import standings
 from fairbench.metrics.registry import Metric, find
 from fairbench.reporting.page.blocks import RunBlock, named

@@ -102,9 +102,12 @@ def _reading() -> Items:
     )
     return Items(
         [
-            "mean and sd are taken over the repeats. The 95 % interval is that of one repeat's "
-            "posterior: its ends are medians over the repeats, because repeats overlap and cannot "
-            "be pooled. A bar shows it, on one scale for the whole table.",
+            "mean and sd are taken over the repeats. The 95 % interval is that of the mean, for "
+            "fits to new training rows where hold-outs were repeated (the corrected resampled t "
+            "interval of Nadeau and Bengio 2003, as repeats share rows) and for the fits of these "
+            "folds where rows were folded (Bayle et al. 2020). That of a gap is of the gap between "
+            "the groups' mean rates, since chance widens the gap of every repeat. A bar shows it, "
+            "on one scale for the whole table.",
             "P(best) is the probability that a run's expected value is the best of the table; "
             "P(near), that it is within the rope (a difference that does not matter) of the best. "
             "Both come from the Bayesian correlated t-test (Benavoli et al. 2017, JMLR 18) for all "

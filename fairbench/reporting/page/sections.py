@@ -254,7 +254,7 @@ def _groups(shown: PageBlock, source: Source) -> Iterator[Details]:
             [label, *(None if row is None else _group_cell(row) for row in cells)]
             for label, cells in side_by_side(mine).items()
         ]
-        caption = "mean (sd over repeats), and the 95 % interval of one repeat"
+        caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = Table(columns, rows, caption=caption, sortable=True)
         found = rows_source(shown.block, mine[0].rows, source)
         yield Details(

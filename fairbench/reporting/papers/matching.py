@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.evaluation.table import summarise
+from fairbench.evaluation.summary import summarise
 from fairbench.experiments.presets import Presets
 from fairbench.reporting.papers.mapping import (
     ABSENT,
@@ -110,7 +110,7 @@ def _answers(name: str, paper: Paper, collection: Catalogue, presets: Presets) -
             {"experiment": name, **runs[str(id_)][1].choices, **runs[str(id_)][0]}, summary
         )
         for id_, summary in summarise(
-            metrics[chosen & (metrics["group"] == "")], per=["run"]
+            metrics[chosen & (metrics["group"] == "")], per=["run"], intervals=False
         ).groupby("run", observed=True)
     ]
     summaries = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=_COLUMNS)

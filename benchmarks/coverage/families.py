@@ -12,6 +12,7 @@ from benchmarks.coverage import (
     evaluated,
     pooling,
     regression,
+    runs,
     scores,
     surveys,
 )
@@ -24,5 +25,6 @@ FAMILIES: tuple[Family, ...] = (
     *surveys.FAMILIES,
     *pooling.FAMILIES,
     *chosen.FAMILIES,
+    *runs.FAMILIES,
     *evaluated.FAMILIES,
 )

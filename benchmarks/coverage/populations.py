@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Kind = TypeVar("Kind")
 
 # Rows of the larger and of the smaller groups.
 SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000))
@@ -100,7 +102,7 @@ def _shapes(sizes: tuple[int, int], groups: int, gap: float) -> list[str]:
     return [LAST, *unequal, *([SPREAD] if groups > 2 else [])]
 
 
-def thinned(populations: Sequence[Population], count: int) -> list[Population]:
+def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:
     """Return about `count` populations, spread evenly over a fixed shuffle of all."""
     if count >= len(populations):
         return list(populations)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.columns import SETTINGS, STATUSES, setting_codes
-from fairbench.inference.rates import Limits
+from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.repeats import (
     FOLDS,
     ONE,
@@ -35,6 +35,7 @@ _SPLIT = ["repeat", "fold"]
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
 # Means of these over repeats are normal enough for a t interval, although a repeat has none.
 _SMOOTH = ("roc_auc", "rmse", "r2")
+_FEW = 5  # rows of an outcome, under which an interval says little of how rows were sampled
 _OF_RATES = ": their mean rates"
 _OUTSIDE = "the mean lies outside the interval, which is of the groups' mean rates"
 
@@ -142,10 +143,9 @@ def _runs(
         mine = tables[:, cells]
         there = np.isfinite(mine[3]).any(axis=0)
         value, lower, upper, n = mine[:, :, there]
-        yield (
-            cells,
-            _Run(*texts[:, cells], value, lower, upper, np.nan_to_num(n), places[there], level),
-        )
+        variant, metric, attribute, group = texts[:, cells]
+        of_splits = (value, lower, upper, np.nan_to_num(n), places[there])
+        yield cells, _Run(variant, metric, attribute, group, *of_splits, level=level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,22 @@ class _Run:
         ends.put(cells, self._rates(cells[:, None]).limits().take(0))
 
     def _rates(self, cells: Cells, rates: int = 1) -> RunRates:
-        return RunRates(self.value[cells], self.n[cells], self.splits, self.level, rates)
+        sizes = self.n[cells] / self._design_effect(cells)[..., None]
+        return RunRates(self.value[cells], sizes, self.splits, self.level, rates)
+
+    def _design_effect(self, cells: Cells) -> Array:
+        """Return how much wider, squared, weights and clusters make the splits' intervals.
+
+        The median over the splits in which at least five rows have either outcome; 1 of plain
+        counts, whose intervals are no wider than the counts make them.
+        """
+        value, n = self.value[cells], self.n[cells]
+        half = (self.upper[cells] - self.lower[cells]) / 2 / quantile(self.level)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            effect = n * half**2 / (value * (1 - value))
+        effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
+        whole: Array = np.maximum(np.median(effect, axis=-1), 1.0)
+        return np.nan_to_num(whole, nan=1.0)
 
     def _by_attribute(self) -> Iterator[dict[str, dict[str, int]]]:
         """Yield the metrics of each attribute's groups: metric -> group -> place."""

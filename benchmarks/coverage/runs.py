@@ -1,0 +1,400 @@
+"""Family of whole runs: a real learner, fitted again in every hold-out repeat or fold.
+
+The learner is a nearest mean: it scores people along the line between the means of the two labels'
+training rows, and selects a share of them. What such a fit makes of new people is known exactly,
+so that the truth needs no test population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.coverage.populations import thinned
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.posterior import independent_draws
+from fairbench.inference.ranking import inflation
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.repeats import (
+    FOLDS,
+    REPEATS,
+    RunRates,
+    Splits,
+    largest_mean_gap,
+    mean_table_draws,
+    no_narrower,
+    smallest_mean_ratio,
+)
+from fairbench.metrics.group import equal_opportunity
+from fairbench.metrics.rates import accuracy, binary_confusion, total
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+POSITIVE, FEATURES, SHARE, SPLITS, DRAWS = 0.3, 4, 0.2, 10, 500
+_CHUNK = 50
+
+
+@dataclass(frozen=True)
+class RunPopulation:
+    """People to split, fit and test.
+
+    Attributes
+    ----------
+    rows : how many people there are.
+    groups : how many groups they are in, at random.
+    selected : the share that is selected.
+    shift : how far the features of the first group are moved, which makes it selected more often.
+    kind : repeated hold-outs, or folds.
+    """
+
+    rows: int
+    groups: int
+    selected: float
+    shift: float
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        differs = f"one group {self.shift:g} sd ahead" if self.shift else "groups alike"
+        kind = "hold-outs" if self.kind == REPEATS else "folds"
+        people = f"{self.rows} rows, {self.groups} groups, {self.selected:g} selected"
+        return f"{people}, {differs}, {SPLITS} {kind}"
+
+    @property
+    def splits(self) -> Splits:
+        """How the splits share rows."""
+        return Splits(FOLDS) if self.kind == FOLDS else Splits(REPEATS, SPLITS, SHARE)
+
+
+def _populations(short: bool) -> Sequence[RunPopulation]:
+    found = [
+        RunPopulation(rows, groups, selected, shift, kind)
+        for rows, groups, selected, shift, kind in product(
+            (500, 2000), (2, 4, 10), (0.003, 0.03, 0.3), (0.0, 0.05, 0.3), (REPEATS, FOLDS)
+        )
+        if rows * selected >= 6
+    ]
+    return thinned(found, 10) if short else found
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Features (R, N, D), labels and groups (R, N) of R replications of N people."""
+
+    features: NDArray[np.float32]
+    label: Labels
+    group: Labels
+
+    @classmethod
+    def drawn(cls, population: RunPopulation, runs: int, draw: np.random.Generator) -> People:
+        """Draw people: normal features, moved by the label and in the first group."""
+        shape = (runs, population.rows)
+        group = draw.integers(0, population.groups, shape)
+        label = (draw.random(shape) < POSITIVE).astype(np.int64)
+        features = draw.standard_normal((*shape, FEATURES), np.float32)
+        features += _moved(label, group, population.shift)[..., None]
+        return cls(features, label, group)
+
+
+def _moved(label: Labels, group: Labels, shift: float) -> Array:
+    """Return how far every feature of a person is moved."""
+    moved: Array = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
+    return moved
+
+
+def _tested(shape: tuple[int, int], kind: str, draw: np.random.Generator) -> Mask:
+    """Return which of N people each of the S splits of R runs tests, (R, S, N)."""
+    runs, rows = shape
+    if kind == FOLDS:
+        fold = draw.permuted(np.tile(np.arange(rows) % SPLITS, (runs, 1)), axis=1)
+        return np.asarray(fold[:, None, :] == np.arange(SPLITS)[:, None])
+    place = draw.permuted(np.tile(np.arange(rows), (runs * SPLITS, 1)), axis=1)
+    return np.asarray(place < round(SHARE * rows)).reshape(runs, SPLITS, rows)
+
+
+def _fitted(people: People, rows: Mask, selected: float) -> tuple[Array, Array, Array]:
+    """Return directions (R, S, D), thresholds (R, S) and scores (R, S, N) of nearest means.
+
+    Parameters
+    ----------
+    rows : (R, S, N) those that are trained on.
+    """
+    trained = rows.astype(np.float32)
+    ones = people.label[:, None] * trained
+    means = [
+        (part @ people.features) / np.maximum(part.sum(axis=-1, keepdims=True), 1)
+        for part in (ones, trained - ones)
+    ]
+    direction = means[0] - means[1]
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    score = direction @ people.features.transpose(0, 2, 1)
+    size = trained.sum(axis=-1)
+    mean = (score * trained).sum(axis=-1) / size
+    spread = np.sqrt((score**2 * trained).sum(axis=-1) / size - mean**2)
+    return direction, mean + spread * special.ndtri(1 - selected), score
+
+
+@dataclass(frozen=True, eq=False)
+class RunCounts:
+    """Confusion counts (R, S, G, 4) of R runs in S splits."""
+
+    counts: Array
+    splits: Splits
+
+
+def _fits(
+    people: People, tested: Mask, population: RunPopulation, noise: float = 0.0
+) -> tuple[Array, Array]:
+    """Return the counts (R, S, G, 4) of fits, and what share of new people they select.
+
+    Parameters
+    ----------
+    noise : sd of what is added to features, beside their own of 1.
+    """
+    direction, threshold, score = _fitted(people, ~tested, population.selected)
+    predicted = score > threshold[..., None]
+    group, label = np.meshgrid(np.arange(population.groups), np.arange(2), indexing="ij")
+    means = _moved(label, group, population.shift) * direction.sum(axis=-1)[..., None, None]
+    shares = special.ndtr((means - threshold[..., None, None]) / np.hypot(1, noise))
+    return _counted(people, predicted, tested, population.groups), shares
+
+
+def _draw(population: RunPopulation, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw runs, and what is true of their learner on average or of their own fits."""
+    counts, shares = [], []
+    for _ in range(0, replications, _CHUNK):
+        people = People.drawn(population, _CHUNK, draw)
+        tested = _tested(people.label.shape, population.kind, draw)
+        found, selected = _fits(people, tested, population)
+        counts.append(found)
+        shares.append(selected)
+    of_fits = np.concatenate(shares).mean(axis=1)  # (R, G, 2)
+    if population.kind == REPEATS:
+        of_fits = np.broadcast_to(of_fits.mean(axis=0), of_fits.shape)
+    return Sample(RunCounts(np.concatenate(counts), population.splits), _truth(population, of_fits))
+
+
+def _counted(people: People, predicted: Mask, tested: Mask, groups: int) -> Array:
+    """Return the counts (R, S, G, 4) of the rows that each split tests."""
+    runs, splits, _ = tested.shape
+    at = np.nonzero(tested)
+    part = (at[0] * splits + at[1]) * groups + people.group[at[0], at[2]]
+    counts = binary_confusion(
+        people.label[at[0], at[2]], predicted[at], part, n_groups=runs * splits * groups
+    )
+    return counts.reshape(runs, splits, groups, 4).astype(float)
+
+
+def _truth(population: RunPopulation, shares: Array) -> Mapping[str, Array]:
+    """Return the true values of what is asked for, of shares (R, G, 2) selected by label."""
+    if population.kind == REPEATS and not population.shift:
+        # Groups that are alike by design are not told apart by the rounding of averages.
+        shares = np.broadcast_to(shares.mean(axis=1, keepdims=True), shares.shape)
+    selected = shares @ [1 - POSITIVE, POSITIVE]
+    wrong = shares @ [1 - POSITIVE, -POSITIVE] + POSITIVE
+    return {
+        "error rate": wrong.mean(axis=-1, keepdims=True),
+        "selection rate": selected,
+        "difference": selected[:, 1:] - selected[:, :1],
+        "smallest ratio": selected.min(axis=-1) / selected.max(axis=-1),
+        "largest gap": np.ptp(selected, axis=-1),
+    }
+
+
+def _rates(data: RunCounts) -> tuple[RunRates, RunRates]:
+    """Return the error rate of everyone, and the groups' selection rates, in every split."""
+    groups = data.counts.transpose(0, 2, 1, 3)
+    found = []
+    for counts, cells in ((groups.sum(axis=1, keepdims=True), (1, 2)), (groups, (1, 3))):
+        rows, hits = counts.sum(axis=-1), counts[..., cells].sum(axis=-1)
+        with np.errstate(invalid="ignore"):
+            found.append(RunRates(hits / rows, rows, data.splits, LEVEL))
+    return found[0], found[1]
+
+
+def _ours(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the intervals of a run's table."""
+    errors, rates = _rates(data)
+    return {
+        "error rate": _ends(errors.limits()),
+        "selection rate": _ends(rates.limits()),
+        "difference": _ends(rates.against_first()),
+        "smallest ratio": _ends(smallest_mean_ratio(rates)),
+        "largest gap": _ends(largest_mean_gap(rates)),
+    }
+
+
+def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the medians over splits of their own intervals, which was printed before."""
+    errors, rates = ([each.values * each.sizes, each.sizes] for each in _rates(data))
+    hits, rows = (np.nan_to_num(each).transpose(0, 2, 1) for each in rates)
+    groups = GroupLimits.of(hits, rows, level=LEVEL)
+    single = groups.single
+    pair = difference_limits(single.take(slice(1, None)), single.take(slice(0, 1)))
+    return {
+        "error rate": _medians(rate_limits(errors[0], errors[1], level=LEVEL), -1),
+        "selection rate": _medians(single, 1),
+        "difference": _medians(pair, 1),
+        "largest gap": _medians(largest_gap(groups), 1),
+    }
+
+
+def _plain(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return t intervals of the splits' values as if splits were independent; gaps too."""
+    errors, rates = (each.values for each in _rates(data))
+    values = {
+        "error rate": errors,
+        "selection rate": rates,
+        "difference": rates[:, 1:] - rates[:, :1],
+        "largest gap": rates.max(axis=1) - rates.min(axis=1),
+    }
+    return {name: _t_interval(each) for name, each in values.items()}
+
+
+def _t_interval(values: Array) -> Interval:
+    splits = values.shape[-1]
+    mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
+    half = special.stdtrit(splits - 1, (1 + LEVEL) / 2) * sd / np.sqrt(splits)
+    return mean - half, mean + half
+
+
+def _ends(limits: Limits) -> Interval:
+    return limits.lower, limits.upper
+
+
+def _medians(limits: Limits, axis: int) -> Interval:
+    return np.median(limits.lower, axis=axis), np.median(limits.upper, axis=axis)
+
+
+@dataclass(frozen=True)
+class TwoLearners:
+    """Two learners on the same splits, each of half of the features.
+
+    `noise` is the sd of what is added to the second one's features: the larger, the worse it is.
+    """
+
+    people: RunPopulation
+    noise: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        worse = f"the second worse by noise {self.noise:g}" if self.noise else "equal learners"
+        return f"{worse}, {self.people.name}"
+
+
+def _learners(short: bool) -> Sequence[TwoLearners]:
+    found = [
+        TwoLearners(RunPopulation(rows, groups, 0.3, shift, REPEATS), noise)
+        for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0))
+    ]
+    return thinned(found, 4) if short else found
+
+
+def _draw_two(population: TwoLearners, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw the confusion counts (R, S, 2, G, 4) of both learners, and how they truly differ."""
+    counts, shares = [], []
+    for _ in range(0, replications, _CHUNK):
+        people = People.drawn(population.people, _CHUNK, draw)
+        tested = _tested(people.label.shape, REPEATS, draw)
+        first, second = np.split(people.features, 2, axis=-1)
+        second += population.noise * draw.standard_normal(second.shape, np.float32)
+        both = [
+            _fits(replace(people, features=features), tested, population.people, noise)
+            for features, noise in ((first, 0.0), (second, population.noise))
+        ]
+        counts.append(np.stack([found for found, _ in both], axis=2))
+        shares.append(np.stack([share.mean(axis=(0, 1)) for _, share in both]))
+    wrong, reached = _of_two(population, np.mean(shares, axis=0))
+    truth = {"accuracy": wrong[1] - wrong[0], "gap": np.ptp(reached[1]) - np.ptp(reached[0])}
+    return Sample(
+        np.concatenate(counts), {name: np.full(replications, v) for name, v in truth.items()}
+    )
+
+
+def _of_two(population: TwoLearners, shares: Array) -> tuple[Array, Array]:
+    """Return error rates (2,) and true positive rates (2, G), of shares (2, G, 2) selected."""
+    if not population.noise:
+        shares = np.broadcast_to(shares.mean(axis=0), shares.shape)
+    wrong = shares.mean(axis=1) @ [1 - POSITIVE, -POSITIVE] + POSITIVE
+    return wrong, shares[..., 1]
+
+
+def _averaged(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the intervals of the default comparison."""
+    return _two_intervals(lambda own: _mean_delta(own, draw), counts)
+
+
+def _typical(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the medians over repeats of the intervals of their posteriors."""
+
+    def ends(own: Array) -> Array:
+        first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
+        return np.median(_quantiles(_delta(first, second)), axis=1)
+
+    return _two_intervals(ends, counts)
+
+
+def _two_intervals(ends: Callable[[Array], Array], counts: Array) -> Mapping[str, Interval]:
+    """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
+    found = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
+    return {name: (found[:, 0, i], found[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
+
+
+def _mean_delta(own: Array, draw: np.random.Generator) -> Array:
+    shares = own / own.sum(axis=(-1, -2), keepdims=True)
+    tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
+    counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
+    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
+    return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
+
+
+def _delta(first: Array, second: Array) -> Array:
+    """Return differences of accuracy and of the gap of true positive rates, more being better."""
+    values = [
+        np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
+        for each in (first, second)
+    ]
+    delta = values[0] - values[1]
+    return np.asarray(delta[~np.isnan(delta).any(axis=1)])
+
+
+def _quantiles(delta: Array) -> Array:
+    return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+
+
+FAMILIES = (
+    Family(
+        "runs",
+        "Whole runs",
+        "A learner is fitted again in every hold-out repeat or fold, and tested on the other rows. "
+        "The truth is what fits to new training rows do on average (hold-outs), or what these very "
+        "fits do (folds). *medians* are those of the splits' own intervals; *plain t* takes splits "
+        "for independent, and averages gaps as they are.",
+        _populations,
+        _draw,
+        (
+            Construction("ours", _ours),
+            Construction("medians", _single),
+            Construction("plain t", _plain),
+        ),
+    ),
+    Family(
+        "comparisons",
+        "Two runs compared",
+        "Two learners on the same hold-out repeats: the difference of their accuracies, and of "
+        "their gaps in the true positive rate. *medians* are those of the repeats' posteriors.",
+        _learners,
+        _draw_two,
+        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
+        300,
+    ),
+)

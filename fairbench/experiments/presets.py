@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -89,13 +89,38 @@ class Presets:
         this alone, the one of most splits answers.
         """
         found: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
-        for run in runs.values():
+        for run in self._eligible(name, runs.values()):
             chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
                 key = tuple(chosen.values())
                 if key not in found or _repeats(run) > _repeats(found[key][1]):
                     found[key] = chosen, run
         return {run.id: (chosen, run) for chosen, run in found.values()}
+
+    def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
+        """Return the runs whose choices an experiment's files sweep over.
+
+        Composing takes a tenth of a second, which an experiment that no run is of is spared.
+        """
+        swept = {
+            group: {each.strip() for each in str(values).split(",")}
+            for group, values in self._params(name).items()
+            if "." not in group
+        }
+        return [
+            run
+            for run in runs
+            if all(run.choices.get(group) in values for group, values in swept.items())
+        ]
+
+    def _params(self, name: str) -> dict[str, Any]:
+        """Return what an experiment's file, and those it builds on, sweep over."""
+        written = yaml.safe_load((self.conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
+        bases = [each for each in written.get("defaults", []) if isinstance(each, str)]
+        params: dict[str, Any] = {}
+        for base in bases:
+            params |= self._params(base) if base != "_self_" else {}
+        return params | dict(written.get("hydra", {}).get("sweeper", {}).get("params", {}))
 
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return what of the sweep a run chose, or None if it is none of its jobs."""

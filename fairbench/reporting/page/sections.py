@@ -199,6 +199,9 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     return Table(columns, rows, sortable=True)
 
 
+_SHOWN = ["label", "mean", "sd", "lower", "upper", "n", "best", "near", "standing", "status"]
+
+
 def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows with the interval, or one sd either way, on the scale of the table."""
     sd = rows["sd"].fillna(0)
@@ -206,7 +209,7 @@ def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     ends = np.stack([low, rows["mean"], high], axis=1).astype(float)
     finite = ends[np.isfinite(ends)]
     start, width = (finite.min(), np.ptp(finite)) if len(finite) else (0.0, 0.0)
-    for row, triple in zip(records(rows), ends, strict=True):
+    for row, triple in zip(records(rows[_SHOWN]), ends, strict=True):
         bar = None
         if width > 0:
             places = np.nan_to_num(np.round(100 * (triple - start) / width, 1))

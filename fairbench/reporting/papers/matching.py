@@ -7,11 +7,10 @@ made before an option was added, or with fewer repeats than the experiment asks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairbench.evaluation.summary import summarise
@@ -153,7 +152,7 @@ def compare(
         ``intervention`` and ``option`` in front.
     computed : computation -> its numbers, by the place of the published row.
     """
-    mapping, found = paper.table(table), []
+    mapping, found, lookup = paper.table(table), [], _Lookup(ours)
     for place, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {
@@ -165,7 +164,7 @@ def compare(
             numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
             each = _from_computation(numbers, place, row)
         else:
-            each = _from_runs(rule, row, mapping.get("datasets", {}), ours)
+            each = _from_runs(rule, row, mapping.get("datasets", {}), lookup)
         for i, (label, numbers_of) in enumerate(each):
             verdict = judge(paper, row, numbers_of, mapping.get("runs"))
             reason = rule.get("absent") or (numbers_of or {}).get("reason", "")
@@ -190,7 +189,7 @@ def _from_computation(
 
 
 def _from_runs(
-    rule: Mapping[str, Any], row: Mapping[str, str], own: Mapping[str, str], ours: pd.DataFrame
+    rule: Mapping[str, Any], row: Mapping[str, str], own: Mapping[str, str], ours: _Lookup
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], None
@@ -209,8 +208,27 @@ def _label(choice: Mapping[str, str]) -> str:
     return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
 
 
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Rows of a table, found by the values of some columns: read once for each set of columns."""
+
+    rows: pd.DataFrame
+    _places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = field(default_factory=dict)
+
+    def first(self, wanted: Mapping[str, str]) -> pd.Series | None:
+        """Return the first row with these values."""
+        names = tuple(wanted)
+        if names not in self._places:
+            places: dict[tuple[Any, ...], int] = {}
+            for place, values in enumerate(zip(*(self.rows[name] for name in names), strict=True)):
+                places.setdefault(values, place)
+            self._places[names] = places
+        found = self._places[names].get(tuple(wanted.values()))
+        return None if found is None else self.rows.iloc[found]
+
+
 def _found(
-    ours: pd.DataFrame, choice: Mapping[str, str], wanted: Mapping[str, Any]
+    ours: _Lookup, choice: Mapping[str, str], wanted: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
     keys = {
@@ -220,9 +238,8 @@ def _found(
         "attribute": wanted.get("attribute", ""),
         "group": "",
     }
-    rows = ours[np.logical_and.reduce([ours[name] == value for name, value in keys.items()])]
-    if rows.empty:
+    first, scale = ours.first(keys), wanted.get("scale", 1.0)
+    if first is None:
         return None
-    first, scale = rows.iloc[0], wanted.get("scale", 1.0)
     mean = wanted.get("shift", 0.0) + scale * first["mean"]
     return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}

@@ -9,12 +9,10 @@ Only overall level, effects and spreads are sampled, by importance; the rest has
 
 References
 ----------
-Albert 1988, Computational methods using a Bayesian hierarchical generalized linear model.
 Herlihy et al. 2024, A structured regression approach for evaluating model performance across
     intersectional subgroups (FAccT).
 Schmidli et al. 2014, Robust meta-analytic-predictive priors (the exception).
-Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance parameters (Gamma
-    priors of spreads).
+Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance parameters.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ from fairbench.inference.flags import below
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-# The prior of every spread, on the logit scale: a Gamma distribution of mean 0.58. It is 0 at 0, as
-# a spread of exactly 0 would make ten small groups one, and intervals too narrow where groups do
-# differ a little; and it rises slowly enough that equal groups are still seen to be equal.
-SHAPE, RATE = 1.75, 3.0
+# The prior of every logit spread: two Gamma distributions, by weight, shape and rate. Groups
+# may be as good as equal (mean 0.03). Otherwise they differ (mean 0.7), and a spread of next to
+# nothing is unlikely: it would make intervals of small groups too narrow.
+SPREADS = ((0.05, 2.0, 60.0), (0.95, 2.5, 3.5))
 EXCEPTION = 0.05  # prior probability that a group is unlike the others
 _LEVEL, _WIDTH = -1.6, 1.2  # of log spreads, where the search for them begins
 _FEW, _MANY, _EACH = 16, 64, 2  # spreads tried first, then; draws of the effects for each
@@ -70,14 +68,9 @@ class Pooled:
         lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=0)
         return np.minimum(lower, self.mean), np.maximum(upper, self.mean)
 
-    @cached_property
-    def gaps(self) -> Floats:
-        """The largest minus the smallest rate, (T,)."""
-        return np.asarray(np.ptp(self.draws, axis=1))
-
     def gap_below(self, epsilon: float) -> float:
         """Return the probability that no two groups' rates are `epsilon` or more apart."""
-        return float((self.gaps < epsilon).mean())
+        return float((np.ptp(self.draws, axis=1) < epsilon).mean())
 
     @property
     def complement(self) -> Pooled:
@@ -103,6 +96,15 @@ class Pooled:
         tail = (1 - level) / 2
         ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
         return ends[0].astype(np.int64), ends[1].astype(np.int64)
+
+
+def spread_prior(log_spreads: Floats) -> Floats:
+    """Return the log density of log spreads."""
+    logs = [
+        np.log(w * r**k / special.gamma(k)) + k * log_spreads - r * np.exp(log_spreads)
+        for w, k, r in SPREADS
+    ]
+    return np.asarray(np.logaddexp(*logs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,7 @@ class _Model:
 
     def prior(self, effects: Floats, log_spreads: Floats) -> Floats:
         """Return the log density of effects and log spreads, (R, M), up to a constant."""
-        log = (SHAPE * log_spreads - RATE * np.exp(log_spreads)).sum(axis=-1)
+        log = spread_prior(log_spreads).sum(axis=-1)
         level = effects[..., 0]  # Beta(1/2, 1/2) of its rate
         log -= (np.logaddexp(0, level) + np.logaddexp(0, -level)) / 2
         scale = log_spreads[..., self.block[1:]]
@@ -161,8 +163,7 @@ class _Model:
     ) -> tuple[Floats, Floats]:
         """Return likely effects (R, M, B) given spreads, and their precision matrices.
 
-        Fisher scoring of the quasi-likelihood of overdispersed binomials, in which groups that are
-        `like` the others (R, 1 or M, G) with a small probability have little weight.
+        By Fisher scoring of overdispersed binomials, weighted by how surely they are `like` others.
         """
         effects, y, n = start.copy(), self.successes, self.sizes
         ridge = np.exp(-2 * log_spreads[..., self.block[1:]])
@@ -237,7 +238,7 @@ def pool_rates(
     expected += exception * (y + 0.5) / (n + 1)
     spread = np.exp(sample.log_spreads[..., -1:])
     means = [(weights @ each)[:, 0] for each in (expected, spread, exception)]
-    rates = _drawn(model, sample, exception, generator, draws)
+    rates = _rate_draws(model, sample, exception, generator, draws)
     return [
         Pooled(
             rates[r],
@@ -317,7 +318,7 @@ def _normals(n: int, dimensions: int) -> Floats:
 
 def _broad(spreads: Floats) -> Floats:
     scaled = (spreads - _LEVEL) / _WIDTH
-    return np.asarray(-(scaled**2).sum(axis=-1) / 2 - spreads.shape[-1] * np.log(_WIDTH))
+    return np.asarray(-(scaled**2 / 2 + np.log(_WIDTH)).sum(axis=-1))
 
 
 def _gaussian(deviations: Floats, root: Floats) -> Floats:
@@ -353,7 +354,7 @@ def _normalised(log: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _drawn(
+def _rate_draws(
     model: _Model,
     sample: _Sample,
     exception: Floats,

@@ -70,7 +70,45 @@ def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     caption = _CAPTION.format(about(shown))
     table = Table(_COLUMNS, list(_rows(shown)), caption=caption, rules=rules)
-    return Document(name, [Section("", [table])])
+    return Document(name, [Section("", [table, *_pooled(summary, protect)])])
+
+
+_POOLED_COLUMNS = (
+    Column("rate"),
+    Column("group"),
+    Column("raw", "number", decimals=4),
+    Column("pooled", "number", decimals=4),
+    Column("pooled interval", "interval"),
+    Column("P(worst)", "number", decimals=2),
+    Column("rows", "count", left_out=1),
+    Column("remark"),
+)
+_POOLED_CAPTION = (
+    "raw: from the group's own rows; pooled: drawn towards what the other groups lead one to "
+    "expect, the more the fewer the rows; P(worst): that no other group's rate is worse"
+)
+
+
+def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+    """Yield the table of groups estimated together, where an attribute has three or more."""
+    mine = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
+    found = {(row.metric, row.group): row for row in mine[mine["group"] != ""].itertuples()}
+    rows: list[list[object]] = []
+    rules = []
+    for (metric, group), row in found.items():
+        rate = str(metric).removesuffix("_pooled")
+        if rate == metric:
+            continue
+        if rows and rows[-1][0] != label(rate):
+            rules.append(len(rows))
+        raw, worst = found[rate, group].mean, found[f"{rate}_worst", group].mean
+        remark = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
+        ends = row.lower, row.upper
+        rows.append([label(rate), group, raw, row.mean, ends, worst, row.n, remark])
+    if rows:
+        title = f"groups of {protect}, estimated together"
+        caption = _POOLED_CAPTION
+        yield Table(_POOLED_COLUMNS, rows, title, caption, rules=frozenset(rules))
 
 
 def about(summary: pd.DataFrame) -> str:

@@ -26,7 +26,7 @@ def exactly(y, n):
     alone = special.betaln(y + 0.5, n - y + 0.5) - special.betaln(0.5, 0.5)
     alone += np.log(pooled.EXCEPTION)
     either = np.logaddexp(like, alone)
-    log = either.sum(axis=1) + pooled.SHAPE * log_spread - pooled.RATE * np.exp(log_spread)
+    log = either.sum(axis=1) + pooled.spread_prior(log_spread)
     log += (np.log(special.expit(level)) + np.log(special.expit(-level))) / 2
     weights = np.exp(log - log.max())
     kept = weights > 1e-8
@@ -58,7 +58,7 @@ def test_agrees_with_exact_integration(sizes, rate, spread):
     mean, below, expected_spread, exception = exactly(y, n)
     posterior = pool(y, n, generator, draws=4000)
     lower, upper = posterior.interval()
-    assert posterior.efficiency > 0.3
+    assert posterior.efficiency > 0.2
     assert np.abs(posterior.mean - mean).max() < 0.1 * (upper - lower).max()
     assert posterior.spread == pytest.approx(expected_spread, rel=0.15)
     assert posterior.exception == pytest.approx(exception, abs=0.05)
@@ -172,7 +172,7 @@ def test_the_predictive_check_finds_the_exception_and_little_else():
 def test_ten_equal_groups_are_seen_to_be_close():
     rng = np.random.default_rng(8)
     for rate in (0.3, 0.5):
-        for size, least in ((500, 0.55), (2000, 0.93)):
+        for size, least in ((500, 0.65), (2000, 0.95)):
             seen = [
                 pool(rng.binomial(size, rate, 10), np.full(10, size), rng, draws=500).gap_below(
                     0.05

@@ -98,3 +98,13 @@ def test_variants_are_left_to_the_files():
     varied = metrics_of(seed=1).assign(variant="max_depth=5")
     both = pd.concat([varied, own], ignore_index=True)
     assert printed(both) == printed(own)
+
+
+def test_three_groups_or_more_are_shown_together_too():
+    assert not any("estimated together" in line for line in printed(metrics_of()))
+    lines = printed(metrics_of(("Male", "Female", "Other"), n=300))
+    assert max(map(len, lines)) <= 100
+    start = next(i for i, line in enumerate(lines) if "estimated together" in line)
+    for rate in ("selection rate", "error rate"):
+        rows = [line for line in lines[start:] if line.strip().startswith(rate)]
+        assert [row.split()[2] for row in rows] == ["Female", "Male", "Other"]

@@ -189,10 +189,10 @@ FAMILIES = (
         partial(_draw_all, "largest gap"),
         (
             Construction(OURS, _single("largest gap", made.gap_ours)),
-            Construction(BEFORE, _single("largest gap", made.posterior(made.gap_of)), 200, 2),
+            Construction(BEFORE, _single("largest gap", made.posterior(made.gap_of)), 200, 4),
             Construction("Newcombe", _single("largest gap", made.gap_newcombe)),
             Construction("Wald", _single("largest gap", made.gap_wald)),
-            Construction(BOOTSTRAP, _single("largest gap", made.bootstrap(made.gap_of)), 200, 8),
+            Construction(BOOTSTRAP, _single("largest gap", made.bootstrap(made.gap_of)), 200, 16),
         ),
     ),
     Family(
@@ -204,11 +204,11 @@ FAMILIES = (
         (
             Construction(OURS, _single("smallest ratio", made.smallest_ours)),
             Construction(
-                BEFORE, _single("smallest ratio", made.posterior(made.smallest_of)), 200, 2
+                BEFORE, _single("smallest ratio", made.posterior(made.smallest_of)), 200, 4
             ),
             Construction("Newcombe", _single("smallest ratio", made.smallest_newcombe)),
             Construction(
-                BOOTSTRAP, _single("smallest ratio", made.bootstrap(made.smallest_of)), 200, 8
+                BOOTSTRAP, _single("smallest ratio", made.bootstrap(made.smallest_of)), 200, 16
             ),
         ),
     ),
@@ -221,7 +221,7 @@ FAMILIES = (
         _draw_odds,
         (
             Construction(OURS, _of_odds(made.odds_ours)),
-            Construction(BEFORE, _of_odds(made.odds_posterior), 200, 2),
+            Construction(BEFORE, _of_odds(made.odds_posterior), 200, 4),
             Construction("Newcombe", _of_odds(made.odds_newcombe)),
             Construction("Wald", _of_odds(made.odds_wald)),
         ),

@@ -83,6 +83,6 @@ FAMILIES = (
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("each group alone", _alone)),
-        replications=300,
+        replications=200,
     ),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.coverage.families import FAMILIES
 from benchmarks.coverage.simulate import CERTAINTY, REQUIRED, Cell, Family
 
-OURS = "ours"
+OURS, BEFORE = "ours", "before"
 HEADER = (
     *("construction", "cells", "failed", "worst cell", "mean coverage"),
     *("misses below", "misses above", "printed", "mean width", "width over ours"),
@@ -46,7 +46,37 @@ def written(cells: Sequence[Cell], *, short: bool = False) -> str:
     title = _TITLE.format(required=round(100 * REQUIRED), certainty=100 * CERTAINTY)
     if short:
         title += "\nThis is the short run: fewer populations, a fifth of the replications.\n"
-    return f"{title}\n{summary(cells)}"
+    return f"{title}\n{_overview(cells)}\n{summary(cells)}"
+
+
+def _overview(cells: Sequence[Cell]) -> str:
+    """Return one table of all families: ours, before, and the best competitor that holds."""
+    header = ["what", "cells", "ours: failed", "worst", "mean", "before: failed", "worst", "mean"]
+    header.append("others that never failed, with their width over ours")
+    rows = [header, ["---", *["--:"] * 7, "---"]]
+    for family in FAMILIES:
+        mine = [cell for cell in cells if cell.family == family.name and not family.one_row_each]
+        for metric in dict.fromkeys(cell.metric for cell in mine):
+            name = metric if metric == family.title.lower() else f"{family.title}: {metric}"
+            rows.append(_overview_row(name, [cell for cell in mine if cell.metric == metric]))
+    return "\n".join(["## Overview", "", *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def _overview_row(metric: str, cells: Sequence[Cell]) -> list[str]:
+    ours = {cell.population: cell for cell in cells if cell.construction == OURS}
+    by_name = {
+        name: [cell for cell in cells if cell.construction == name]
+        for name in dict.fromkeys(cell.construction for cell in cells)
+    }
+    columns = {name: _row(name, of, ours) for name, of in by_name.items()}
+    none = ["-"] * len(HEADER)
+    own, before = columns.get(OURS, none), columns.get(BEFORE, none)
+    others = [
+        f"{name} ({row[-1]})"
+        for name, row in columns.items()
+        if name not in (OURS, BEFORE) and row[2] == "0"
+    ]
+    return [metric, own[1], *own[2:5], *before[2:5], ", ".join(others) or "none"]
 
 
 def summary(cells: Sequence[Cell]) -> str:
@@ -131,10 +161,12 @@ def _row(name: str, cells: Sequence[Cell], ours: dict[str, Cell]) -> list[str]:
 
 
 def _worst(cells: Sequence[Cell]) -> list[str]:
-    """Return a sentence on where our own intervals, or those of before, hold least often."""
-    found = [cell for cell in cells if cell.construction == OURS and cell.printed]
-    if not found:
-        return []
-    lowest = sorted(found, key=lambda cell: (cell.coverage, cell.population))[:WORST]
-    named = "; ".join(f"{cell.population}: {100 * cell.coverage:.1f} %" for cell in lowest)
-    return [f"Ours holds least often here: {named}.", ""]
+    """Return sentences on where our own intervals and those of before hold least often."""
+    lines = []
+    for name, words in ((OURS, "Ours hold"), (BEFORE, "Before, they held")):
+        found = [cell for cell in cells if cell.construction == name and cell.printed]
+        lowest = sorted(found, key=lambda cell: (cell.coverage, cell.population))[:WORST]
+        named = "; ".join(f"{cell.population} ({100 * cell.coverage:.1f} %)" for cell in lowest)
+        if named:
+            lines += [f"{words} least often with {named}.", ""]
+    return lines

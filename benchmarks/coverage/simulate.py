@@ -44,7 +44,7 @@ class Construction:
     intervals : takes a sample's data and a generator (for those that draw) to the lower and upper
         ends of each metric, of the shape of its truth; NaN where no interval is printed.
     replications : at most so many, of one that is slow.
-    every : it is simulated in every so-manieth population.
+    every : it is simulated in one of so many populations.
     """
 
     name: str
@@ -129,10 +129,13 @@ def simulate(
     construction : the only one that is simulated; all without it.
     """
     chosen = [each for each in family.constructions if construction in ("", each.name)]
-    for i, population in enumerate(family.populations(short)):
+    populations = family.populations(short)
+    # A fixed shuffle, so that what is simulated in some populations is not always the same kind.
+    places = np.random.default_rng(5).permutation(len(populations))
+    for place, population in zip(places, populations, strict=True):
         samples: dict[int, Sample] = {}
         for each in chosen:
-            if i % each.every:
+            if place % each.every:
                 continue
             replications = min(each.replications, _replications(family, population, short))
             keys = (family.name, population.name, replications)

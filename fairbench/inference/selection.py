@@ -33,7 +33,7 @@ from scipy import special
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _SPENT = 0.02  # the part of what may go wrong that finding the plausible candidates takes
-_SMOOTH = 1000  # how many draws a mean of chances takes, which varies less than a share of draws
+_SMOOTH = 50_000  # how many chances a mean is over, which varies less than a share of draws
 _LARGEST = 8.0  # beyond which no critical value is looked for
 
 
@@ -309,7 +309,7 @@ def _explained(noise: Array, features: list[Array], kept: Mask) -> tuple[Array, 
 
 def _largest_mean(centre: Array, spread: Array) -> Chance:
     """Return the mean over draws of the largest conditional chance of an error above z."""
-    fewer = centre[:_SMOOTH]
+    fewer = centre[: max(200, _SMOOTH // centre.shape[1])]
     return lambda z: float(special.ndtr((fewer - z) / spread).max(axis=1).mean())
 
 

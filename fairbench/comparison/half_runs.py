@@ -90,16 +90,16 @@ class HalfRuns:
         return max(found, key=_halvings, default=None)
 
     @cached_property
-    def _chosen(self) -> dict[str, str]:
+    def _components(self) -> dict[str, str]:
         """The learner and the intervention of the reference."""
         return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
 
     def _refers_to(self, run: Run, own: Mapping[str, Any]) -> bool:
-        chosen = all(run.choices[group] == option for group, option in self._chosen.items())
+        chosen = all(run.choices[group] == option for group, option in self._components.items())
         return chosen and all(run.config[name] == own[name] for name in _ALIKE)
 
     def _of_reference(self, words: Mapping[str, str]) -> dict[str, str]:
-        chosen = self._chosen
+        chosen = self._components
         kept = {name: text for name, text in words.items() if not name.startswith(tuple(chosen))}
         return kept | chosen
 

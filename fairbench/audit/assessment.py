@@ -107,7 +107,11 @@ def _metrics(
     seed: int,
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the rows of fairbench.evaluate, and the counts behind them."""
-    rows, generator, counts = MetricTable(), rng(seed, "posterior"), completion.counts
+    rows, generator, counts = (
+        MetricTable(frequentist=False),
+        rng(seed, "posterior"),
+        completion.counts,
+    )
     evaluation = GroupEvaluation(
         rows,
         evaluator.interval,

@@ -161,14 +161,17 @@ class Evaluator:
         """
         if data.design is not None and self.interval != FREQUENTIST:
             raise UserError(_NO_DESIGN)
-        weighed = MetricTable(level=self.level)
+        frequentist = self.interval == FREQUENTIST
+        weighed = MetricTable(level=self.level, frequentist=frequentist)
         # What knows weights and clusters adds to the one table, what does not to the other.
         table = MetricTable(level=self.level) if data.design else weighed
         if data.task is Task.BINARY:
             self._classification(weighed, data, generator)
-            ScoreEvaluation(table, data.target, data.predictions, self.bins).run(data.groups)
+            ScoreEvaluation(
+                table, data.target, data.predictions, self.bins, self.minimum_group_size
+            ).run(data.groups)
         else:
-            evaluate_regression(table, data, self.coverage_levels)
+            evaluate_regression(table, data, self.coverage_levels, minimum=self.minimum_group_size)
         if "uncertainty" in data.predictions:
             self._spread(table, data.target, data.predictions)
         attribute = protect or next(iter(data.groups), "")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
+from fairbench.evaluation.table import OK, Status, Where, no_rows, undefined
 from fairbench.inference.survey import Design
 
 Columns = Mapping[str, NDArray[Any]]
@@ -129,3 +131,62 @@ class Labelled:
         """Return a column of the predictions as float64."""
         values: NDArray[np.float64] = self.predictions[name].to_numpy(np.float64)
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of an attribute, or everyone as one group of no attribute.
+
+    Attributes
+    ----------
+    codes : (n,) which group each row is in.
+    """
+
+    attribute: str
+    names: tuple[str, ...]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, attribute: str, labels: pd.Series) -> Groups:
+        """Return the groups of an attribute's labels, the reference first."""
+        return cls(
+            attribute, tuple(map(str, labels.cat.categories)), labels.cat.codes.to_numpy(np.intp)
+        )
+
+    @classmethod
+    def everyone(cls, rows: int) -> Groups:
+        """Return all rows as one group."""
+        return cls("", ("",), np.zeros(rows, np.intp))
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.names)
+
+    @cached_property
+    def size(self) -> list[int]:
+        """The rows of each group."""
+        return np.bincount(self.codes, minlength=len(self)).tolist()
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        return np.argsort(self.codes, kind="stable")
+
+    def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return the values of each group, in the order of the rows."""
+        return np.split(values[self._order], np.cumsum(self.size)[:-1])
+
+    def where(self, g: int) -> Where:
+        """Return whom a row of a group is about."""
+        return Where(self.attribute, self.names[g])
+
+    def in_words(self, g: int) -> str:
+        """Return ``in group 'a'`` with a space before it, nothing of everyone."""
+        return f" in group '{self.names[g]}'" if self.names[g] else ""
+
+    def statuses(self, status: Sequence[Status] = ()) -> list[Status]:
+        """Return the status of each group, undefined where it has no rows."""
+        given = status or [OK] * len(self)
+        return [
+            each if n or each != OK else undefined(no_rows(name))
+            for each, n, name in zip(given, self.size, self.names, strict=True)
+        ]

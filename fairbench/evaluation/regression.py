@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.estimates import (
+    Estimates,
+    add_estimates,
+    declared_estimates,
+    mean_estimates,
+    rate_estimates,
+)
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
-    EVERYONE,
     NAN,
     OK,
     MetricTable,
@@ -21,10 +28,12 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
+from fairbench.inference.means import ROOT_ROWS, Moments, root_limits
+from fairbench.inference.scores import RANK_ROWS, correlation_limits, distance_limits
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
-    distribution_parity,
+    distribution_distances,
     is_normal,
     normal_quantile,
     uncertainty_aware_parity,
@@ -34,52 +43,73 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
+def evaluate_regression(
+    table: MetricTable, data: Labelled, levels: Sequence[float], *, minimum: int = 0
+) -> None:
     """Add everyone's rows, each group's, and each attribute's parity beside the labels' own.
 
     Parameters
     ----------
     levels : of the prediction intervals whose coverage and width are reported.
+    minimum : metrics of fewer rows are flagged.
     """
-    _part(table, data, np.ones(len(data), bool), EVERYONE, levels)
+    _groups(table, data, Groups.everyone(len(data)), levels, minimum)
     for attribute, labels in data.groups.items():
-        codes = labels.cat.codes.to_numpy()
-        parts = {str(label): codes == code for code, label in enumerate(labels.cat.categories)}
-        for label, rows in parts.items():
-            _part(table, data, rows, Where(attribute, label), levels)
-        _parity(table, data, parts, attribute)
+        groups = Groups.of(attribute, labels)
+        _groups(table, data, groups, levels, minimum)
+        _parity(table, data, groups)
 
 
-def _parity(table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str) -> None:
-    empty = [label for label, rows in parts.items() if not rows.any()]
+def _parity(table: MetricTable, data: Labelled, groups: Groups) -> None:
+    empty = [name for name, n in zip(groups.names, groups.size, strict=True) if not n]
     status = undefined(no_rows(empty[0])) if empty else OK
-    if len(parts) == 1:
+    if len(groups) == 1:
         status = undefined("only one group")
     for name, values in (
         ("statistical_parity", data.column("prediction")),
         ("label_parity", data.target),
     ):
         reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
-        parity = NAN
+        distances = np.zeros((len(groups), len(groups)))
         if reason == OK:
-            parity = distribution_parity([values[rows] for rows in parts.values()])
-        table.add(name, parity, len(data), Where(attribute), status=reason)
-    _uncertainty_aware_parity(table, data, parts, attribute, status)
+            distances = distribution_distances(groups.split(values))
+        _add_distance(table, name, distances, groups, reason)
+    _uncertainty_aware_parity(table, data, groups, status)
 
 
 def _uncertainty_aware_parity(
-    table: MetricTable, data: Labelled, parts: dict[str, Mask], attribute: str, status: Status
+    table: MetricTable, data: Labelled, groups: Groups, status: Status
 ) -> None:
-    """Add the parity of predictions as normals; those without an uncertainty are points."""
+    """Add the parity of predictions as normals; those without an uncertainty are points.
+
+    The functions of its groups are means of their rows', which vary less than those of points.
+    """
     mean, name = data.column("prediction"), _sd_column(data)
     sd = data.column(name) if name else np.zeros(len(data))
     reason = status if status != OK else invalid_rows(~is_normal(mean, sd), "sd")
     parity = NAN
     if reason == OK:
-        groups = list(parts.values())
-        parity = uncertainty_aware_parity([mean[g] for g in groups], [sd[g] for g in groups])
+        parity = uncertainty_aware_parity(groups.split(mean), groups.split(sd))
+    distances = np.full((len(groups), len(groups)), parity)
     metric = "uncertainty_aware_statistical_parity"
-    table.add(metric, parity, len(data), Where(attribute), status=reason)
+    _add_distance(table, metric, distances, groups, reason, known=len(groups) == 2)
+
+
+def _add_distance(
+    table: MetricTable,
+    name: str,
+    distances: Array,
+    groups: Groups,
+    status: Status,
+    *,
+    known: bool = True,
+) -> None:
+    value, interval, where = NAN, (NAN, NAN), Where(groups.attribute)
+    if status == OK:
+        found = distance_limits(distances, groups.size, level=table.level, known=known)
+        value, interval = float(found.value), (float(found.lower), float(found.upper))
+    n = len(groups.codes)
+    table.add_bounded(name, value, n, interval, "", where, status=status)
 
 
 def _sd_column(data: Labelled) -> str | None:
@@ -87,55 +117,60 @@ def _sd_column(data: Labelled) -> str | None:
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
-def _part(
-    table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
+def _groups(
+    table: MetricTable, data: Labelled, groups: Groups, levels: Sequence[float], minimum: int
 ) -> None:
-    y, columns = (
-        data.target[rows],
-        {str(name): data.column(name)[rows] for name in data.predictions},
-    )
+    columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
     if name:
         columns["sd_or_uncertainty"] = columns[name]
+    estimates = []
     for metric in metrics_of(REGRESSION).values():
         if not metric.special and all(need in columns for need in metric.needs):
-            status = _status(metric, columns)
-            table.add_declared(
-                metric, [y, *(columns[n] for n in metric.needs)], where, status=status
-            )
-    _intervals(table, data, rows, where, levels)
+            statuses = _statuses(groups, *_bad(metric, columns))
+            arrays = [data.target, *(columns[n] for n in metric.needs)]
+            estimates.append(declared_estimates(metric, arrays, groups, statuses))
+    estimates += _intervals(data, groups, levels)
+    add_estimates(table, groups, estimates, minimum)
 
 
-def _status(metric: Metric, columns: Mapping[str, Array]) -> Status:
-    """Say whether the columns that a metric needs hold what it can be computed from."""
+def _statuses(groups: Groups, bad: Mask, what: str) -> list[Status]:
+    """Say of each group in how many rows something is invalid."""
+    return [invalid_rows(rows, what) for rows in groups.split(bad)]
+
+
+def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
+    """Say which rows do not hold what a metric can be computed from, and what is wrong there."""
     mean = columns["prediction"]
     for need in metric.needs:
         if need.startswith("sd"):
             sd = columns[need]
-            return invalid_rows(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
-    return invalid_rows(~np.isfinite(mean), "prediction")
+            return ~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd"
+    return ~np.isfinite(mean), "prediction"
 
 
-def _intervals(
-    table: MetricTable, data: Labelled, rows: Mask, where: Where, levels: Sequence[float]
-) -> None:
-    """Add coverage and width of the method's own intervals, or of the normal ones of its sd."""
-    y = data.target[rows]
+def _intervals(data: Labelled, groups: Groups, levels: Sequence[float]) -> Iterator[Estimates]:
+    """Yield coverage and width of the method's own intervals, or of the normal ones of its sd."""
     for level in levels:
         setting = Setting(level=level)
         percent = f"{100 * level:g}"
         if f"lower_{percent}" in data.predictions:
-            lower, upper = (data.column(f"{end}_{percent}")[rows] for end in ("lower", "upper"))
+            lower, upper = (data.column(f"{end}_{percent}") for end in ("lower", "upper"))
         elif "sd" in data.predictions:
             mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
             with np.errstate(invalid="ignore"):
-                lower, upper = (mean - half)[rows], (mean + half)[rows]
+                lower, upper = mean - half, mean + half
         else:
             continue
-        status = invalid_rows(~(upper >= lower), "interval")
-        covered = ((lower <= y) & (y <= upper)).astype(float)
-        table.add_mean("coverage", covered, where, setting=setting, status=status)
-        table.add_mean("interval_width", upper - lower, where, setting=setting, status=status)
+        statuses = _statuses(groups, ~(upper >= lower), "interval")
+        covered = ((lower <= data.target) & (data.target <= upper)).astype(float)
+        yield rate_estimates("coverage", covered, groups, statuses=statuses, setting=setting)
+        with np.errstate(invalid="ignore"):
+            width = upper - lower
+        widths = mean_estimates(
+            "interval_width", width, groups, least=0.0, statuses=statuses, setting=setting
+        )
+        yield replace(widths, called="")
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
@@ -169,9 +204,23 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         if np.isnan(correlation) and status == OK:
             constant = "true sd" if np.ptp(values) else "uncertainty"
             status = undefined(f"the {constant} is constant")
-        table.add("truth_rank_correlation", correlation, n, status=status)
+        limits = correlation_limits(correlation, n, level=table.level)
+        table.add_bounded(
+            "truth_rank_correlation",
+            correlation,
+            n,
+            (float(limits.lower), float(limits.upper)),
+            f"n={n}, an interval needs {RANK_ROWS}",
+            status=status,
+        )
 
 
 def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: Status) -> None:
-    value = float(np.sqrt(((estimate - truth) ** 2).mean())) if status == OK else NAN
-    table.add(name, value, len(truth), status=status)
+    n, value, interval = len(truth), NAN, (NAN, NAN)
+    if status == OK:
+        squares = (estimate - truth) ** 2
+        value = float(np.sqrt(squares.mean()))
+        limits = root_limits(Moments.of(squares), level=table.level)
+        interval = (min(float(limits.lower), value), max(float(limits.upper), value))
+    lacking = f"n={n}, an interval needs {ROOT_ROWS}"
+    table.add_bounded(name, value, n, interval, lacking, status=status)

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES
+from fairbench.inference.means import ROWS, Moments, loss_limits
 from fairbench.inference.survey import Design
-from fairbench.metrics.registry import Metric
 
 NAN = float("nan")
 
@@ -65,12 +65,35 @@ def insufficient(reason: str) -> Status:
     return Status("insufficient", reason)
 
 
+def mean_of(losses: NDArray[np.float64]) -> float:
+    """Return the mean of per-row losses."""
+    return float(losses.mean())
+
+
+def normal_interval(losses: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Return the ends of the normal interval of a mean; NaN of one row, and where it is NaN."""
+    n, mean = len(losses), mean_of(losses)
+    if n < 2 or not np.isfinite(mean):
+        return NAN, NAN
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    half = quantile * float(losses.std(ddof=1)) / np.sqrt(n)
+    return mean - half, mean + half
+
+
 @dataclass
 class MetricTable:
-    """Rows of one evaluation; `level` is the probability of the intervals of means."""
+    """Rows of one evaluation.
+
+    Attributes
+    ----------
+    level : probability of the intervals.
+    frequentist : every interval holds for few rows and rare labels too, or there is none and the
+        status says why; otherwise they are the papers': normal for means, and else none.
+    """
 
     rows: list[Row] = field(default_factory=list)
     level: float = 0.95
+    frequentist: bool = True
 
     def add(
         self,
@@ -100,6 +123,30 @@ class MetricTable:
             (metric, *where, value, float(lower), float(upper), int(n), *status, setting)
         )
 
+    def add_bounded(
+        self,
+        metric: str,
+        value: float,
+        n: int,
+        interval: tuple[float, float],
+        lacking: str,
+        where: Where = EVERYONE,
+        *,
+        setting: Setting = NO_SETTING,
+        status: Status = OK,
+    ) -> None:
+        """Append a value with its interval, of which the papers' evaluation has none.
+
+        Parameters
+        ----------
+        lacking : why there is no interval, where it is NaN.
+        """
+        if not self.frequentist:
+            interval = (NAN, NAN)
+        elif status == OK and np.isnan(interval[0]):
+            status = insufficient(lacking)
+        self.add(metric, value, n, where, setting=setting, interval=interval, status=status)
+
     def add_mean(
         self,
         metric: str,
@@ -109,52 +156,27 @@ class MetricTable:
         setting: Setting = NO_SETTING,
         status: Status = OK,
     ) -> None:
-        """Append the mean of per-row losses with its normal interval, NaN if `status` is not ok."""
+        """Append the mean of per-row losses with its interval, NaN if `status` is not ok."""
         n = len(losses)
         if n == 0 or status.kind != "ok":
             reason = status if n else undefined(no_rows(where.group))
             self.add(metric, NAN, n, where, setting=setting, status=reason)
             return
-        mean = float(losses.mean())
-        if not np.isfinite(mean):
-            self.add(metric, mean, n, where, setting=setting)
-            return
-        quantile = NormalDist().inv_cdf((1 + self.level) / 2)
-        half = quantile * float(losses.std(ddof=1)) / np.sqrt(n) if n > 1 else NAN
-        self.add(metric, mean, n, where, setting=setting, interval=(mean - half, mean + half))
-
-    def add_declared(
-        self,
-        metric: Metric,
-        arrays: Sequence[NDArray[np.float64]],
-        where: Where = EVERYONE,
-        *,
-        status: Status = OK,
-    ) -> None:
-        """Append a declared metric of the target and the columns it needs, with its interval.
-
-        Parameters
-        ----------
-        arrays : the target and the columns, (n,) each, in the order of the declaration.
-        status : of these columns; of one that is not ok, nothing is computed.
-        """
-        n = len(arrays[0])
-        if not n:
-            status = undefined(no_rows(where.group)) if status == OK else status
-        value: Any = metric(*arrays) if n and status == OK else NAN
-        if metric.interval == "mean" and status == OK:
-            self.add_mean(metric.name, value, where)
-            return
-        if np.isnan(value) and status == OK:
-            status = undefined(metric.undefined.format(part=where.group or "the part"))
-        self.add(metric.name, value, n, where, status=status)
+        mean = mean_of(losses)
+        interval = normal_interval(losses, self.level)
+        if self.frequentist and np.isfinite(mean):
+            limits = loss_limits(Moments.of(losses), level=self.level)
+            interval = (float(limits.lower), float(limits.upper))
+            if n < ROWS:
+                status = insufficient(f"n={n}, an interval needs {ROWS}")
+        self.add(metric, mean, n, where, setting=setting, interval=interval, status=status)
 
     def invalidated(self, reason: str) -> MetricTable:
         """Return the same rows without values, undefined for one reason."""
         rows: list[Row] = [
             (*row[:3], NAN, NAN, NAN, row[6], *undefined(reason), row[9]) for row in self.rows
         ]
-        return MetricTable(rows, self.level)
+        return MetricTable(rows, self.level, self.frequentist)
 
     def add_unweighted(self, rows: Iterable[Row], design: Design) -> None:
         """Append rows of metrics that know nothing of how rows were sampled, and say so.

@@ -72,6 +72,7 @@ NLL = Metric(
     better="lower",
     needs=("prediction", "uncertainty"),
     interval="mean",
+    least=0.0,
     function=nll_of_sd,
     shown=("everyone",),
 )
@@ -92,6 +93,7 @@ LOG_LOSS = Metric(
     better="lower",
     needs=("score",),
     interval="mean",
+    least=0.0,
     function=log_loss_rows,
     shown=("everyone",),
 )
@@ -111,6 +113,7 @@ BRIER_SCORE = Metric(
     better="lower",
     needs=("score",),
     interval="mean",
+    least=0.0,
     function=brier_rows,
     shown=("everyone",),
 )
@@ -130,6 +133,11 @@ class Reliability:
         return float(weights @ np.abs(self.base_rate - self.mean_score))
 
 
+def bins_of_width(score: Values, bins: int) -> NDArray[np.int64]:
+    """Return which of `bins` bins of equal width each score is in, the lower end excluded."""
+    return np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
+
+
 def reliability(
     target: ArrayLike, score: ArrayLike, *, bins: int = 15, equal_mass: bool = False
 ) -> Reliability:
@@ -142,18 +150,38 @@ def reliability(
         their mean label, wherever a boundary falls).
     """
     y, p = np.asarray(target, float), np.asarray(score, float)
+    everyone = np.zeros(len(y), np.int64)
+    return reliabilities(y, p, everyone, 1, bins=bins, equal_mass=equal_mass)[0]
+
+
+def reliabilities(
+    target: Values,
+    score: Values,
+    codes: NDArray[np.integer],
+    groups: int,
+    *,
+    bins: int = 15,
+    equal_mass: bool = False,
+) -> list[Reliability]:
+    """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
+    index = bins_of_width(score, bins)
     if equal_mass:
-        y = mean_over_ties(p, y)
-        order = np.argsort(p, kind="stable")
-        index = np.empty(len(p), np.int64)
-        index[order] = np.arange(len(p)) * bins // max(len(p), 1)
-    else:
-        index = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
-    size = np.bincount(index, minlength=bins)
-    used = size > 0
-    sums = (np.bincount(index, weights=w, minlength=bins)[used] for w in (p, y))
-    mean_score, base_rate = (total / size[used] for total in sums)
-    return Reliability(size[used], mean_score, base_rate)
+        order = np.lexsort((score, codes))
+        target, index = target.copy(), index.copy()
+        ordered, group = score[order], codes[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
+        block = np.cumsum(new) - 1
+        target[order] = (np.bincount(block, target[order]) / np.bincount(block))[block]
+        rows = np.bincount(codes, minlength=groups)
+        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[group]
+        index[order] = place * bins // np.maximum(rows, 1)[group]
+    cell = bins * codes + index
+    size = np.bincount(cell, minlength=bins * groups)
+    with np.errstate(invalid="ignore"):
+        shares = [np.bincount(cell, w, minlength=bins * groups) / size for w in (score, target)]
+    of_groups = zip(*(each.reshape(groups, bins) for each in (size, *shares)), strict=True)
+    return [Reliability(*(each[row[0] > 0] for each in row)) for row in of_groups]
 
 
 def expected_calibration_error(

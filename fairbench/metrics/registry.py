@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 Better: TypeAlias = Literal["higher", "lower", "neither"] | float
-Interval = Literal["rate", "difference", "ratio", "widest", "mean", "auc", "bootstrap", "none"]
+Interval = Literal[
+    "rate", "difference", "ratio", "widest", "mean", "root_mean", "explained", "auc", "none"
+]
 BINARY, REGRESSION = "binary", "regression"
 
 
@@ -46,8 +48,12 @@ class Metric:
         or the mean of two.
         ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
         ``difference``, ``ratio`` : the same to (..., G - 1), the others against the reference.
-        ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; normal.
-        ``auc``, ``none`` : the same to a number; none. With ``groups``, lists of a column by group.
+        ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; from their moments.
+        ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
+        target's variance) : the same to a number; closed forms.
+        ``none`` : the same to a number; the module that adds its rows makes its interval, if it
+        has one. With ``groups``, lists of a column by group.
+    least : the least that a mean can be, such as 0 of losses that are never negative.
     rates : what a function of counts rests on, which says when it is undefined.
     epsilon : the difference that makes no difference in practice; `relative` : of the median value.
     undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
@@ -63,6 +69,7 @@ class Metric:
     needs: tuple[str, ...]
     interval: Interval
     function: Callable[..., Any]
+    least: float = -np.inf
     rates: tuple[Rate, ...] = ()
     epsilon: float = 0.01
     relative: bool = False

@@ -29,6 +29,7 @@ MAE = Metric(
     better="lower",
     needs=("prediction",),
     interval="mean",
+    least=0.0,
     function=absolute_error_rows,
     relative=True,
     shown=("everyone",),
@@ -52,6 +53,24 @@ MEAN_PREDICTION = Metric(
 )
 
 
+def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Values:
+    """Return each row's target minus its prediction."""
+    residuals: Values = np.asarray(target, float) - np.asarray(prediction, float)
+    return residuals
+
+
+MEAN_RESIDUAL = Metric(
+    name="mean_residual",
+    label="mean residual",
+    sentence="By how much targets exceed predictions on average; above 0 predicts too little.",
+    task=REGRESSION,
+    better="neither",
+    needs=("prediction",),
+    interval="mean",
+    function=residual_rows,
+)
+
+
 def root_mean_squared_error(target: ArrayLike, prediction: ArrayLike) -> float:
     """Return the root of the mean squared error."""
     y, m = np.asarray(target, float), np.asarray(prediction, float)
@@ -65,7 +84,7 @@ RMSE = Metric(
     task=REGRESSION,
     better="lower",
     needs=("prediction",),
-    interval="none",
+    interval="root_mean",
     function=root_mean_squared_error,
     relative=True,
     shown=("everyone", "groups"),
@@ -86,7 +105,7 @@ R2 = Metric(
     task=REGRESSION,
     better="higher",
     needs=("prediction",),
-    interval="none",
+    interval="explained",
     function=r2_score,
     undefined="target is constant in {part}",
     shown=("everyone",),
@@ -136,6 +155,7 @@ CRPS = Metric(
     better="lower",
     needs=("prediction", "sd"),
     interval="mean",
+    least=0.0,
     function=crps_normal_rows,
 )
 
@@ -156,14 +176,22 @@ def kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.abs(cdf_x - cdf_y).max())
 
 
+def distribution_distances(samples: Sequence[ArrayLike]) -> Values:
+    """Return the Kolmogorov-Smirnov distances (G, G) between any two groups' values."""
+    distances = np.zeros((len(samples), len(samples)))
+    for i, a in enumerate(samples):
+        for j, b in enumerate(samples[:i]):
+            distances[i, j] = distances[j, i] = kolmogorov_smirnov(a, b)
+    return distances
+
+
 def distribution_parity(samples: Sequence[ArrayLike]) -> float:
     """Return the largest Kolmogorov-Smirnov distance between two groups' predictions.
 
     Statistical parity of a regression (FairlyUncertain, section 6; Agarwal et al. 2019), exact at
-    the sorted values. NaN if a group is empty.
+    the sorted values. NaN if a group is empty, and for a single one.
     """
-    distances = [kolmogorov_smirnov(a, b) for i, a in enumerate(samples) for b in samples[i + 1 :]]
-    return float(np.max(distances)) if distances else float("nan")
+    return float(distribution_distances(samples).max()) if len(samples) > 1 else float("nan")
 
 
 STATISTICAL_PARITY = Metric(

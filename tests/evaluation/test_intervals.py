@@ -18,7 +18,7 @@ Y, MEAN, SD = [0.0, 1.0, 2.0, 3.0], [0.1, 3.0, 2.0, 4.0], [1.0, 1.0, 0.5, 1.0]
 
 
 def rows_of(levels=LEVELS, y=Y, groups="aabb", **columns):
-    table = MetricTable()
+    table = MetricTable(frequentist=False)  # of few rows there is no other interval
     columns = {"prediction": MEAN, **columns}
     evaluate_regression(table, labelled(y, groups, task=Task.REGRESSION, **columns), levels)
     return by_place(table)

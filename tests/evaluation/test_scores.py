@@ -53,10 +53,11 @@ def test_scores_of_everyone_and_of_each_group_match_scikit_learn(group):
 
 
 @pytest.mark.parametrize("level", [0.95, 0.5])
-def test_interval_of_a_mean_has_the_evaluators_level(level):
+def test_the_papers_interval_of_a_mean_is_normal_of_the_evaluators_level(level):
     target, score, _, _ = scored()
     losses = (target - score) ** 2
-    found = table_of(Evaluator(level=level)).query("metric == 'brier_score' and group == ''")
+    evaluator = Evaluator(level=level, interval="dirichlet")
+    found = table_of(evaluator).query("metric == 'brier_score' and group == ''")
     expected = stats.norm.interval(level, losses.mean(), stats.sem(losses))
     np.testing.assert_allclose(found[["lower", "upper"]].iloc[0], expected, rtol=1e-9)
 

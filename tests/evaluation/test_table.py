@@ -15,6 +15,7 @@ from fairbench.evaluation.table import (
     concatenate,
     undefined,
 )
+from fairbench.inference.means import Moments, loss_limits
 
 
 def table_with(*rows, **options):
@@ -68,14 +69,28 @@ def test_a_nan_is_undefined_and_has_no_interval():
 
 
 @pytest.mark.parametrize("level", [0.95, 0.8])
-def test_a_mean_has_the_normal_interval_of_its_level(level):
+def test_a_mean_has_the_papers_normal_interval_of_its_level(level):
     losses = np.random.default_rng(0).exponential(size=50)
-    table = MetricTable(level=level)
+    table = MetricTable(level=level, frequentist=False)
     table.add_mean("log_loss", losses, EVERYONE)
     (found,) = table.frame().to_dict("records")
     lower, upper = stats.norm.interval(level, losses.mean(), stats.sem(losses))
     assert (found["value"], found["n"]) == (pytest.approx(losses.mean()), 50)
     assert (found["lower"], found["upper"]) == (pytest.approx(lower), pytest.approx(upper))
+
+
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on(level):
+    losses = np.random.default_rng(0).exponential(size=50)
+    table = MetricTable(level=level)
+    for rows in (50, 19):
+        table.add_mean("log_loss", losses[:rows], EVERYONE)
+    known, unknown = table.frame().to_dict("records")
+    expected = loss_limits(Moments.of(losses), level=level)
+    assert (known["lower"], known["upper"], known["status"]) == (*expected[1:], "ok")
+    assert (unknown["status"], unknown["reason"]) == ("insufficient", "n=19, an interval needs 20")
+    assert np.isnan(unknown["lower"])
+    assert unknown["value"] == pytest.approx(losses[:19].mean())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,257 @@
+"""Intervals of means of losses, which are skewed, and of whose tails a sample shows little.
+
+Everything is a closed form of a few moments, of any number of groups at once: no draws. An interval
+that would not hold is NaN; :data:`ROWS`, :data:`ROOT_ROWS` and :data:`RARE_ROWS` say from how many
+rows on there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from fairbench.inference.rates import Limits, rate_limits
+
+Floats = NDArray[np.float64]
+
+ROWS = 20  # of a mean
+ROOT_ROWS = 50  # of a root mean square, whose squares have far heavier tails
+RARE_ROWS = 10  # with the rarer label, of a mean loss of labels
+# How far out one more row is put, in distances of the outermost: of losses, and of squares.
+UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25
+_ALL = 40  # from so many rows of the rarer label on, that they had to be 10 plays no part
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What the interval of a mean is made of, arrays of any one shape.
+
+    Attributes
+    ----------
+    size, mean, sd : number of rows, their mean and standard deviation (NaN of too few rows).
+    skewness : third standardised moment, 0 where nothing varies.
+    lowest, highest : the outermost values.
+    """
+
+    size: Floats
+    mean: Floats
+    sd: Floats
+    skewness: Floats
+    lowest: Floats
+    highest: Floats
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> Moments:
+        """Return the moments over the last axis of (..., n) values."""
+        x = np.asarray(values, float)
+        n = x.shape[-1]
+        mean = x.mean(axis=-1)
+        away = x - mean[..., None]
+        squares, cubes = (away**2).sum(axis=-1), (away**3).sum(axis=-1)
+        size = np.full(mean.shape, float(n))
+        return cls(size, mean, *_spread(size, squares, cubes), x.min(axis=-1), x.max(axis=-1))
+
+    @classmethod
+    def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
+        """Return the moments (G,) of (n,) values in groups 0 .. G - 1."""
+        size = np.bincount(codes, minlength=groups).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(codes, values, groups) / size
+        away = values - mean[codes]
+        squares = np.bincount(codes, away**2, groups)
+        spread = _spread(size, squares, np.bincount(codes, away**3, groups))
+        return cls(size, mean, *spread, *_outermost(values, codes, groups))
+
+    def take(self, index: object) -> Moments:
+        """Return the same at some positions."""
+        return Moments(
+            self.size[index],
+            self.mean[index],
+            self.sd[index],
+            self.skewness[index],
+            self.lowest[index],
+            self.highest[index],
+        )
+
+
+def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
+    """Return standard deviation and skewness from sums of powers of distances from the mean."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
+        skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
+    return sd, skewness
+
+
+def _outermost(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
+    lowest, highest = np.full((2, groups), np.nan)
+    order = np.argsort(codes, kind="stable")
+    present, first = np.unique(codes[order], return_index=True)
+    if len(present):
+        lowest[present] = np.minimum.reduceat(values[order], first)
+        highest[present] = np.maximum.reduceat(values[order], first)
+    return lowest, highest
+
+
+def loss_limits(moments: Moments, *, level: float = 0.95, least: float = -np.inf) -> Limits:
+    """Return means with their intervals, NaN of fewer than :data:`ROWS` rows.
+
+    Parameters
+    ----------
+    least : the least that a mean can be, 0 of losses that are never negative.
+
+    Notes
+    -----
+    On the side of the shorter tail, the end is Hall's: Student's statistic transformed for the
+    skewness of the sample (Hall 1992, "On the removal of skewness by transformation"; after
+    Johnson 1978, "Modified t tests and confidence intervals for asymmetrical populations"). On the
+    side of the longer tail no transformation of the sample helps where it holds none of the rare
+    large losses, so the end is Student's of the sample and one row more, which lies one and a half
+    times as far out as the outermost row, less the length of the other tail.
+    """
+    return _bounded(centred_limits(moments, level=level), moments.size >= ROWS, least)
+
+
+def _bounded(limits: Limits, enough: NDArray[np.bool_], least: float) -> Limits:
+    lower = np.where(enough, np.maximum(limits.lower, least), np.nan)
+    return Limits(limits.value, lower, np.where(enough, limits.upper, np.nan))
+
+
+def centred_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+    """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
+    above, below = moments.highest - moments.mean, moments.mean - moments.lowest
+    upper = _reach(moments, above, below, moments.skewness, level)
+    lower = _reach(moments, below, above, -moments.skewness, level)
+    return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
+
+
+def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, level: float) -> Floats:
+    """Return how far the interval reaches on the side of a tail, away from the mean."""
+    n, sd = moments.size, moments.sd
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Of few rows, neither the skewness nor the length of the other tail says much.
+        shorter = np.minimum(skewness, 0) * n / (n + ROWS)
+        hall = -sd / np.sqrt(n) * _transformed(-_student(n, level), shorter / np.sqrt(n))
+        unseen = UNSEEN * (tail - np.maximum(1 - ROWS / n, 0) * other)
+        student = with_one_more(moments, unseen, level)
+    reach: Floats = np.where((tail >= other) & (unseen > 0), np.fmax(student, hall), hall)
+    return reach
+
+
+def with_one_more(moments: Moments, distance: Floats, level: float) -> Floats:
+    """Return Student's upper end, from the mean, of a sample with a row more at a distance."""
+    n = moments.size
+    shift = distance / (n + 1)
+    variance = (moments.sd**2 * (n - 1) + distance**2 * n / (n + 1)) / n
+    return shift + _student(n + 1, level) * np.sqrt(variance / (n + 1))
+
+
+def _transformed(quantile: Floats, skewness: Floats) -> Floats:
+    """Return Hall's inverse of a quantile; the skewness is over the root of the rows."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        inside = 1 + skewness * (quantile - skewness / 6)
+        bent = 3 / skewness * (np.cbrt(inside) - 1)
+    return np.where(np.abs(skewness) < 1e-6, quantile, bent)
+
+
+def _student(n: Floats, level: float) -> Floats:
+    """Return Student's quantile of so many rows; infinite of one."""
+    quantile: Floats = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
+    return np.where(n > 1, quantile, np.inf)
+
+
+def root_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+    """Return roots of means of squares with their intervals, NaN under :data:`ROOT_ROWS` rows.
+
+    Parameters
+    ----------
+    moments : of the squares.
+
+    Notes
+    -----
+    The upper end is Student's on the logarithmic scale, of the sample and one row more that lies
+    a good two times as far from the mean as the largest square; the lower is Hall's.
+    """
+    n, mean = moments.size, moments.mean
+    with np.errstate(invalid="ignore", divide="ignore"):
+        unseen = _UNSEEN_SQUARE * (moments.highest - mean)
+        shift = unseen / (n + 1)
+        reach = with_one_more(moments, unseen, level) - shift
+        upper = np.where(mean > 0, (mean + shift) * np.exp(reach / (mean + shift)), mean + reach)
+    lower = np.maximum(centred_limits(moments, level=level).lower, 0)
+    squares = _bounded(Limits(mean, lower, upper), n >= ROOT_ROWS, 0.0)
+    return Limits(*(np.sqrt(each) for each in squares))
+
+
+def outcome_limits(
+    moments: Moments,
+    *,
+    level: float = 0.95,
+    least: float = -np.inf,
+    share: Limits | None = None,
+) -> Limits:
+    """Return mean losses of labels 0 or 1 with their intervals.
+
+    A mean loss is that of the rows of either label, weighed by their shares. Where a label is rare
+    it is its share that is uncertain, and of a share there are limits that hold, so those of the
+    three parts are put together (Zou and Donner 2008, the method of variance estimates recovery).
+
+    Parameters
+    ----------
+    moments : (..., 2) of the rows with label 0 and of those with label 1.
+    share : of label 1, as :func:`shown_share` returns it, where it is known already.
+
+    Returns
+    -------
+    (...) limits; NaN under :data:`ROWS` rows, and under :data:`RARE_ROWS` with the rarer label.
+    """
+    size, total = moments.size, moments.size.sum(axis=-1)
+    rare = size.min(axis=-1)
+    share = share or shown_share(size[..., 1], total, level=level)
+    weight = np.stack([1 - share.value, share.value], axis=-1)
+    means = np.where(size > 0, moments.mean, 0.0)
+    slope = means[..., 1] - means[..., 0]
+    ends = slope * (share.lower - share.value), slope * (share.upper - share.value)
+    each = centred_limits(moments, level=level)
+    down = weight * (each.value - each.lower), np.minimum(*ends)[..., None]
+    up = weight * (each.upper - each.value), np.maximum(*ends)[..., None]
+    value = (weight * means).sum(axis=-1)
+    lower, upper = (
+        np.sqrt((np.concatenate(parts, axis=-1) ** 2).sum(axis=-1)) for parts in (down, up)
+    )
+    enough = (total >= ROWS) & (rare >= RARE_ROWS)
+    return _bounded(Limits(value, value - lower, value + upper), enough, least)
+
+
+def shown_share(successes: Floats, total: Floats, *, level: float = 0.95) -> Limits:
+    """Return limits of a share that is only looked at where either label has enough rows.
+
+    That there are so many is then part of what was seen: where a label is so rare that there are
+    hardly ever :data:`RARE_ROWS` of it, those shown are all too many. The limit towards the rarer
+    label is the exact one given that there are.
+    """
+    limits = rate_limits(successes, total, level=level)
+    rare = np.minimum(successes, total - successes)
+    near = (rare >= RARE_ROWS) & (rare < _ALL)
+    if not near.any():
+        return limits
+    least = np.ones_like(rare)
+    least[near] = _least_if_shown(rare[near], total[near], (1 - level) / 2)
+    is_rare = successes <= total - successes
+    lower = np.where(is_rare, np.minimum(limits.lower, least), limits.lower)
+    upper = np.where(is_rare, limits.upper, np.maximum(limits.upper, 1 - least))
+    return Limits(limits.value, lower, upper)
+
+
+def _least_if_shown(count: Floats, total: Floats, tail: float) -> Floats:
+    """Return the share at which so many rows or more have probability `tail`, if enough have."""
+    low, high = np.zeros_like(count), count / total
+    for _ in range(24):
+        middle = (low + high) / 2
+        shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, middle)
+        more = special.betainc(count, total - count + 1, middle)
+        under = more < tail * shown
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return np.where(count > RARE_ROWS, low, 0.0)

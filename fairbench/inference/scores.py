@@ -1,0 +1,359 @@
+"""Intervals of what is no mean: areas under curves, calibration, shares of variance, distances.
+
+Closed forms for any number of groups at once: no draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from fairbench.inference.means import UNSEEN, Moments, with_one_more
+from fairbench.inference.rates import Limits, quantile
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+
+RARE_ROWS = 10  # of either label, of an area
+EXPLAINED_ROWS = 50  # of a share of variance
+RANK_ROWS = 20  # of a rank correlation
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """Areas under ROC curves, arrays of one shape.
+
+    Attributes
+    ----------
+    area : NaN where there is only one label.
+    positives, negatives : numbers of rows with label 1 and 0.
+    variance : DeLong's, NaN where a label has under two rows.
+    """
+
+    area: Floats
+    positives: Floats
+    negatives: Floats
+    variance: Floats
+
+
+def areas(target: Floats, score: Floats, codes: Codes, groups: int) -> Areas:
+    """Return the areas (G,) of rows (n,) in groups 0 .. G - 1, with DeLong's variances.
+
+    Notes
+    -----
+    DeLong, DeLong and Clarke-Pearson (1988), by ranks (Sun and Xu 2014): the variance is that of
+    the placements, the share of the other label's rows that each row beats, ties counting half.
+    """
+    order = np.lexsort((score, codes))
+    positive, ordered, group = target[order] > 0.5, score[order], codes[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
+    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
+    labels = [np.bincount(group, each, groups) for each in (~positive, positive)]
+    sums, squares = [], []
+    for mine, other in ((positive, 0), (~positive, 1)):
+        beaten = _below(mine, block, first, group, labels[other])
+        sums.append(np.bincount(group[mine], beaten, groups))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            placement = beaten / labels[other][group[mine]]
+            mean = np.bincount(group[mine], placement, groups) / labels[1 - other]
+        away = (placement - mean[group[mine]]) ** 2
+        squares.append(np.bincount(group[mine], away, groups))
+    negatives, positives = labels
+    with np.errstate(invalid="ignore", divide="ignore"):
+        area = sums[0] / (positives * negatives)
+        variance = squares[0] / (positives - 1) / positives
+        variance = variance + squares[1] / (negatives - 1) / negatives
+    several = (positives > 1) & (negatives > 1)
+    return Areas(area, positives, negatives, np.where(several, variance, np.nan))
+
+
+def _below(
+    mine: NDArray[np.bool_], block: Codes, first: Codes, group: Codes, others: Floats
+) -> Floats:
+    """Return of each row of one label how many of the other's have a lower score; ties half."""
+    per_block = np.bincount(block, ~mine, len(first))
+    before = np.cumsum(per_block) - per_block
+    earlier_groups = (np.cumsum(others) - others)[group[first]]
+    return np.asarray((before - earlier_groups + per_block / 2)[block[mine]])
+
+
+def area_limits(found: Areas, *, level: float = 0.95) -> Limits:
+    """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
+
+    Notes
+    -----
+    From the lower of both lower ends to the higher of both upper ends of two intervals: DeLong's on
+    the logit scale, which holds for any scores but not near 1, where it is too short, and
+    Newcombe's (2006, "Confidence intervals for an effect size measure based on the Mann-Whitney
+    statistic", part 2, method 5), which holds there, and where the area is 1.
+    """
+    area = found.area
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reach = quantile(level) * np.sqrt(found.variance) / (area * (1 - area))
+        centre = special.logit(area)
+    inside = (area > 0) & (area < 1) & np.isfinite(reach)
+    ends = [np.where(inside, special.expit(centre + sign * reach), area) for sign in (-1, 1)]
+    low, high = _newcombe(found, level)
+    enough = np.minimum(found.positives, found.negatives) >= RARE_ROWS
+    lower, upper = np.fmin(ends[0], low), np.fmax(ends[1], high)
+    return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
+
+
+def _newcombe(found: Areas, level: float) -> Floats:
+    """Return the furthest areas on either side whose own normal interval would reach the one found.
+
+    Both ends, (2, ...), are found by bisection, to seven digits.
+    """
+    m, n, area = found.positives, found.negatives, found.area
+    inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
+    rows, many = quantile(level) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
+    for _ in range(24):
+        middle = (inner + outer) / 2
+        spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
+        variance = middle * (1 - middle) * (1 + many * spread) * rows
+        reached = (area - middle) ** 2 <= variance
+        inner, outer = np.where(reached, middle, inner), np.where(reached, outer, middle)
+    return inner
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Reliability diagrams of groups, (..., B) each: rows, rows with label 1, and mean scores."""
+
+    size: Floats
+    positives: Floats
+    score: Floats
+
+    @property
+    def weight(self) -> Floats:
+        """The share of its group's rows in each bin; 0 in a group of none."""
+        total = self.size.sum(axis=-1, keepdims=True)
+        return self.size / np.maximum(total, 1)
+
+    @property
+    def away(self) -> Floats:
+        """The share of label 1 minus the mean score; 0 in an empty bin."""
+        rows = np.maximum(self.size, 1)
+        return np.where(self.size > 0, self.positives / rows - self.score, 0.0)
+
+    @property
+    def error(self) -> Floats:
+        """The standard error of that, under a rate between the observed and the mean score."""
+        rate = (self.positives + 2 * self.score) / (self.size + 2)
+        return np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
+
+
+def plug_in(bins: Bins) -> Floats:
+    """Return expected calibration errors (...) as they are printed, too large by chance alone."""
+    error: Floats = (bins.weight * np.abs(bins.away)).sum(axis=-1)
+    return _of_rows(bins, error)
+
+
+def debiased(bins: Bins) -> Floats:
+    """Return expected calibration errors (...) less what chance adds; they may be under 0.
+
+    Of calibrated scores, chance alone puts a bin's rate sqrt(2 / pi) standard errors away. That is
+    subtracted, the less the larger the errors are for chance (as their sum of squares in standard
+    errors, which is as large as the number of bins by chance), since chance adds next to nothing
+    where rates are far from scores.
+
+    Notes
+    -----
+    In the spirit of Ferro and Fricker (2012) and Kumar, Liang and Ma (2019), who remove the bias of
+    squared errors.
+    """
+    bias = np.sqrt(2 / np.pi) * (bins.weight * bins.error).sum(axis=-1)
+    used = (bins.size > 0).sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        strength = np.where(bins.error > 0, (bins.away / bins.error) ** 2, 0.0).sum(axis=-1)
+        share = np.fmin(1, ((used + np.sqrt(2 * used)) / strength) ** 2)
+    return plug_in(bins) - share * bias
+
+
+def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
+    """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
+
+    The error is that of the population in the same bins. The printed error is too large by at least
+    nothing, and at most by what chance adds, so the interval begins that much lower; each bin adds
+    what the limits of its rate allow, as independent errors add up. The printed error, which is
+    not debiased, always lies inside as well.
+    """
+    z, weight, away = quantile(level), bins.weight, bins.away
+    lower, upper = _wilson(bins, z)
+    high = np.maximum(upper - bins.score, bins.score - lower) - np.abs(away)
+    low = np.where(away > 0, bins.score + away - lower, upper - bins.score - away)
+    error = plug_in(bins)
+    total = np.maximum(bins.size.sum(axis=-1), 1)
+    # How many rows fall in which bin is left to chance, too.
+    shares = z**2 * ((weight * away**2).sum(axis=-1) - error**2).clip(0) / total
+    surely = np.maximum(np.abs(away) - low, 0) / np.maximum(bins.error, 1e-300)
+    bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
+    down, up = (np.sqrt(((weight * each) ** 2).sum(axis=-1) + shares) for each in (low, high))
+    value = debiased(bins)
+    lower = np.minimum(error - bias - down, value)
+    return Limits(value, _of_rows(bins, lower), _of_rows(bins, error + up))
+
+
+def _wilson(bins: Bins, z: float) -> tuple[Floats, Floats]:
+    """Return Wilson's limits of the bins' rates: of many bins, the quickest that hold."""
+    n = np.maximum(bins.size, 1e-300)
+    centre = (bins.positives + z**2 / 2) / (n + z**2)
+    reach = np.sqrt(bins.positives * (1 - bins.positives / n) + z**2 / 4) * z / (n + z**2)
+    return centre - reach, centre + reach
+
+
+def _folded_bias(distance: Floats) -> Floats:
+    """Return E|d + Z| - d of a standard normal Z: how much larger sizes are for their noise."""
+    density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
+    return 2 * (density - distance * special.ndtr(-distance))
+
+
+def _of_rows(bins: Bins, values: Floats) -> Floats:
+    return np.where(bins.size.sum(axis=-1) > 0, values, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """Shares of variance (...) that predictions leave, and the moments of their rows' influence."""
+
+    left: Floats
+    influence: Moments
+
+
+def explained(
+    target: Floats, prediction: Floats, codes: NDArray[np.integer], groups: int
+) -> Explained:
+    """Return what predictions (n,) leave of the variance in groups 0 .. G - 1."""
+    size = np.maximum(np.bincount(codes, minlength=groups), 1)
+    mean = np.bincount(codes, target, groups) / size
+    errors, spreads = (target - prediction) ** 2, (target - mean[codes]) ** 2
+    unexplained, total = (np.bincount(codes, each, groups) / size for each in (errors, spreads))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(total > 0, unexplained / total, np.nan)
+        influence = np.nan_to_num(errors / unexplained[codes] - spreads / total[codes])
+    return Explained(left, Moments.of_groups(influence, codes, groups))
+
+
+def explained_limits(found: Explained, *, level: float = 0.95) -> Limits:
+    """Return coefficients of determination with intervals, NaN under :data:`EXPLAINED_ROWS`.
+
+    Notes
+    -----
+    On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
+    mean of each row's influence: its squared error over the mean squared error, less its squared
+    distance from the mean over the variance. As squares have long tails, either end is Student's of
+    the sample and one row more, one and a half times as far out as the outermost.
+    """
+    each = found.influence
+    above = with_one_more(each, UNSEEN * each.highest, level)
+    below = with_one_more(each, -UNSEEN * each.lowest, level)
+    with np.errstate(over="ignore"):
+        lower, upper = 1 - found.left * np.exp(above), 1 - found.left * np.exp(-below)
+    known = (each.size >= EXPLAINED_ROWS) & (found.left > 0)
+    value = 1 - found.left
+    return Limits(value, np.where(known, lower, np.nan), np.where(known, upper, np.nan))
+
+
+def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:
+    """Return Spearman's correlations with their intervals, NaN under :data:`RANK_ROWS`.
+
+    Notes
+    -----
+    Bonett and Wright (2000), "Sample size requirements for estimating Pearson, Kendall and Spearman
+    correlations": Fisher's transformation, with variance (1 + r^2 / 2) / (n - 3).
+    """
+    found, rows = np.asarray(value, float), np.asarray(size, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.arctanh(np.clip(found, -1, 1))
+        reach = quantile(level) * np.sqrt((1 + found**2 / 2) / (rows - 3))
+        lower, upper = np.tanh(centre - reach), np.tanh(centre + reach)
+    enough = rows >= RANK_ROWS
+    return Limits(found, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
+
+
+def distance_limits(
+    distance: ArrayLike, size: ArrayLike, *, level: float = 0.95, known: bool = True
+) -> Limits:
+    """Return the largest distance between two groups' distribution functions, with its interval.
+
+    It is never 0, even between groups that are alike, so its interval is folded: it begins where
+    the surest of all pairs of groups does, and ends with the largest end of any single pair.
+
+    Parameters
+    ----------
+    distance : (..., G, G) distances between the empirical distribution functions of any two groups
+        (Kolmogorov and Smirnov's), or of means of distribution functions, one a row.
+    size : (..., G) rows of each group, at least 1.
+    known : False where all distances are the largest's, whichever pair that is of: it may be that
+        of the two smallest groups.
+
+    Notes
+    -----
+    The lower end of a pair is Massart's (1990) bound of the largest error anywhere, with the level
+    shared between the pairs; the upper that of the error at the one point where the distance truly
+    is largest, at which a share's standard error is at most 1/2 over the root of the rows.
+    """
+    rows, apart = np.asarray(size, float), np.asarray(distance, float)
+    groups = rows.shape[-1]
+    other = ~np.eye(groups, dtype=bool)
+    error = np.sqrt(1 / rows[..., :, None] + 1 / rows[..., None, :])
+    if not known:
+        error = np.where(other, error, 0).max(axis=(-2, -1), keepdims=True)
+    surely = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
+    value, lower, upper = (
+        np.where(other, each, -np.inf).max(axis=(-2, -1))
+        for each in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
+    )
+    return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))
+
+
+def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: float = 0.95) -> Limits:
+    """Return the area under a risk-coverage curve, with its interval.
+
+    The area is a sum of errors, each weighed by how early its row is kept: a row at place k of n
+    counts 1/n times the sum of 1/k, 1/(k + 1) ... 1/n. Of a weighted sum of errors there are limits
+    that hold for few errors, and of none.
+
+    Parameters
+    ----------
+    loss : (n,) whether each row is an error. uncertainty : (n,) what orders the rows.
+
+    Notes
+    -----
+    Fay and Feuer (1997), "Confidence intervals for directly standardized rates: a method based on
+    the gamma distribution", with the root mean square of the weights for the unseen error's, as
+    Tiwari, Clegg and Zou (2006) take their mean: the largest weight is that of a single row.
+    """
+    wrong, u = np.asarray(loss, float), np.asarray(uncertainty, float)
+    n = len(u)
+    _, place = np.unique(u, return_inverse=True)
+    rows = np.bincount(place)
+    harmonic = np.cumsum(1 / np.arange(n, 0, -1.0))[::-1] / n
+    ends = np.cumsum(rows)
+    summed = np.concatenate([[0.0], np.cumsum(harmonic)])
+    weight = ((summed[ends] - summed[ends - rows]) / rows)[place]
+    usual = np.sqrt((weight**2).mean())
+    return gamma_limits((weight * wrong).sum(), (weight**2 * wrong).sum(), usual, level=level)
+
+
+def gamma_limits(
+    value: ArrayLike, variance: ArrayLike, unseen: ArrayLike, *, level: float = 0.95
+) -> Limits:
+    """Return weighted sums of rare events with Fay and Feuer's intervals.
+
+    Parameters
+    ----------
+    value, variance : sums of the weights of the events, and of their squares.
+    unseen : the weight of an event more, which the upper end allows for.
+    """
+    y, v, most = (np.asarray(each, float) for each in (value, variance, unseen))
+    tail = (1 - level) / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lower = np.where(y > 0, special.gammaincinv(y**2 / v, tail) * v / y, 0.0)
+        above, spread = y + most, v + most**2
+        upper = special.gammaincinv(above**2 / spread, 1 - tail) * spread / above
+    return Limits(y, lower, upper)

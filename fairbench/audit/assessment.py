@@ -23,7 +23,7 @@ from fairbench.evaluation.group_intervals import group_intervals
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.posterior import DIRICHLET
+from fairbench.inference.posterior import DIRICHLET, FREQUENTIST
 
 Floats = NDArray[np.float64]
 
@@ -107,11 +107,9 @@ def _metrics(
     seed: int,
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the rows of fairbench.evaluate, and the counts behind them."""
-    rows, generator, counts = (
-        MetricTable(frequentist=False),
-        rng(seed, "posterior"),
-        completion.counts,
-    )
+    frequentist = evaluator.interval == FREQUENTIST
+    rows = MetricTable(level=evaluator.level, frequentist=frequentist)
+    generator, counts = rng(seed, "posterior"), completion.counts
     evaluation = GroupEvaluation(
         rows,
         evaluator.interval,

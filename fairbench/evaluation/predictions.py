@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from fairbench.evaluation.table import OK, Status, Where, no_rows, undefined
 from fairbench.inference.survey import Design
 
 Columns = Mapping[str, NDArray[Any]]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", "aleatoric", "epistemic")
 _NON_NEGATIVE = ("sd", "uncertainty", "aleatoric", "epistemic")
@@ -165,13 +166,14 @@ class Groups:
     @cached_property
     def size(self) -> list[int]:
         """The rows of each group."""
-        return np.bincount(self.codes, minlength=len(self)).tolist()
+        size: list[int] = np.bincount(self.codes, minlength=len(self)).tolist()
+        return size
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
         return np.argsort(self.codes, kind="stable")
 
-    def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def split(self, values: NDArray[_Scalar]) -> list[NDArray[_Scalar]]:
         """Return the values of each group, in the order of the rows."""
         return np.split(values[self._order], np.cumsum(self.size)[:-1])
 

@@ -61,11 +61,10 @@ class Moments:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.bincount(codes, values, groups) / size
         away = values - mean[codes]
-        squares = np.bincount(codes, away**2, groups)
-        spread = _spread(size, squares, np.bincount(codes, away**3, groups))
-        return cls(size, mean, *spread, *_outermost(values, codes, groups))
+        squares, cubes = (np.bincount(codes, away**power, groups).astype(float) for power in (2, 3))
+        return cls(size, mean, *_spread(size, squares, cubes), *_outermost(values, codes, groups))
 
-    def take(self, index: object) -> Moments:
+    def take(self, index: NDArray[np.integer]) -> Moments:
         """Return the same at some positions."""
         return Moments(
             self.size[index],

@@ -52,7 +52,7 @@ def areas(target: Floats, score: Floats, codes: Codes, groups: int) -> Areas:
     new = np.ones(len(order), bool)
     new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
     block, first = np.cumsum(new) - 1, np.flatnonzero(new)
-    labels = [np.bincount(group, each, groups) for each in (~positive, positive)]
+    labels = [np.bincount(group, each, groups).astype(float) for each in (~positive, positive)]
     sums, squares = [], []
     for mine, other in ((positive, 0), (~positive, 1)):
         beaten = _below(mine, block, first, group, labels[other])
@@ -132,7 +132,8 @@ class Bins:
     def weight(self) -> Floats:
         """The share of its group's rows in each bin; 0 in a group of none."""
         total = self.size.sum(axis=-1, keepdims=True)
-        return self.size / np.maximum(total, 1)
+        weight: Floats = self.size / np.maximum(total, 1)
+        return weight
 
     @property
     def away(self) -> Floats:
@@ -144,7 +145,8 @@ class Bins:
     def error(self) -> Floats:
         """The standard error of that, under a rate between the observed and the mean score."""
         rate = (self.positives + 2 * self.score) / (self.size + 2)
-        return np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
+        error: Floats = np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
+        return error
 
 
 def plug_in(bins: Bins) -> Floats:
@@ -171,7 +173,8 @@ def debiased(bins: Bins) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         strength = np.where(bins.error > 0, (bins.away / bins.error) ** 2, 0.0).sum(axis=-1)
         share = np.fmin(1, ((used + np.sqrt(2 * used)) / strength) ** 2)
-    return plug_in(bins) - share * bias
+    error: Floats = plug_in(bins) - share * bias
+    return error
 
 
 def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
@@ -209,7 +212,8 @@ def _wilson(bins: Bins, z: float) -> tuple[Floats, Floats]:
 def _folded_bias(distance: Floats) -> Floats:
     """Return E|d + Z| - d of a standard normal Z: how much larger sizes are for their noise."""
     density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
-    return 2 * (density - distance * special.ndtr(-distance))
+    bias: Floats = 2 * (density - distance * special.ndtr(-distance))
+    return bias
 
 
 def _of_rows(bins: Bins, values: Floats) -> Floats:

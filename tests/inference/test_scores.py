@@ -1,0 +1,150 @@
+"""Intervals of areas, calibration errors, shares of variance and distances."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import r2_score, roc_auc_score
+
+from fairbench.inference.scores import (
+    Areas,
+    Bins,
+    area_limits,
+    areas,
+    calibration_limits,
+    correlation_limits,
+    coverage_area_limits,
+    debiased,
+    distance_limits,
+    explained,
+    explained_limits,
+    plug_in,
+)
+from fairbench.metrics.abstention import area_under_risk_coverage
+from fairbench.metrics.regression import distribution_distances
+
+
+def u_statistic(positive, negative):
+    """Return the area and DeLong's variance, pair by pair."""
+    wins = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+    of_positive, of_negative = wins.mean(axis=1), wins.mean(axis=0)
+    variance = of_positive.var(ddof=1) / len(positive) + of_negative.var(ddof=1) / len(negative)
+    return wins.mean(), variance
+
+
+def test_areas_and_variances_by_group_are_those_of_all_pairs():
+    draw = np.random.default_rng(0)
+    y, score = draw.integers(0, 2, 400), draw.random(400).round(2)
+    codes = draw.choice([0, 1, 3], 400)
+    found = areas(y.astype(float), score, codes, 4)
+    for g in (0, 1, 3):
+        mine = codes == g
+        area, variance = u_statistic(score[mine & (y == 1)], score[mine & (y == 0)])
+        assert found.area[g] == pytest.approx(roc_auc_score(y[mine], score[mine]), rel=1e-14)
+        assert found.variance[g] == pytest.approx(variance)
+        assert found.area[g] == pytest.approx(area)
+    assert np.isnan(found.area[2])
+
+
+@pytest.mark.parametrize("area", [0.5, 0.9, 0.98])
+@pytest.mark.parametrize(("positives", "negatives"), [(10, 10), (10, 190), (60, 140)])
+def test_intervals_of_areas_cover(area, positives, negatives):
+    draw, repeats = np.random.default_rng(1), 1000
+    rows = positives + negatives
+    y = np.tile(np.repeat([1.0, 0.0], [positives, negatives]), repeats)
+    shift = np.sqrt(10) * stats.norm.ppf(area)
+    score = draw.standard_normal(len(y)) * np.where(y == 1, 3, 1) + shift * y
+    limits = area_limits(areas(y, score, np.repeat(np.arange(repeats), rows), repeats))
+    assert ((limits.lower <= area) & (area <= limits.upper)).mean() > 0.92
+
+
+def test_a_perfect_area_is_not_surely_perfect():
+    perfect = Areas(np.ones(2), np.array([10.0, 9.0]), np.full(2, 10.0), np.zeros(2))
+    limits = area_limits(perfect)
+    assert 0.6 < limits.lower[0] < 0.95
+    assert limits.upper[0] == 1
+    assert np.isnan(limits.lower[1])  # under 10 rows of a label
+
+
+def calibrated(draw, repeats, rows, slope=1.0, bins=15):
+    """Return diagrams (R, B) of scores, which are calibrated where the slope is 1."""
+    logit = draw.standard_normal((repeats, rows)) * 1.5 - 1
+    label = draw.random(logit.shape) < 1 / (1 + np.exp(-logit))
+    score = 1 / (1 + np.exp(-slope * logit))
+    cell = np.clip(np.ceil(score * bins).astype(int) - 1, 0, bins - 1)
+    cell += bins * np.arange(repeats)[:, None]
+    size, positives, total = (
+        np.bincount(cell.ravel(), np.broadcast_to(w, cell.shape).ravel(), repeats * bins).reshape(
+            repeats, bins
+        )
+        for w in (1.0, label, score)
+    )
+    return Bins(size, positives, total / np.maximum(size, 1))
+
+
+@pytest.mark.parametrize("slope", [1.0, 2.0, 0.5, -1.0])
+def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
+    draw = np.random.default_rng(2)
+    truth = plug_in(calibrated(draw, 1, 1_000_000, slope))[0]
+    for rows in (50, 200, 2000):
+        bins = calibrated(draw, 400, rows, slope)
+        limits = calibration_limits(bins)
+        inside = (np.maximum(limits.lower, 0) <= truth) & (truth <= limits.upper)
+        assert inside.mean() > 0.93
+        for value in (plug_in(bins), debiased(bins)):
+            assert ((limits.lower <= value) & (value <= limits.upper)).all()
+
+
+def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
+    draw = np.random.default_rng(3)
+    small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
+    plain = (plug_in(small) - plug_in(large)).mean()
+    assert plain > 0.07
+    assert abs((debiased(small) - debiased(large)).mean()) < plain / 2.5
+
+
+def test_shares_of_variance_cover_and_agree_with_scikit_learn():
+    draw, repeats, rows = np.random.default_rng(4), 1000, 100
+    prediction = draw.standard_normal(repeats * rows)
+    target = prediction + draw.exponential(size=repeats * rows) - 1
+    codes = np.repeat(np.arange(repeats), rows)
+    limits = explained_limits(explained(target, prediction, codes, repeats))
+    assert limits.value[3] == pytest.approx(r2_score(target[codes == 3], prediction[codes == 3]))
+    assert ((limits.lower <= 0.5) & (limits.upper >= 0.5)).mean() > 0.93
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.1, 0.4])
+def test_distances_between_distributions_cover_also_where_there_is_none(distance):
+    draw, inside, sizes = np.random.default_rng(5), [], np.array([100, 40, 40])
+    shift = 2 * stats.norm.ppf((1 + distance) / 2)
+    for _ in range(300):
+        samples = [draw.standard_normal(n) + shift * (g == 1) for g, n in enumerate(sizes)]
+        apart = distribution_distances(samples)
+        limits = distance_limits(apart, sizes)
+        inside.append(limits.lower <= distance <= limits.upper)
+        wide = distance_limits(np.full((3, 3), apart.max()), sizes, known=False)
+        assert wide.lower <= limits.lower <= limits.value <= limits.upper <= wide.upper
+    assert np.mean(inside) > 0.93
+
+
+def test_rank_correlations_cover():
+    draw, found = np.random.default_rng(6), []
+    truth = 6 / np.pi * np.arcsin(0.6 / 2)
+    for _ in range(500):
+        a = draw.standard_normal(50)
+        b = 0.6 * a + 0.8 * draw.standard_normal(50)
+        limits = correlation_limits(stats.spearmanr(a, b).statistic, 50)
+        found.append(limits.lower <= truth <= limits.upper)
+    assert np.mean(found) > 0.92
+    assert np.isnan(correlation_limits(0.5, 19).lower)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_areas_under_risk_coverage_curves_cover(share):
+    draw, inside = np.random.default_rng(7), []
+    for _ in range(500):
+        u = draw.random(200)
+        wrong = draw.random(200) < 2 * share * u
+        limits = coverage_area_limits(wrong, u)
+        assert limits.value == pytest.approx(area_under_risk_coverage(wrong, u))
+        inside.append(limits.lower <= share / 2 <= limits.upper)
+    assert np.mean(inside) > 0.93

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.measure import adult, cpu_of, show
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import Encoder, Encoding
-from fairbench.metrics.individual import Neighbours, individual_fairness
+from fairbench.metrics.group_means import Neighbours, individual_fairness
 
 K = 20
 TARGET = 30.0  # seconds, of all 45,000 rows on one core

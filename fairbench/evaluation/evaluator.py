@@ -20,8 +20,7 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
-from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
-from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation

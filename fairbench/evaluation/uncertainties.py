@@ -25,8 +25,7 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
-from fairbench.metrics.group_means import GroupMeans
-from fairbench.metrics.individual import Neighbours, individual_fairness
+from fairbench.metrics.group_means import GroupMeans, Neighbours, individual_fairness
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.metrics.individual import Neighbours, individual_fairness
+from fairbench.metrics.group_means import Neighbours, individual_fairness
 
 
 def naive(features, values, k):

@@ -124,7 +124,7 @@ def test_two_metrics_of_one_name_are_refused(monkeypatch):
 def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     """Their order is a choice, which the registry cannot know; their names are not."""
     from fairbench.evaluation.abstention import OBJECTIVES
-    from fairbench.evaluation.group_thresholds import CONSTRAINTS
+    from fairbench.evaluation.groups import CONSTRAINTS
     from fairbench.inference.objectives import METRICS
     from fairbench.reporting.page.pairs import GAPS
 

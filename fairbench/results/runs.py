@@ -100,6 +100,14 @@ class Run:
         with reading(path), ParquetFile(path) as file:
             return file.read().to_pandas()
 
+    def summary(self) -> pd.DataFrame:
+        """Return the means of the run's metrics over its splits, with their intervals."""
+        import pandas as pd
+
+        texts = ("variant", "attribute", "group", "estimand", "reason")
+        with reading(self.path):
+            return pd.read_csv(self.path / "summary.csv").fillna(dict.fromkeys(texts, ""))
+
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
         from fairbench.results.predictions import read_predictions

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import pandas as pd
 from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
+from fairbench.reporting.runs import headline
 from fairbench.results.runs import Run
 from fairbench.tracking.database import SCHEME, exclusive, quiet
 
@@ -78,6 +80,26 @@ def metric_values(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, fl
         values.setdefault(parts, []).append(value)
     for parts, several in values.items():
         yield _metric_name([part for part in parts if part]), fmean(several)
+
+
+def logged_values(folder: Run) -> dict[str, float]:
+    """Return what MLflow shows of a run: headline metrics, and the intervals of their means."""
+    ends = interval_values(folder.summary(), folder.protect)
+    return dict([*metric_values(folder.metrics(), folder.protect), *ends])
+
+
+def interval_values(summary: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
+    """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
+
+    Parameters
+    ----------
+    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    """
+    for row in headline(summary, protect).to_dict("records"):
+        parts = [str(row[name]) for name in ("attribute", "group", "metric") if row[name]]
+        for end in ("lower", "upper"):
+            if isfinite(row[end]):
+                yield f"{_metric_name(parts)[: _LONGEST - 6]} {end}", float(row[end])
 
 
 def _metric_name(parts: Sequence[str]) -> str:
@@ -274,8 +296,7 @@ def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[s
     # While there is no metric yet: MLflow reads all there are to change the status.
     client.set_terminated(run_id)
     now = int(time.time() * 1000)
-    values = metric_values(folder.metrics(), folder.protect)
-    metrics = [Metric(name, value, now, 0) for name, value in values]
+    metrics = [Metric(name, value, now, 0) for name, value in logged_values(folder).items()]
     params = [Param(name, value) for name, value in parameters(folder, environment)]
     client.log_batch(run_id, metrics, params)
     # Last: an entry without it is a half one, and is logged again.

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
+from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run
 from fairbench.tracking.database import local
-from fairbench.tracking.importer import Tracking, entries, metric_values
+from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
 from tests.harness import ROOT, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -59,8 +60,11 @@ def test_sync_logs_what_is_missing_once(cwd):
     (run,) = runs
     folder = Run(run_folder(cwd / "results"))
     assert run.data.tags["fairbench.run_id"] == folder.path.name
+    assert run.data.metrics == pytest.approx(logged_values(folder))
     headline = dict(metric_values(folder.metrics(), folder.protect))
-    assert run.data.metrics == pytest.approx(headline)
+    assert headline.items() <= logged_values(folder).items()
+    (error,) = summarise(folder.metrics()).query("metric == 'error_rate' and group == ''")["lower"]
+    assert run.data.metrics["error_rate lower"] == pytest.approx(error)
     assert run.data.params["dataset.n_samples"] == "300"
     assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}

@@ -85,7 +85,6 @@ def ls(options: ListOptions) -> None:
 
 def show(options: ShowOptions) -> None:
     """Print a run's configuration, where it was computed, and its table."""
-    import pandas as pd
     from rich.console import Console
 
     from fairbench.reporting.document.terminal import print_document
@@ -96,14 +95,10 @@ def show(options: ShowOptions) -> None:
     folder = Catalogue(options.results).one(options.run)
     with reading(folder.path):
         config = (folder.path / "config.yaml").read_text()
-        summary = pd.read_csv(folder.path / "summary.csv")
     console = Console(width=_WIDTH)
     print(config)
     console.print(where_from(folder))
-    summary = summary.fillna(
-        dict.fromkeys(("variant", "attribute", "group", "estimand", "reason"), "")
-    )
-    print_document(run_document(summary, folder.name, folder.protect))
+    print_document(run_document(folder.summary(), folder.name, folder.protect))
 
 
 def export_run(options: ExportOptions) -> None:

@@ -20,24 +20,16 @@ class TableOptions(Results):
 
 def table(options: TableOptions) -> None:
     """Print the table of a run."""
-    import pandas as pd
-
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import run_document
     from fairbench.results.catalogue import Catalogue
-    from fairbench.results.runs import reading
 
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
     latest = max(catalogue, key=lambda run: run.finished)
     run = catalogue.one(options.run) if options.run else latest
-    with reading(run.path):
-        summary = pd.read_csv(run.path / "summary.csv")
-    summary = summary.fillna(
-        dict.fromkeys(("variant", "attribute", "group", "estimand", "reason"), "")
-    )
-    print_document(run_document(summary, run.name, run.protect))
+    print_document(run_document(run.summary(), run.name, run.protect))
     print(f"files: {run.path}")
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
-from fairbench.reporting.runs import headline
+from fairbench.metrics.registry import declared
 from fairbench.results.runs import Run
 from fairbench.tracking.database import SCHEME, exclusive, quiet
 
@@ -95,7 +95,10 @@ def interval_values(summary: pd.DataFrame, protect: str) -> Iterator[tuple[str, 
     ----------
     summary : of :func:`fairbench.evaluation.summary.summarise`.
     """
-    for row in headline(summary, protect).to_dict("records"):
+    shown = summary["metric"].isin([each.name for each in declared() if each.shown])
+    shown &= (summary["variant"] == "") & summary["attribute"].isin(["", protect])
+    shown &= summary["binning"] != "mass"
+    for row in summary[shown].to_dict("records"):
         parts = [str(row[name]) for name in ("attribute", "group", "metric") if row[name]]
         for end in ("lower", "upper"):
             if isfinite(row[end]):

@@ -2,135 +2,202 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.populations import varied
+from benchmarks.coverage.populations import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
-from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.inference.survey import Design, SurveyCounts, ratios
 from fairbench.metrics.rates import selection_rate
 
 Array = NDArray[np.float64]
-GAP = 0.1
+METRICS = ("rate", "difference", "largest gap")
+# Rows of no clusters; and numbers of clusters, with the sizes that they have.
+ROWS = (50, 200, 2000)
+CLUSTERS = tuple(product((20, 50, 200), ((2, 2), (2, 20), (20, 20))))
 
 
 @dataclass(frozen=True)
-class Clustered:
-    """Clusters of rows that two groups share.
+class Surveyed:
+    """Rows that were sampled with unequal chances, or in clusters that groups share.
 
     Attributes
     ----------
-    clusters, rows : how many there are, and the rows of each, half of them of either group.
-    within : the correlation of two rows of one cluster and group.
-    spread : the standard deviation of the logarithms of the rows' weights.
-    rate : of the first group; the second has 10 points more.
+    clusters, sizes : how many clusters of how many rows; clusters of one row are none.
+    groups : they alternate from row to row, so that clusters have rows of several.
+    correlation : of the outcome, of two rows of one cluster.
+    variation : coefficient of variation of the weights.
+    informed : how many times as large the weights of those with the outcome are.
     """
 
     clusters: int
-    rows: int
-    within: float
-    spread: float
-    rate: float
+    sizes: tuple[int, int]
+    groups: int
+    base: float
+    gap: float
+    correlation: float
+    variation: float
+    informed: float
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        weights = f"weights of spread {self.spread:g}" if self.spread else "equal weights"
-        return (
-            f"{self.clusters} clusters of {self.rows} rows, correlation {self.within:g}, "
-            f"{weights}, rate {self.rate:g}"
-        )
-
-    @property
-    def group(self) -> NDArray[np.int64]:
-        """The group of every row."""
-        return np.tile(np.arange(self.rows) % 2, self.clusters)
-
-    @property
-    def cluster(self) -> NDArray[np.int64]:
-        """The cluster of every row."""
-        return np.repeat(np.arange(self.clusters), self.rows)
+        low, high = self.sizes
+        of = f" of {low}" if low == high else f" of {low} to {high}"
+        rows = f"{self.clusters} rows" if high == 1 else f"{self.clusters} clusters{of}"
+        within = f", correlation {self.correlation:g}" if high > 1 else ""
+        weights = f", weights vary by {self.variation:g}" if self.variation else ""
+        more = f" (outcome: times {self.informed:g})" if self.informed != 1 else ""
+        rate = f"rate {self.base:g}, gap {self.gap:g}"
+        return f"{self.groups} groups in {rows}{within}{weights}{more}, {rate}"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Outcomes and weights (R, n) of rows."""
+    """Replications (R, n) of outcomes and weights, of rows (n,) in clusters and groups."""
 
-    population: Clustered
     outcome: NDArray[np.int64]
     weight: Array
+    unit: NDArray[np.intp]
+    group: NDArray[np.intp]
+    groups: int
 
 
-def _populations(short: bool) -> Sequence[Clustered]:
-    clusters, rates = ((50,), (0.3,)) if short else ((20, 50, 200), (0.05, 0.3))
-    return [Clustered(*e) for e in product(clusters, (4, 20), (0.0, 0.1, 0.3), (0.0, 0.8), rates)]
-
-
-def _draw(population: Clustered, replications: int, draw: np.random.Generator) -> Sample:
-    first = varied(population.rate, replications, draw)
-    rates = np.stack([first, first + GAP], axis=1)
-    chance = rates[:, population.group]
-    if population.within:
-        strength = 1 / population.within - 1
-        # Both groups' rates in a cluster have the same rank among those of all clusters.
-        rank = draw.random((replications, population.clusters))
-        of_cluster = special.betaincinv(
-            strength * rates[:, None, :], strength * (1 - rates[:, None, :]), rank[..., None]
+def _populations(short: bool) -> Sequence[Surveyed]:
+    rates, gaps, groups = (0.005, 0.03, 0.3, 0.5, 0.97), (0.0, 0.1), (2, 4)
+    alone = [
+        Surveyed(n, (1, 1), g, rate, gap, 0.0, variation, informed)
+        for n, g, rate, gap, (variation, informed) in product(
+            ROWS, groups, rates, gaps, ((0.5, 1.0), (1.5, 1.0), (1.0, 2.0), (1.0, 0.5))
         )
-        chance = of_cluster[:, population.cluster, population.group]
-    outcome = (draw.random(chance.shape) < chance).astype(np.int64)
-    weight = np.exp(population.spread * draw.standard_normal(chance.shape))
-    truth = {"rate": rates[:, 1], "difference": rates[:, 1] - rates[:, 0]}
-    return Sample(Rows(population, outcome, weight), truth)
+    ]
+    clustered = [
+        Surveyed(count, sizes, g, rate, gap, correlation, variation, 1 + variation)
+        for (count, sizes), g, rate, gap, correlation, variation in product(
+            CLUSTERS, groups, rates, gaps, (0.05, 0.3), (0.0, 1.0)
+        )
+    ]
+    few = 6 if short else 50
+    return [*thinned(alone, few), *thinned(clustered, 2 * few)]
 
 
-def _ends(pairs: Sequence[tuple[Limits, Limits]]) -> Mapping[str, Interval]:
-    """Return the ends of the second group's rate and of the difference, from every data set's."""
-    return {
-        name: (np.array([p[i].lower for p in pairs]), np.array([p[i].upper for p in pairs]))
-        for i, name in enumerate(("rate", "difference"))
-    }
+def _draw(population: Surveyed, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw rows; truths are of the people whom weights stand for."""
+    sizes = draw.integers(population.sizes[0], population.sizes[1] + 1, population.clusters)
+    unit = np.repeat(np.arange(population.clusters), sizes)
+    group, shape = np.arange(len(unit)) % population.groups, (replications, len(unit))
+    base = varied(population.base, replications, draw)[:, None]
+    chance = base
+    if population.correlation:
+        strength = 1 / population.correlation - 1
+        clusters = (replications, population.clusters)
+        chance = draw.beta(base * strength, (1 - base) * strength, clusters)[:, unit]
+    outcome = draw.random(shape) < chance
+    rare = population.base > 0.5
+    last = group == population.groups - 1
+    # The last group's rate is that much nearer to a half.
+    turned = (draw.random(shape) < population.gap / (base if rare else 1 - base)) & last
+    outcome = outcome & ~turned if rare else outcome | turned
+    spread = np.sqrt(np.log1p(population.variation**2))
+    weight = np.exp(spread * draw.standard_normal(shape))
+    weight = weight * np.where(outcome, population.informed, 1.0)
+    rates = np.repeat(base, population.groups, axis=1)
+    rates[:, -1] += (-1 if rare else 1) * population.gap
+    of_people = population.informed * rates / (population.informed * rates + 1 - rates)
+    truth = of_people[:, 0], of_people[:, -1] - of_people[:, 0], np.ptp(of_people, axis=1)
+    data = Rows(outcome.astype(np.int64), weight, unit, group, population.groups)
+    return Sample(data, dict(zip(METRICS, truth, strict=True)))
 
 
-def _ours(data: Rows, _: np.random.Generator) -> Mapping[str, Interval]:
-    population, pairs = data.population, []
-    for outcome, weight in zip(data.outcome, data.weight, strict=True):
-        design = Design.of(len(outcome), weight=weight, clusters=population.cluster)
-        counts = SurveyCounts.of(outcome, population.group, design, groups=2)
-        limits = counts.limits(selection_rate, level=LEVEL)
-        shared = counts.correlation(selection_rate)[0, 1]
-        pairs.append((limits.take(1), difference_limits(limits.take(1), limits.take(0), shared)))
-    return _ends(pairs)
+Made = Callable[[Rows, int], Sequence[Limits]]
 
 
-def _as_independent(data: Rows, _: np.random.Generator) -> Mapping[str, Interval]:
-    group, pairs = data.population.group, []
-    size = np.bincount(group)
-    for outcome, weight in zip(data.outcome, data.weight, strict=True):
-        share = np.bincount(group, outcome * weight) / np.bincount(group, weight)
-        limits = rate_limits(share * size, size, level=LEVEL)
-        pairs.append((limits.take(1), difference_limits(limits.take(1), limits.take(0))))
-    return _ends(pairs)
+def _each(made: Made) -> Callable[[Any, np.random.Generator], Mapping[str, Interval]]:
+    """Return a construction of single replications as one of all."""
+
+    def intervals(rows: Rows, _: np.random.Generator) -> Mapping[str, Interval]:
+        found = [made(rows, r) for r in range(len(rows.outcome))]
+        return {
+            metric: (
+                np.array([float(each[i].lower) for each in found]),
+                np.array([float(each[i].upper) for each in found]),
+            )
+            for i, metric in enumerate(METRICS)
+        }
+
+    return intervals
+
+
+def _ours(rows: Rows, r: int) -> Sequence[Limits]:
+    design = Design.of(len(rows.unit), weight=rows.weight[r], clusters=rows.unit)
+    counts = SurveyCounts.of(3 * rows.outcome[r], rows.group, design, groups=rows.groups)
+    shared = counts.correlation(selection_rate)
+    wider = simultaneous_level(LEVEL, rows.groups)
+    single, together = (counts.limits(selection_rate, level=level) for level in (LEVEL, wider))
+    last = rows.groups - 1
+    difference = difference_limits(single.take(last), single.take(0), shared[last, 0])
+    return single.take(0), difference, largest_gap(GroupLimits(single, together, shared))
+
+
+def _kish(rows: Rows, r: int) -> Sequence[Limits]:
+    """Return intervals of counts at Kish's effective size, which knows no clusters."""
+    sums = [
+        np.bincount(rows.group, each, rows.groups)
+        for each in (rows.weight[r], rows.weight[r] ** 2, rows.weight[r] * rows.outcome[r])
+    ]
+    size = sums[0] ** 2 / sums[1]
+    limits = rate_limits(sums[2] / sums[0] * size, size, level=LEVEL)
+    last = limits.take(rows.groups - 1)
+    return (
+        limits.take(0),
+        difference_limits(last, limits.take(0)),
+        largest_gap(GroupLimits.of(sums[2] / sums[0] * size, size, level=LEVEL)),
+    )
+
+
+def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
+    """Return intervals that take no notice of weights and clusters."""
+    equal = Rows(rows.outcome, np.ones_like(rows.weight), rows.unit, rows.group, rows.groups)
+    return _kish(equal, r)
+
+
+def _linearised(rows: Rows, r: int) -> Sequence[Limits]:
+    """Return t intervals of linearised errors, as survey packages print; of one pair, no gap."""
+    design = Design.of(len(rows.unit), weight=rows.weight[r], clusters=rows.unit)
+    groups = (rows.group == np.arange(rows.groups)[:, None]).astype(float)
+    estimates = ratios(groups * rows.outcome[r], groups, design)
+    rate, difference = estimates.limits(level=LEVEL), estimates.difference(rows.groups - 1, 0)
+    t = special.stdtrit(estimates.degrees, (1 + LEVEL) / 2)
+    highest, lowest = int(np.argmax(estimates.value)), int(np.argmin(estimates.value))
+    apart = estimates.difference(highest, lowest)
+    ends = [apart.value[0] + sign * t * apart.error[0] for sign in (-1, 1)]
+    gap = Limits(apart.value[0], np.maximum(ends[0], 0), ends[1])
+    return rate.take(0), difference.limits(level=LEVEL).take(0), gap
 
 
 FAMILIES = (
     Family(
         "weights_and_clusters",
         "Weights and clusters",
-        "Two groups share clusters, as two people who answer one advertisement do; rows have "
-        "weights. The rate is the second group's, the difference that from the first.",
+        "Rows count unequally (weights that vary by 0.5 to 1.5 of their mean, larger or smaller "
+        "for those with the outcome), or come in clusters that groups share. The linearised ones "
+        "are what survey packages print; Kish's take the effective size for rows of no clusters.",
         _populations,
         _draw,
         (
-            Construction("ours", _ours),
-            Construction("rows as if independent", _as_independent),
+            Construction("ours", _each(_ours)),
+            Construction("linearised t", _each(_linearised), 300, 2),
+            Construction("Kish", _each(_kish), 300, 2),
+            Construction("unaware", _each(_unaware), 300, 2),
         ),
-        replications=400,
+        replications=600,
     ),
 )

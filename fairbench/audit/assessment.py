@@ -20,7 +20,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import group_intervals
-from fairbench.evaluation.groups import Counted, GroupEvaluation
+from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST
@@ -79,6 +79,11 @@ def assess(table: AuditTable, options: Options) -> Assessment:
     if table.score is None and not len(table.known):
         raise UserError(f"{options.path.name} has neither labels nor scores: nothing can be said")
     partly, generator = table.partly_labelled(table.cells), rng(options.seed, "completion")
+    if table.design is not None and len(table.known) < len(table):
+        raise UserError(
+            "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
+            "them yet"
+        )
     completion = complete(partly, generator, has_score=table.score is not None)
     unions = {name: union(table.cells, labels) for name, labels in table.groups.items()}
     interval = options.interval if isinstance(completion, Complete) else DIRICHLET
@@ -93,8 +98,8 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         list(_sizes(table)),
         metrics,
         gaps,
-        labels_needed(completion, gaps, unions, options),
-        list(calibrations(table)),
+        [] if table.design else labels_needed(completion, gaps, unions, options),
+        [] if table.design else list(calibrations(table)),
         list(checks(table, gaps)),
     )
 
@@ -119,11 +124,18 @@ def _metrics(
         evaluator.epsilon,
         evaluator.ratio_band,
         evaluator.minimum_group_size,
+        table.design,
     )
     everyone = np.ones((1, counts.shape[1]))
     names = {name: list(map(str, each.cat.categories)) for name, each in table.groups.items()}
     counted = []
     for name, members in {"": everyone, **unions}.items():
+        if table.design is not None:
+            labels = table.groups.get(name, one_group(len(table)))
+            hard = table.prediction.astype(np.float64)
+            counted.append(evaluation.count(name, table.label, hard, labels, generator))
+            evaluation.counted(counted[-1], generator)
+            continue
         merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
         draws = population_draws(counts, members, evaluator.draws, generator)
         intervals = group_intervals(merged, draws, evaluator.level, evaluator.interval)
@@ -145,6 +157,11 @@ def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
         WeightedScores(rows, table.label, table.score, table.sampling.codes, bins).run(table.groups)
         return
     predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
+    if table.design is not None:
+        unaware = MetricTable()
+        ScoreEvaluation(unaware, table.label, predictions, bins).run(table.groups)
+        rows.add_unweighted(unaware.rows, table.design)
+        return
     groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}
     ScoreEvaluation(rows, table.label[known], predictions, bins).run(groups)
 

@@ -68,6 +68,11 @@ def _basis(assessment: Assessment) -> Iterator[str]:
             "labelling; which ones, at random within the group. Figures that cross groups give "
             "each group its share of the rows, not of the labels."
         )
+    options = assessment.options
+    if options.weight:
+        yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
+    if options.cluster:
+        yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
     if isinstance(completion, Complete):
         yield "Intervals say how far off the population may be that these rows are a sample of."
     elif isinstance(completion, Calibrated):

@@ -143,7 +143,8 @@ def settle(rates: Floats, epsilon: float) -> Settled:
 
 def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: bool) -> Gap:
     rate, names = RATE_OF[metric], counted.groups
-    enough = rate.size(counted.counts) >= minimum
+    rows = counted.counts if counted.rows is None else counted.rows
+    enough = rate.size(rows) >= minimum
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
     unknown = Gap(counted.attribute, metric, compared, left_out, assumed)
@@ -175,8 +176,10 @@ def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, raw: Float
     metric, compared = metrics_of(BINARY)[gap.metric], list(gap.compared)
     lower, upper = map(float, intervals.gap(metric, compared))
     if gap.signed:
-        first, second = (intervals.limits(metric.rates[0]).take(g) for g in compared)
-        ends = difference_limits(second, first)
+        rate, (one, other) = metric.rates[0], compared
+        shared = np.broadcast_to(intervals.correlation(rate), (len(counted.groups),) * 2)
+        limits = intervals.limits(rate)
+        ends = difference_limits(limits.take(other), limits.take(one), shared[other, one])
         lower, upper = float(ends.lower), float(ends.upper)
     surely, names = intervals.differing(metric, compared), [counted.groups[g] for g in compared]
     pairs = [(names[high], names[low]) for high, low in np.argwhere(surely).tolist()]

@@ -48,6 +48,17 @@ class Options:
     favourable: str = option(
         "", "The label that is good for a person, if it is not the positive one.", shown="LABEL"
     )
+    weight: str = option(
+        "",
+        "The column of how many people each row stands for (survey weights); of complete labels.",
+        shown="COLUMN",
+    )
+    cluster: str = option(
+        "",
+        "The column of what marks rows that belong together, such as a household; of complete "
+        "labels.",
+        shown="COLUMN",
+    )
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
     interval: str = option(
@@ -92,6 +103,9 @@ class Options:
             raise UserError("labelled= is given without target=: name the column of labels")
         if self.against and (self.prediction or not self.score):
             raise UserError("against= compares two scores by one threshold: give score= alone")
+        if (self.weight or self.cluster) and (self.against or self.interval != FREQUENTIST):
+            other = "against=" if self.against else f"interval={self.interval}"
+            raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
@@ -103,5 +117,6 @@ class Options:
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         scores = (self.score, self.against, *self.scores)
-        named = (self.target, *scores, self.prediction, self.labelled, *self.group)
+        marks = (self.prediction, self.labelled, self.weight, self.cluster)
+        named = (self.target, *scores, *marks, *self.group)
         return list(dict.fromkeys(name for name in named if name))

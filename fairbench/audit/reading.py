@@ -16,8 +16,9 @@ from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.tabular import numbers
-from fairbench.evaluation.evaluator import group_columns
+from fairbench.evaluation.evaluator import design_of, group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.survey import Design
 
 MOST_CELLS = 100
 
@@ -63,6 +64,7 @@ class AuditTable:
     cells : (n,) combinations of all attributes.
     labels : what 0 and 1 are called.
     sampling : how rows were chosen for labelling, where that was not at random among all.
+    design : weights of the rows and which of them belong together, where either is known.
     """
 
     score: Floats | None
@@ -72,6 +74,7 @@ class AuditTable:
     cells: pd.Series
     labels: tuple[str, str]
     sampling: GroupSampling | None = None
+    design: Design | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -112,7 +115,28 @@ def read_audit_table(
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
     groups, cells = read_groups(frame, places, options)
-    return AuditTable(score, prediction, label, groups, cells, names)
+    design = _design(frame, places, options)
+    return AuditTable(score, prediction, label, groups, cells, names, design=design)
+
+
+def _design(frame: pd.DataFrame, places: Mapping[str, Place], options: Options) -> Design | None:
+    """Return how rows were sampled; None where nothing is said of it."""
+    weight = clusters = None
+    if options.weight:
+        text, place = frame[options.weight], places[options.weight]
+        weight = numbers(frame, options.weight, place.file).to_numpy()
+        place.refuse(text, weight < 0, "a weight of 0 or more")
+        if not weight.any():
+            raise UserError(f"{place.file}: column '{place.column}' is 0 in every row")
+    if options.cluster:
+        clusters, place = frame[options.cluster].astype(str), places[options.cluster]
+        place.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
+        if clusters.nunique() < 2:
+            raise UserError(
+                f"{place.file}: column '{place.column}' has one mark in all rows: of one cluster "
+                "nothing is sure"
+            )
+    return design_of(len(frame), weight, clusters)
 
 
 def _labels(

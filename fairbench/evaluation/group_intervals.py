@@ -149,7 +149,7 @@ class CountIntervals:
         """Return which share of a rate's rows is in its numerator's cells."""
         return rate_limits(rate.successes(self.counts), rate.size(self.counts), level=level)
 
-    def _correlation(self, rate: Rate) -> Array | float:
+    def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
         return 0.0
 
@@ -213,14 +213,14 @@ class CountIntervals:
 
     def _together(self, rate: Rate, among: list[int], rates: int) -> GroupLimits:
         wider = simultaneous_level(self.level, len(among), rates)
-        shared = self._correlation(rate)
+        shared = self.correlation(rate)
         if not isinstance(shared, float):
             shared = shared[np.ix_(among, among)]
         single, together = self.limits(rate), self.limits(rate, wider)
         return GroupLimits(single.take(among), together.take(among), shared)
 
     def _against_reference(self, metric: Metric) -> tuple[Limits, Limits, Array | float]:
-        limits, shared = self.limits(metric.rates[0]), self._correlation(metric.rates[0])
+        limits, shared = self.limits(metric.rates[0]), self.correlation(metric.rates[0])
         correlation = shared if isinstance(shared, float) else shared[1:, 0]
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
@@ -245,7 +245,7 @@ class SurveyIntervals(CountIntervals):
         """Return which share of a rate's weight is in its numerator's cells."""
         return self.survey.limits(rate, level=level)
 
-    def _correlation(self, rate: Rate) -> Array | float:
+    def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups."""
         return self.survey.correlation(rate)
 

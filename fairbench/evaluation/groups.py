@@ -99,6 +99,11 @@ def group_status(groups: list[str], size: int, g: int, rate: Rate, minimum: int)
     return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
 
 
+def one_group(rows: int) -> pd.Series:
+    """Return the labels of everyone as one group without a name."""
+    return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
+
+
 @dataclass(frozen=True)
 class GroupEvaluation:
     """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
@@ -115,8 +120,7 @@ class GroupEvaluation:
 
     def overall(self, target: Array, hard: Array, generator: np.random.Generator) -> None:
         """Add the rates of everyone together."""
-        everyone = pd.Series(pd.Categorical.from_codes(np.zeros(len(target), int), [""]))
-        self._rates(self._count("", target, hard, everyone, generator))
+        self._rates(self.count("", target, hard, one_group(len(target)), generator))
 
     def attribute(
         self,
@@ -127,7 +131,7 @@ class GroupEvaluation:
         generator: np.random.Generator,
     ) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
-        self.counted(self._count(name, target, hard, labels, generator), generator)
+        self.counted(self.count(name, target, hard, labels, generator), generator)
 
     def counted(self, counted: Counted, generator: np.random.Generator) -> None:
         """Add the same rows of counts whose intervals are known how to make."""
@@ -138,7 +142,7 @@ class GroupEvaluation:
             if counted.pooled is not None and len(counted.groups) > 2:
                 counted.pooled.add_to(self.table, self.level, counted.rows)
 
-    def _count(
+    def count(
         self,
         name: str,
         target: Array,
@@ -146,6 +150,7 @@ class GroupEvaluation:
         labels: pd.Series,
         generator: np.random.Generator,
     ) -> Counted:
+        """Return the counts of an attribute's groups, and what makes their intervals."""
         groups = [str(label) for label in labels.cat.categories]
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)

@@ -11,6 +11,7 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.completion import Calibrated, Complete, PlugIn, Stratified
 from fairbench.audit.conclusions import conclude
 from fairbench.audit.reading import read_audit_table
+from fairbench.core.errors import UserError
 from fairbench.metrics.rates import accuracy
 from tests.audit.tables import audit, parse, predictions, written
 
@@ -203,3 +204,58 @@ def test_the_same_command_gives_the_same_report(tmp_path):
 def test_without_words_it_says_where_to_begin(capsys):
     assert audit([]) == 2
     assert "nothing to audit: give a file" in capsys.readouterr().err
+
+
+def surveyed(frame, folder, seed=4):
+    draw = np.random.default_rng(seed)
+    people, home = draw.lognormal(0, 1, len(frame)), draw.integers(0, len(frame) // 4, len(frame))
+    return frame.assign(people=people, home=[f"home {each}" for each in home])
+
+
+def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
+    frame = surveyed(predictions(300, bias=0.2), tmp_path)
+    result = assessed(frame, tmp_path, "weight=people", "cluster=home")
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    theirs = fairbench.evaluate(
+        read["label"],
+        (read["score"] > 0.5).astype(int),
+        score=read["score"],
+        sensitive_features=read[["sex", "race"]],
+        privileged={"sex": "Male", "race": "White"},
+        sample_weight=read["people"],
+        clusters=read["home"],
+    )
+    judged = theirs[~theirs["metric"].str.startswith("predictive_uncertainty")]
+    pd.testing.assert_frame_equal(result.metrics, judged.reset_index(drop=True))
+    said = " ".join(conclude(result).basis)
+    assert "Rows count by 'people'" in said
+    assert "Rows with the same 'home' belong together" in said
+    table = result.metrics.set_index(["metric", "attribute", "group"])
+    (gap,) = (
+        each for each in result.gaps if (each.attribute, each.metric) == ("sex", "accuracy_gap")
+    )
+    row = table.loc[("accuracy_difference", "sex", "Female")].iloc[0]
+    ends = row["value"], row["lower"], row["upper"]
+    assert (gap.value, gap.lower, gap.upper) == pytest.approx(ends)
+    assert not result.needed
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "message"),
+    [
+        ({"people": -1}, ["weight=people"], "column 'people', row 1: '-1' is not a weight of 0 or"),
+        ({"people": "many"}, ["weight=people"], "is no number"),
+        ({"people": 0}, ["weight=people"], "column 'people' is 0 in every row"),
+        ({"home": "one"}, ["cluster=home"], "column 'home' has one mark in all rows"),
+        ({"home": None}, ["cluster=home"], "column 'home', row 1: '' is not a mark of rows"),
+        ({}, ["weight=people", "labelled=is_labelled"], "weight= and cluster= need a label in"),
+        ({}, ["weight=people", "against=other"], "against= knows neither weights nor clusters"),
+        ({}, ["cluster=home", "interval=dirichlet"], "interval=dirichlet knows neither weights"),
+    ],
+)
+def test_weights_and_clusters_that_cannot_be_are_refused(change, words, message, tmp_path):
+    frame = surveyed(predictions(60, labels=40), tmp_path).assign(**change)
+    with pytest.raises(UserError) as caught:
+        assessed(frame, tmp_path, *words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

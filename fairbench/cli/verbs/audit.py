@@ -99,6 +99,8 @@ def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.audit.multiclass_reading import read_multiclass_table
     from fairbench.reporting.audits.multiclass import multiclass_audit_document
 
+    if options.weight or options.cluster:
+        raise UserError("weight= and cluster= are of two classes: of more, leave them out")
     table = read_multiclass_table(options, frame)
     return multiclass_audit_document(assess_multiclass(table, options))
 

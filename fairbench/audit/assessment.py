@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,11 @@ from fairbench.audit.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import group_intervals
+from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.posterior import DIRICHLET, FREQUENTIST
+from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
 
 Floats = NDArray[np.float64]
 
@@ -130,11 +130,12 @@ def _metrics(
     names = {name: list(map(str, each.cat.categories)) for name, each in table.groups.items()}
     counted = []
     for name, members in {"": everyone, **unions}.items():
-        if table.design is not None:
+        if isinstance(completion, Complete) and evaluator.interval == FREQUENTIST:
             labels = table.groups.get(name, one_group(len(table)))
             hard = table.prediction.astype(np.float64)
-            counted.append(evaluation.count(name, table.label, hard, labels, generator))
-            evaluation.counted(counted[-1], generator)
+            each = evaluation.count(name, table.label, hard, labels, generator)
+            evaluation.counted(each, generator)
+            counted.append(_with_draws(each, evaluator, seed))
             continue
         merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
         draws = population_draws(counts, members, evaluator.draws, generator)
@@ -147,6 +148,15 @@ def _metrics(
         # What a bootstrap of the completed counts would correct for is not what is unknown here.
         frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
     return frame, counted[1:]
+
+
+def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
+    """Return counts with posterior draws of them, from which it follows what is settled."""
+    generator = rng(seed, "settled", counted.attribute)
+    draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
+    if not isinstance(counted.intervals, CountIntervals):
+        return counted
+    return replace(counted, intervals=replace(counted.intervals, draws=draws))
 
 
 def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:

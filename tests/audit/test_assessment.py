@@ -230,7 +230,7 @@ def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
     said = " ".join(conclude(result).basis)
     assert "Rows count by 'people'" in said
     assert "Rows with the same 'home' belong together" in said
-    table = result.metrics.set_index(["metric", "attribute", "group"])
+    table = result.metrics.set_index(["metric", "attribute", "group"]).sort_index()
     (gap,) = (
         each for each in result.gaps if (each.attribute, each.metric) == ("sex", "accuracy_gap")
     )

@@ -28,7 +28,7 @@ SETTING_PHRASES: Mapping[str, str] = {
     "rate=chosen": "",  # the rate that was chosen on the validation part is no number
 }
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset({"interval", "pairs"})
+ADDED: frozenset[str] = frozenset({"cluster", "interval", "pairs", "weight"})
 # Neither a result nor the same twice: the version, and where files were.
 IGNORED = frozenset({"version", "path", "out"})
 # Metrics that are times.

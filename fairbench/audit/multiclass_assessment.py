@@ -36,7 +36,7 @@ DRAWS = 4000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RankedEstimate:
     """A quantity of one class or group.
 
     Attributes
@@ -61,9 +61,9 @@ class Part:
     name: str
     rows: int
     labels: int
-    accuracy: Estimate
-    calibration: Estimate
-    cost: Estimate | None = None
+    accuracy: RankedEstimate
+    calibration: RankedEstimate
+    cost: RankedEstimate | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Mistake:
     target: str
     prediction: str
     count: int
-    share: Estimate
+    share: RankedEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class _Parts:
         )
         error = diagram.calibration_error_draws(DRAWS, self.generator)[:, kept]
         calibration = _estimates(error, diagram.expected_calibration_error()[kept])
-        costs: Sequence[Estimate | None] = [None] * len(kept)
+        costs: Sequence[RankedEstimate | None] = [None] * len(kept)
         if by_class and self.table.costs is not None:
             costs = self._costs(kept)
         parts = [
@@ -199,7 +199,7 @@ class _Parts:
             return uniform(n, self.options.strength)
         return score_prior(self.table.scores.confidence, code, n, strength=self.options.strength)
 
-    def _costs(self, kept: Codes) -> list[Estimate]:
+    def _costs(self, kept: Codes) -> list[RankedEstimate]:
         scores, costs = self.table.scores, self.table.costs
         assert costs is not None
         n, strength = len(scores.classes), self.options.strength
@@ -211,13 +211,13 @@ class _Parts:
         return _estimates(draws, expected_cost(posterior, costs)[0][kept])
 
 
-def _estimates(draws: Floats, mean: Floats, *, largest: bool = True) -> list[Estimate]:
+def _estimates(draws: Floats, mean: Floats, *, largest: bool = True) -> list[RankedEstimate]:
     """Return each column's estimate; the worst is the largest, or the smallest."""
     order = ranks(draws, largest=largest)
     columns: tuple[Floats, ...] = (mean, *central_interval(draws))
     if len(mean) > 1:
         columns += (order.first, order.lower, order.upper)
-    return [Estimate(*map(float, each)) for each in zip(*columns, strict=True)]
+    return [RankedEstimate(*map(float, each)) for each in zip(*columns, strict=True)]
 
 
 def _mistakes(table: MulticlassTable, most: int = 10) -> Iterator[Mistake]:
@@ -231,5 +231,5 @@ def _mistakes(table: MulticlassTable, most: int = 10) -> Iterator[Mistake]:
         if count := wrong[k, j]:
             share = Beta(np.asarray(1 + count), np.asarray(1 + total[k] - count))
             lower, upper = map(float, share.interval())
-            estimate = Estimate(float(count / total[k]), lower, upper)
+            estimate = RankedEstimate(float(count / total[k]), lower, upper)
             yield Mistake(scores.classes[j], scores.classes[k], int(count), estimate)

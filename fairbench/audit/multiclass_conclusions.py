@@ -9,9 +9,9 @@ import numpy as np
 from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.multiclass_assessment import (
     AccuracyGap,
-    Estimate,
     MulticlassAssessment,
     Part,
+    RankedEstimate,
 )
 from fairbench.core.formats import count, interval, number, probability
 
@@ -70,20 +70,20 @@ def _everyone(assessment: MulticlassAssessment) -> str:
     )
 
 
-def _qualities(parts: Sequence[Part]) -> Iterator[tuple[str, Callable[[Part], Estimate]]]:
+def _qualities(parts: Sequence[Part]) -> Iterator[tuple[str, Callable[[Part], RankedEstimate]]]:
     yield "least accurate", lambda part: part.accuracy
     yield "least calibrated", lambda part: part.calibration
     if parts[0].cost is not None:
         yield "most costly", _cost
 
 
-def _cost(part: Part) -> Estimate:
+def _cost(part: Part) -> RankedEstimate:
     assert part.cost is not None
     return part.cost
 
 
 def _extreme(
-    kind: str, quality: str, parts: Sequence[Part], of: Callable[[Part], Estimate]
+    kind: str, quality: str, parts: Sequence[Part], of: Callable[[Part], RankedEstimate]
 ) -> tuple[bool, str]:
     """Say which part is the extreme one, or among which it is with a probability of 95 %."""
     first = np.array([of(part).extreme for part in parts])

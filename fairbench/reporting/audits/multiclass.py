@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass_assessment import Estimate, MulticlassAssessment, Part
+from fairbench.audit.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
 from fairbench.audit.multiclass_conclusions import conclude_multiclass
 from fairbench.core.formats import interval, number, probability
 from fairbench.reporting.audits.binary import header, origin, verdict_of
@@ -86,11 +86,11 @@ def _parts(kind: str, parts: Sequence[Part]) -> Table:
     return Table(columns, rows, most=_MOST)
 
 
-def _three(estimate: Estimate) -> tuple[float, float, float]:
+def _three(estimate: RankedEstimate) -> tuple[float, float, float]:
     return estimate.value, estimate.lower, estimate.upper
 
 
-def _bar(estimate: Estimate, low: float) -> Bar:
+def _bar(estimate: RankedEstimate, low: float) -> Bar:
     """Return an interval on the scale from the lowest end of all to 1."""
     ends = [100 * (value - low) / (1 - low) for value in _three(estimate)]
     return Bar(ends[1], ends[0], ends[2], band=(0, 100))

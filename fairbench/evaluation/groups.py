@@ -255,7 +255,9 @@ class GroupEvaluation:
         setting = Setting(epsilon=self.epsilon)
         self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
         if resampled is not None:
-            corrected = debiased(metric, counted.counts[among], resampled[:, among])
+            everyone = len(among) == len(counted.groups)
+            of_those = resampled if everyone else resampled[:, among]
+            corrected = debiased(metric, counted.counts[among], of_those)
             if np.isnan(corrected) and status.kind != "undefined":
                 status = undefined("no resample has the rates of every group")
             self.table.add(f"{name}_debiased", corrected, n, where, status=status)

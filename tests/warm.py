@@ -32,6 +32,8 @@ IMPORTED = (
     "algorithms.learners.xgboost",
     "datasets.simulated",
 )
+# Variables that nothing reads while it is imported.
+READ_WHEN_USED = {"PATH", "COLUMNS", "MLFLOW_TRACKING_URI", "HTTPS_PROXY", "https_proxy"}
 
 
 def run(
@@ -39,7 +41,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python WORDS`` in a folder and return what it printed and its exit status."""
     # Other variables may be read when something is imported, which the forks are not to repeat.
-    if environment.keys() - {"PATH", "COLUMNS"} or os.environ.get("FAIRBENCH_FRESH"):
+    if environment.keys() - READ_WHEN_USED or os.environ.get("FAIRBENCH_FRESH"):
         return subprocess.run(
             [sys.executable, *words],
             cwd=cwd,
@@ -76,10 +78,12 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Fork for every request, and answer with the exit status."""
+    import gc
     import importlib
 
     for name in IMPORTED:
         importlib.import_module(name)
+    gc.freeze()  # so that collecting garbage does not copy what the forks share
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         words, cwd, environment, timeout, *printed = json.loads(line)

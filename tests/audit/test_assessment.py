@@ -67,7 +67,14 @@ def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simula
     assert by["race", "statistical_parity"].verdict == "small"
 
 
-@pytest.mark.parametrize("labels", [30, 300, 1500])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param(30, marks=pytest.mark.thorough),
+        300,
+        pytest.param(1500, marks=pytest.mark.thorough),
+    ],
+)
 def test_intervals_hold_the_population_value(labels, tmp_path, without_simulation):
     """Of 40 intervals at 95 %, fewer than 31 would hold it once in ten thousand studies."""
     everyone = predictions(1_000_000, seed=99)

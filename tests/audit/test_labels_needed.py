@@ -58,7 +58,7 @@ def complete_then_labelled(generator, seen, more):
     ("study", "seen", "more", "replications"),
     [
         pytest.param(calibrated_then_labelled, 30, 150, 60, marks=pytest.mark.thorough),
-        (stratified_then_labelled, 60, 400, 150),
+        pytest.param(stratified_then_labelled, 60, 400, 150, marks=pytest.mark.thorough),
         (complete_then_labelled, 150, 600, 150),
     ],
     ids=["calibrated", "stratified", "complete"],

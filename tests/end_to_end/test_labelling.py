@@ -1,4 +1,4 @@
-"""A person's path: unlabelled predictions, labels typed in over three sittings, a kill in each."""
+"""A person's path: unlabelled predictions, labels typed in over two sittings, a kill in each."""
 
 import json
 import os
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from tests.audit.tables import predictions, written
-from tests.harness import ROOT, verb
+from tests.harness import ROOT, fairbench, verb
 
 LABEL = verb("label")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 PROMPT = re.compile(r"label of row (\d+) \([^)]*\): $")
-ROWS, SITTINGS, EACH = 800, 3, 8
+ROWS, SITTINGS, EACH = 800, 2, 8
 
 
 class Terminal:
@@ -57,16 +57,7 @@ class Terminal:
 
 
 def run(*words, cwd):
-    done = subprocess.run(
-        [*LABEL, *words],
-        cwd=cwd,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    return done.stdout
+    return fairbench("label", *words, cwd=cwd).stdout
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,10 @@ from fairbench.results.cells import Store
 from fairbench.results.runs import Run
 from tests.harness import fairbench, run_folder, run_py
 
-RUN = ("split.repeats=4", "dataset.n_samples=300", "method=ensemble", "tracking=none")
+RUN = (
+    "split.repeats=4", "dataset.n_samples=300", "method=ensemble", "method.members=5",
+    "tracking=none", "figures=false",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from fairbench.results.runs import Run
 from tests.harness import command, comparable, run_py
 
 SWEEP = (
-    "-m", "dataset.n_samples=4000", "method=binomial_nll,ensemble,self_consistency",
-    "split.repeats=6", "tracking=none",
+    "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
+    "split.repeats=4", "tracking=none", "figures=false",
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def cells_of(cwd):
 
 def test_readings_share_one_bag(undisturbed):
     cwd, done = undisturbed
-    assert "3 runs finished, 0 skipped, 0 failed; fitted 12 of 12 cells" in done.stdout
+    assert "3 runs finished, 0 skipped, 0 failed; fitted 8 of 8 cells" in done.stdout
     folders = [Run(path) for path in (cwd / "results" / "runs").iterdir()]
     cells = {folder.environment["name"].split(", ")[-1]: folder.cells() for folder in folders}
     assert cells["ensemble"] == cells["self_consistency"]
@@ -53,7 +53,7 @@ def test_new_reading_of_a_finished_bag_fits_nothing(undisturbed, tmp_path):
     cwd = tmp_path / "copy"
     shutil.copytree(undisturbed[0], cwd)
     done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=selective_ensemble", cwd=cwd)
-    assert "nothing to fit: all 6 cells were in the store" in done.stdout
+    assert "nothing to fit: all 4 cells were in the store" in done.stdout
     assert cells_of(cwd) == cells_of(undisturbed[0])
 
 
@@ -61,7 +61,7 @@ def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
     cwd = tmp_path / "copy"
     shutil.copytree(undisturbed[0], cwd)
     done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=ensemble", "evaluator.bins=7", cwd=cwd)
-    assert "nothing to fit: all 6 cells were in the store" in done.stdout
+    assert "nothing to fit: all 4 cells were in the store" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
 def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, launcher):
     done = run_py(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "12 cells to compute" in done.stdout
+    assert "8 cells to compute" in done.stdout
     assert not (tmp_path / "results" / "cells").exists()
     assert not list(tmp_path.rglob(".submitit"))
 
 
 @pytest.mark.parametrize(
     "moment",
-    [pytest.param(1, marks=pytest.mark.thorough), 5, pytest.param(9, marks=pytest.mark.thorough)],
+    [pytest.param(1, marks=pytest.mark.thorough), 3, pytest.param(6, marks=pytest.mark.thorough)],
 )
 def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process = subprocess.Popen(
@@ -88,10 +88,10 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     kept = cells_of(tmp_path)
-    assert moment <= len(kept) < 12
+    assert moment <= len(kept) < 8
     done = run_py(*SWEEP, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert f"fitted {12 - len(kept)} of 12 cells" in done.stdout
+    assert f"fitted {8 - len(kept)} of 8 cells" in done.stdout
     after = cells_of(tmp_path)
     assert {name: after[name] for name in kept} == kept
     expected, found = metrics_of(undisturbed[0]), metrics_of(tmp_path)
@@ -109,7 +109,7 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
     printed = [process.communicate(timeout=240)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     fitted = [int(text.rpartition("fitted ")[2].split()[0]) for text in printed]
-    assert sum(fitted) == 12
+    assert sum(fitted) == 8
     found = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
         pd.testing.assert_frame_equal(metrics, found[run])
@@ -125,7 +125,7 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("Warning") == 0
     # The bag that two of the runs share is fitted once, whoever computes it.
-    assert "fitted 12 of 12 cells" in done.stdout
+    assert "fitted 8 of 8 cells" in done.stdout
     found = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
         pd.testing.assert_frame_equal(metrics, found[run])

@@ -12,7 +12,7 @@ from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run
 from fairbench.tracking.database import local
 from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
-from tests.harness import ROOT, run_folder, run_py
+from tests.harness import ROOT, fairbench, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -33,14 +33,7 @@ def cwd(tmp_path_factory):
 
 
 def synchronise(cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "fairbench", "sync"],
-        cwd=cwd,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    return fairbench("sync", cwd=cwd, PATH="").stdout
 
 
 def client_and_runs(cwd):

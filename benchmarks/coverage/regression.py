@@ -11,9 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.rows import BOOTSTRAP, mean_normal, means_bootstrap
+from benchmarks.coverage.rows import (
+    BOOTSTRAP,
+    explained_ours,
+    heavy_ours,
+    mean_normal,
+    mean_ours,
+    means_bootstrap,
+    root_ours,
+    share_ours,
+    with_differences,
+)
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
-from fairbench.inference.rates import quantile
+from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.regression import absolute_error_rows, crps_normal_rows, normal_nll_rows
 
 Array = NDArray[np.float64]
@@ -80,8 +90,7 @@ def _draw(population: Errors, replications: int, draw: np.random.Generator) -> S
         data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
         truths.append(_truth(population.errors, sd))
     first, second = truths
-    differences = ("MAE", "RMSE", "CRPS", "NLL", "interval coverage")
-    truth = second | {f"difference of {name}": second[name] - first[name] for name in differences}
+    truth = second | {f"difference of {name}": second[name] - first[name] for name in second}
     return Sample(tuple(data), truth)
 
 
@@ -136,6 +145,22 @@ def _truth(errors: str, sd: Array) -> dict[str, Array]:
     }
 
 
+def _ours(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    limits: dict[str, list[Limits]] = {}
+    for each in groups:
+        losses = each.losses()
+        for name, made in (
+            ("MAE", mean_ours(losses["MAE"])),
+            ("RMSE", root_ours((each.target - each.prediction) ** 2)),
+            ("R2", explained_ours(each.target, each.prediction)),
+            ("CRPS", mean_ours(losses["CRPS"])),
+            ("NLL", heavy_ours(losses["NLL"])),
+            ("interval coverage", share_ours(losses["interval coverage"])),
+        ):
+            limits.setdefault(name, []).append(made)
+    return with_differences({name: (first, second) for name, (first, second) in limits.items()})
+
+
 def _before(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the normal intervals of means; RMSE, R2 and differences had none."""
     return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
@@ -167,6 +192,7 @@ FAMILIES = (
         _populations,
         _draw,
         (
+            Construction("ours", _ours),
             Construction("before", _before),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 2),

@@ -1,16 +1,97 @@
-"""Competitors' intervals of means of per-row losses, (R, n) each: normal, and by the bootstrap."""
+"""Intervals of statistics of per-row values, (R, n) each: ours, normal, and by the bootstrap.
+
+Ours are functions of many groups of rows at once, here of R replications at once.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Interval
-from fairbench.inference.rates import quantile
+from fairbench.inference.means import (
+    Moments,
+    heavy_limits,
+    loss_limits,
+    outcome_limits,
+    root_limits,
+)
+from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
+from fairbench.inference.scores import (
+    Bins,
+    area_limits,
+    areas,
+    calibration_limits,
+    explained,
+    explained_limits,
+)
 
 Array = NDArray[np.float64]
 BOOTSTRAP = "bootstrap"
 RESAMPLES = 400
+
+
+def replication(rows: Array) -> NDArray[np.intp]:
+    """Return which replication each of the (R, n) values is of, as one array."""
+    return np.repeat(np.arange(len(rows)), rows.shape[1])
+
+
+def mean_ours(losses: Array, least: float = 0.0) -> Limits:
+    """Return means of losses with our limits."""
+    return loss_limits(Moments.of(losses), level=LEVEL, least=least)
+
+
+def heavy_ours(losses: Array) -> Limits:
+    """Return means of losses that grow like squares with our limits."""
+    return heavy_limits(Moments.of(losses), level=LEVEL)
+
+
+def outcome_ours(losses: Array, label: Array) -> Limits:
+    """Return mean losses of labels with our limits, which know that a label may be rare."""
+    cells = (2 * replication(losses) + label.ravel()).astype(np.intp)
+    moments = Moments.of_groups(losses.ravel(), cells, 2 * len(losses))
+    moments = moments.take(np.arange(2 * len(losses)).reshape(-1, 2))
+    return outcome_limits(moments, level=LEVEL, least=0.0)
+
+
+def root_ours(squares: Array) -> Limits:
+    """Return roots of means of squares with our limits."""
+    return root_limits(Moments.of(squares), level=LEVEL)
+
+
+def share_ours(successes: Array) -> Limits:
+    """Return shares of rows with our limits."""
+    return rate_limits(successes.sum(axis=1), successes.shape[1], level=LEVEL)
+
+
+def explained_ours(target: Array, prediction: Array) -> Limits:
+    """Return coefficients of determination with our limits."""
+    codes = replication(target)
+    found = explained(target.ravel(), prediction.ravel(), codes, len(target))
+    return explained_limits(found, level=LEVEL)
+
+
+def area_ours(label: Array, score: Array) -> Limits:
+    """Return areas under ROC curves with our limits."""
+    found = areas(label.ravel(), score.ravel(), replication(score), len(score))
+    return area_limits(found, level=LEVEL)
+
+
+def calibration_ours(size: Array, positives: Array, mean_score: Array) -> Limits:
+    """Return calibration errors with our limits, from bins (R, B)."""
+    return calibration_limits(Bins(size, positives, mean_score), level=LEVEL)
+
+
+def with_differences(found: Mapping[str, tuple[Limits, Limits]]) -> dict[str, Interval]:
+    """Return each metric's ends in the second group, and those of its difference from the first."""
+    ends: dict[str, Interval] = {}
+    for name, (first, second) in found.items():
+        difference = difference_limits(second, first)
+        ends[name] = second.lower, second.upper
+        ends[f"difference of {name}"] = difference.lower, difference.upper
+    return ends
 
 
 def mean_normal(losses: Array, minus: Array | None = None) -> Interval:

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.populations import BASE_RATES
-from benchmarks.coverage.rows import BOOTSTRAP, mean_normal, means_bootstrap
+from benchmarks.coverage.rows import (
+    BOOTSTRAP,
+    area_ours,
+    calibration_ours,
+    mean_normal,
+    means_bootstrap,
+    outcome_ours,
+    with_differences,
+)
 from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 
@@ -19,7 +27,7 @@ Array = NDArray[np.float64]
 SPREAD = 1.2  # standard deviation of the scores' logits
 SHIFT = 0.7  # logits by which the scores of the shifted group are too low
 BINS = 15
-_QUADRATURE = 3000
+_QUADRATURE, _CENTRES = 3000, 21
 # How P(label 1) of the second group depends on its score; the first group is calibrated.
 SHAPES: Mapping[str, Callable[[Array], Array]] = {
     "calibrated": lambda z: z,
@@ -70,13 +78,14 @@ def _populations(short: bool) -> Sequence[Scores]:
 
 def _draw(population: Scores, replications: int, draw: np.random.Generator) -> Sample:
     """Draw both groups; metrics are of the second one, and of its difference from the first."""
-    centre = _centre(population.base) + draw.uniform(-0.1, 0.1, (replications, 1))
-    shapes, data, truths = ("calibrated", population.shape), [], []
+    centres = _centre(population.base) + np.linspace(-0.1, 0.1, _CENTRES)[:, None]
+    place = draw.integers(_CENTRES, size=replications)
+    centre, shapes, data, truths = centres[place], ("calibrated", population.shape), [], []
     for size, shape in zip(population.sizes, shapes, strict=True):
         z = draw.normal(0, SPREAD, (replications, size))
         score, chance = _score_and_chance(z, centre, shape)
         data.append(Scored(score, (draw.random(z.shape) < chance).astype(float)))
-        truths.append(_truth(centre, shape))
+        truths.append({name: value[place] for name, value in _truth(centres, shape).items()})
     first, second = truths
     truth = dict(second)
     truth |= {f"difference of {name}": second[name] - first[name] for name in second}
@@ -136,12 +145,20 @@ def _auc(score: Array, chance: Array) -> Array:
 
 def calibration_error(score: Array, label: Array) -> Array:
     """Return the calibration errors (R,) of R samples in bins of equal width."""
-    replications = len(score)
-    bins = np.clip(np.ceil(score * BINS).astype(int) - 1, 0, BINS - 1)
-    cell = (bins + BINS * np.arange(replications)[:, None]).ravel()
-    sums = np.bincount(cell, (label - score).ravel(), BINS * replications)
-    error: Array = np.abs(sums.reshape(replications, BINS)).sum(axis=1) / score.shape[1]
+    size, ones, scores = _binned(score, label)
+    error: Array = np.abs(ones - scores).sum(axis=1) / size.sum(axis=1)
     return error
+
+
+def _binned(score: Array, label: Array) -> tuple[Array, Array, Array]:
+    """Return the rows (R, B) of bins of equal width, and sums of labels and scores in them."""
+    bins = np.clip(np.ceil(score * BINS).astype(int) - 1, 0, BINS - 1)
+    cell = (bins + BINS * np.arange(len(score))[:, None]).ravel()
+    size, ones, scores = (
+        np.bincount(cell, weights, BINS * len(score)).reshape(-1, BINS).astype(float)
+        for weights in (None, label.ravel(), score.ravel())
+    )
+    return size, ones, scores
 
 
 def _losses(groups: Sequence[Scored]) -> dict[str, list[Array]]:
@@ -152,13 +169,30 @@ def _losses(groups: Sequence[Scored]) -> dict[str, list[Array]]:
     }
 
 
+def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
+    labels = [each.label for each in groups]
+    found = {
+        name: [outcome_ours(*each) for each in zip(losses, labels, strict=True)]
+        for name, losses in _losses(groups).items()
+    }
+    found["AUC"] = [area_ours(each.label, each.score) for each in groups]
+    found["calibration error"] = []
+    for each in groups:
+        size, ones, scores = _binned(each.score, each.label)
+        limits = calibration_ours(size, ones, scores / np.maximum(size, 1))
+        found["calibration error"].append(limits)
+    ends = with_differences({name: (first, second) for name, (first, second) in found.items()})
+    lower, upper = ends["calibration error"]
+    return ends | {"calibration error": (np.maximum(lower, 0), upper)}
+
+
 def _before(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the normal intervals of mean losses; nothing else had one."""
     return {name: mean_normal(of_group[1]) for name, of_group in _losses(groups).items()}
 
 
 def _wald(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
-    """Return normal intervals of mean losses and their differences, and Hanley and McNeil's."""
+    """Return normal intervals of mean losses and of their differences."""
     found = {}
     for name, (first, second) in _losses(groups).items():
         found[name] = mean_normal(second)
@@ -186,6 +220,7 @@ FAMILIES = (
         _populations,
         _draw,
         (
+            Construction("ours", _ours),
             Construction("before", _before),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 4),

@@ -168,6 +168,7 @@ def mean_estimates(
     *,
     least: float = -np.inf,
     outcome: Array | None = None,
+    heavy: bool = False,
     statuses: Sequence[Status] = (),
     setting: Setting = NO_SETTING,
 ) -> Estimates:
@@ -176,13 +177,15 @@ def mean_estimates(
     Parameters
     ----------
     outcome : labels 0 or 1 that the losses are of, where one of them may be rare.
+    heavy : whether losses grow like squares.
     statuses : of each group's losses; what is not ok is not printed.
     """
     parts, known = groups.split(losses), groups.statuses(statuses)
     value = np.array(
         [mean_of(part) if status == OK else NAN for part, status in zip(parts, known, strict=True)]
     )
-    limits, few = _mean_limits(np.where(np.isfinite(losses), losses, 0.0), groups, outcome)
+    finite = np.where(np.isfinite(losses), losses, 0.0)
+    limits, few = _mean_limits(finite, groups, outcome, heavy=heavy)
 
     def lacking(g: int) -> str:
         return few(g) if np.isfinite(value[g]) else "no interval of an infinite mean"
@@ -196,10 +199,14 @@ def mean_estimates(
     return Estimates(name, value.tolist(), known, at, lacking, setting, papers, called=name)
 
 
-def _mean_limits(losses: Array, groups: Groups, outcome: Array | None) -> tuple[LimitsAt, Why]:
+def _mean_limits(
+    losses: Array, groups: Groups, outcome: Array | None, *, heavy: bool
+) -> tuple[LimitsAt, Why]:
     count = len(groups)
     if outcome is None:
         moments = means.Moments.of_groups(losses, groups.codes, count)
+        if heavy:
+            return partial(_at, means.heavy_limits, moments), _too_few(means.ROOT_ROWS, groups.size)
         return partial(_at, means.loss_limits, moments), _too_few(means.ROWS, groups.size)
     cells = (2 * groups.codes + outcome).astype(np.intp)
     moments = means.Moments.of_groups(losses, cells, 2 * count)
@@ -277,12 +284,18 @@ def declared_estimates(
     arrays : the target and the columns that the metric needs, (n,) each, as it declares them.
     statuses : of each group's columns; of one that is not ok, nothing is computed.
     """
-    if metric.interval == "mean":
+    if metric.interval in ("mean", "heavy_mean"):
         with np.errstate(invalid="ignore", divide="ignore"):
             losses = metric(*arrays)
         outcome = arrays[0] if metric.task == BINARY else None
         return mean_estimates(
-            metric.name, losses, groups, least=metric.least, outcome=outcome, statuses=statuses
+            metric.name,
+            losses,
+            groups,
+            least=metric.least,
+            outcome=outcome,
+            heavy=metric.interval == "heavy_mean",
+            statuses=statuses,
         )
     known = groups.statuses(statuses)
     value = _values(metric, arrays, groups, known)

@@ -1,7 +1,7 @@
 """Intervals of means of losses, which are skewed, and of whose tails a sample shows little.
 
 Everything is a closed form of a few moments, of any number of groups at once: no draws. An interval
-that would not hold is NaN; :data:`ROWS`, :data:`ROOT_ROWS` and :data:`RARE_ROWS` say from how many
+that would not hold is NaN; the constants with ``ROWS`` in their names say from how many
 rows on there is one.
 """
 
@@ -18,7 +18,7 @@ from fairbench.inference.rates import Limits, rate_limits
 Floats = NDArray[np.float64]
 
 ROWS = 20  # of a mean
-ROOT_ROWS = 50  # of a root mean square, whose squares have far heavier tails
+ROOT_ROWS = 50  # of a mean of squares or its root: squares have far heavier tails
 RARE_ROWS = 10  # with the rarer label, of a mean loss of labels
 # How far out one more row is put, in distances of the outermost: of losses, and of squares.
 UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25
@@ -166,22 +166,36 @@ def root_limits(moments: Moments, *, level: float = 0.95) -> Limits:
 
     Parameters
     ----------
-    moments : of the squares.
+    moments : of the squares; see :func:`heavy_limits`.
+    """
+    squares = _heavy(moments, np.zeros_like(moments.mean), level)
+    return Limits(*(np.sqrt(np.maximum(each, 0)) for each in squares))
+
+
+def heavy_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+    """Return means of losses that grow like squares, NaN under :data:`ROOT_ROWS` rows.
+
+    Such is a normal's negative log-likelihood, which has a least value for any sd.
 
     Notes
     -----
-    The upper end is Student's on the logarithmic scale, of the sample and one row more that lies
-    a good two times as far from the mean as the largest square; the lower is Hall's.
+    The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
+    sample and one row more that lies a good two times as far from the mean as the highest; the
+    lower is Hall's.
     """
-    n, mean = moments.size, moments.mean
+    return _heavy(moments, moments.lowest, level)
+
+
+def _heavy(moments: Moments, base: Floats, level: float) -> Limits:
+    """Return the limits of means of losses of at least `base`."""
+    n, mean = moments.size, moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
-        unseen = _UNSEEN_SQUARE * (moments.highest - mean)
+        unseen = _UNSEEN_SQUARE * (moments.highest - moments.mean)
         shift = unseen / (n + 1)
         reach = with_one_more(moments, unseen, level) - shift
         upper = np.where(mean > 0, (mean + shift) * np.exp(reach / (mean + shift)), mean + reach)
-    lower = np.maximum(centred_limits(moments, level=level).lower, 0)
-    squares = _bounded(Limits(mean, lower, upper), n >= ROOT_ROWS, 0.0)
-    return Limits(*(np.sqrt(each) for each in squares))
+    lower = np.maximum(centred_limits(moments, level=level).lower, base)
+    return _bounded(Limits(moments.mean, lower, base + upper), n >= ROOT_ROWS, -np.inf)
 
 
 def outcome_limits(

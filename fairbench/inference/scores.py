@@ -211,6 +211,7 @@ def _wilson(bins: Bins, z: float) -> tuple[Floats, Floats]:
 
 def _folded_bias(distance: Floats) -> Floats:
     """Return E|d + Z| - d of a standard normal Z: how much larger sizes are for their noise."""
+    distance = np.minimum(distance, 40.0)  # beyond which nothing is left of the noise
     density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
     bias: Floats = 2 * (density - distance * special.ndtr(-distance))
     return bias

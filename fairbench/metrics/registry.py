@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]
 Better: TypeAlias = Literal["higher", "lower", "neither"] | float
 Interval = Literal[
-    "rate", "difference", "ratio", "widest", "mean", "root_mean", "explained", "auc", "none"
+    "rate",
+    "difference",
+    "ratio",
+    "widest",
+    "mean",
+    "heavy_mean",
+    "root_mean",
+    "explained",
+    "auc",
+    "none",
 ]
 BINARY, REGRESSION = "binary", "regression"
 
@@ -49,6 +58,7 @@ class Metric:
         ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
         ``difference``, ``ratio`` : the same to (..., G - 1), the others against the reference.
         ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; from their moments.
+        ``heavy_mean`` : the same, of losses that grow like squares.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
         target's variance) : the same to a number; closed forms.
         ``none`` : the same to a number; the module that adds its rows makes its interval, if it

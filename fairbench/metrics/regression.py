@@ -127,7 +127,7 @@ NLL = Metric(
     task=REGRESSION,
     better="lower",
     needs=("prediction", "sd_or_uncertainty"),
-    interval="mean",
+    interval="heavy_mean",
     function=normal_nll_rows,
     shown=("everyone",),
 )

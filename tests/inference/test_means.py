@@ -6,6 +6,7 @@ from scipy import stats
 
 from fairbench.inference.means import (
     Moments,
+    heavy_limits,
     loss_limits,
     outcome_limits,
     root_limits,
@@ -123,3 +124,13 @@ def test_a_share_that_is_shown_only_with_ten_rows_has_the_limit_of_those_shown()
     assert conditional == pytest.approx(0.025, rel=1e-4)
     assert limits.upper[3] == pytest.approx(1 - limits.lower[1])
     assert limits.lower[2] > 0.2
+
+
+@pytest.mark.parametrize("rows", [50, 400])
+@pytest.mark.parametrize("freedom", [3, 30])
+def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
+    draw = np.random.default_rng([freedom, rows])
+    error = draw.standard_t(freedom, (1500, rows)) / np.sqrt(freedom / (freedom - 2))
+    limits = heavy_limits(Moments.of(error**2 / 2 - 7))
+    assert covered(limits, -6.5) > 0.925
+    assert np.isnan(heavy_limits(Moments.of(error[:, :49])).lower).all()

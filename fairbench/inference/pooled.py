@@ -383,7 +383,9 @@ def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
     the moments say that the group may be surprising.
     """
     rows, centre, strength = np.maximum(n, 1), sample.centre, sample.strength
-    weights = sample.weights[:, None] * np.exp(sample.log.min(axis=0) - sample.log)
+    with np.errstate(divide="ignore"):
+        log = np.log(sample.weights)[:, None] - sample.log
+    weights = np.exp(log - log.max(axis=0))
     weights /= weights.sum(axis=0)
     variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
     mean = (weights * centre).sum(axis=0)

@@ -24,7 +24,12 @@ from benchmarks.coverage.rows import (
 )
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.inference.rates import Limits, quantile
-from fairbench.metrics.regression import absolute_error_rows, crps_normal_rows, normal_nll_rows
+from fairbench.metrics.regression import (
+    CRPS,
+    absolute_error_rows,
+    crps_normal_rows,
+    normal_nll_rows,
+)
 
 Array = NDArray[np.float64]
 ERRORS = ("normal", "skewed", "heavy-tailed")
@@ -153,7 +158,7 @@ def _ours(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, I
             ("MAE", mean_ours(losses["MAE"])),
             ("RMSE", root_ours((each.target - each.prediction) ** 2)),
             ("R2", explained_ours(each.target, each.prediction)),
-            ("CRPS", mean_ours(losses["CRPS"])),
+            ("CRPS", mean_ours(losses["CRPS"], CRPS.fewest)),
             ("NLL", heavy_ours(losses["NLL"])),
             ("interval coverage", share_ours(losses["interval coverage"])),
         ):

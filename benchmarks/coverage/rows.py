@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Interval
 from fairbench.inference.means import (
+    ROWS,
     Moments,
     heavy_limits,
     loss_limits,
@@ -38,9 +39,9 @@ def replication(rows: Array) -> NDArray[np.intp]:
     return np.repeat(np.arange(len(rows)), rows.shape[1])
 
 
-def mean_ours(losses: Array, least: float = 0.0) -> Limits:
-    """Return means of losses with our limits."""
-    return loss_limits(Moments.of(losses), level=LEVEL, least=least)
+def mean_ours(losses: Array, fewest: int = 0) -> Limits:
+    """Return means of losses that are at least 0 with our limits, of so many rows or more."""
+    return loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
 
 
 def heavy_ours(losses: Array) -> Limits:

@@ -169,6 +169,7 @@ def mean_estimates(
     least: float = -np.inf,
     outcome: Array | None = None,
     heavy: bool = False,
+    fewest: int = 0,
     statuses: Sequence[Status] = (),
     setting: Setting = NO_SETTING,
 ) -> Estimates:
@@ -178,6 +179,7 @@ def mean_estimates(
     ----------
     outcome : labels 0 or 1 that the losses are of, where one of them may be rare.
     heavy : whether losses grow like squares.
+    fewest : rows under which there is no interval, where that is more than means need.
     statuses : of each group's losses; what is not ok is not printed.
     """
     parts, known = groups.split(losses), groups.statuses(statuses)
@@ -185,7 +187,7 @@ def mean_estimates(
         [mean_of(part) if status == OK else NAN for part, status in zip(parts, known, strict=True)]
     )
     finite = np.where(np.isfinite(losses), losses, 0.0)
-    limits, few = _mean_limits(finite, groups, outcome, heavy=heavy)
+    limits, few = _mean_limits(finite, groups, outcome, heavy=heavy, fewest=fewest)
 
     def lacking(g: int) -> str:
         return few(g) if np.isfinite(value[g]) else "no interval of an infinite mean"
@@ -200,14 +202,16 @@ def mean_estimates(
 
 
 def _mean_limits(
-    losses: Array, groups: Groups, outcome: Array | None, *, heavy: bool
+    losses: Array, groups: Groups, outcome: Array | None, *, heavy: bool, fewest: int
 ) -> tuple[LimitsAt, Why]:
     count = len(groups)
     if outcome is None:
         moments = means.Moments.of_groups(losses, groups.codes, count)
         if heavy:
             return partial(_at, means.heavy_limits, moments), _too_few(means.ROOT_ROWS, groups.size)
-        return partial(_at, means.loss_limits, moments), _too_few(means.ROWS, groups.size)
+        rows = max(fewest, means.ROWS)
+        loss_limits = partial(means.loss_limits, rows=rows)
+        return partial(_at, loss_limits, moments), _too_few(rows, groups.size)
     cells = (2 * groups.codes + outcome).astype(np.intp)
     moments = means.Moments.of_groups(losses, cells, 2 * count)
     moments = moments.take(np.arange(2 * count).reshape(-1, 2))
@@ -295,6 +299,7 @@ def declared_estimates(
             least=metric.least,
             outcome=outcome,
             heavy=metric.interval == "heavy_mean",
+            fewest=metric.fewest,
             statuses=statuses,
         )
     known = groups.statuses(statuses)

@@ -94,8 +94,10 @@ def _outermost(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple
     return lowest, highest
 
 
-def loss_limits(moments: Moments, *, level: float = 0.95, least: float = -np.inf) -> Limits:
-    """Return means with their intervals, NaN of fewer than :data:`ROWS` rows.
+def loss_limits(
+    moments: Moments, *, level: float = 0.95, least: float = -np.inf, rows: int = ROWS
+) -> Limits:
+    """Return means with their intervals, NaN of fewer than `rows` rows.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def loss_limits(moments: Moments, *, level: float = 0.95, least: float = -np.inf
     large losses, so the end is Student's of the sample and one row more, which lies one and a half
     times as far out as the outermost row, less the length of the other tail.
     """
-    return _bounded(centred_limits(moments, level=level), moments.size >= ROWS, least)
+    return _bounded(centred_limits(moments, level=level), moments.size >= rows, least)
 
 
 def _bounded(limits: Limits, enough: NDArray[np.bool_], least: float) -> Limits:

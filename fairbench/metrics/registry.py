@@ -64,6 +64,7 @@ class Metric:
         ``none`` : the same to a number; the module that adds its rows makes its interval, if it
         has one. With ``groups``, lists of a column by group.
     least : the least that a mean can be, such as 0 of losses that are never negative.
+    fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
     rates : what a function of counts rests on, which says when it is undefined.
     epsilon : the difference that makes no difference in practice; `relative` : of the median value.
     undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
@@ -80,6 +81,7 @@ class Metric:
     interval: Interval
     function: Callable[..., Any]
     least: float = -np.inf
+    fewest: int = 0
     rates: tuple[Rate, ...] = ()
     epsilon: float = 0.01
     relative: bool = False

@@ -155,6 +155,7 @@ CRPS = Metric(
     better="lower",
     needs=("prediction", "sd"),
     interval="mean",
+    fewest=50,
     least=0.0,
     function=crps_normal_rows,
 )

@@ -353,8 +353,8 @@ def _mean_delta(own: Array, draw: np.random.Generator) -> Array:
     shares = own / own.sum(axis=(-1, -2), keepdims=True)
     tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
     counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
-    least = _known(_delta(*independent_draws(counted[0], counted[1], DRAWS, draw)))
-    return _quantiles(no_narrower(_known(_delta(tables[:, 0], tables[:, 1])), least))
+    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
+    return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
 
 
 def _delta(first: Array, second: Array) -> Array:
@@ -363,12 +363,8 @@ def _delta(first: Array, second: Array) -> Array:
         np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
         for each in (first, second)
     ]
-    return np.asarray(values[0] - values[1])
-
-
-def _known(delta: Array) -> Array:
-    """Return the draws (T, 2) in which both differences are defined."""
-    return np.asarray(delta[~np.isnan(delta).any(axis=1)])
+    delta = values[0] - values[1]
+    return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
 
 
 def _quantiles(delta: Array) -> Array:

@@ -383,10 +383,8 @@ def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
     the moments say that the group may be surprising.
     """
     rows, centre, strength = np.maximum(n, 1), sample.centre, sample.strength
-    with np.errstate(divide="ignore"):
-        log = np.log(sample.weights)[:, None] - sample.log
-    weights = np.exp(log - log.max(axis=0))
-    weights /= weights.sum(axis=0)
+    log = np.log(np.maximum(sample.weights, _TINY))[:, None] - sample.log
+    weights: Floats = special.softmax(log, axis=0)
     variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
     mean = (weights * centre).sum(axis=0)
     variance = (weights * (variance + centre**2)).sum(axis=0) - mean**2

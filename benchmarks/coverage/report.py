@@ -16,7 +16,7 @@ HEADER = (
     *("construction", "cells", "failed", "worst cell", "mean coverage"),
     *("misses below", "misses above", "printed", "mean width", "width over ours"),
 )
-WORST = 3
+WORST, ENOUGH = 3, 80  # cells named; printed intervals from which on a cell's coverage is shown
 _TITLE = """# How often the intervals hold the truth
 
 Every interval that is printed at 95 %, simulated where the truth is known. `make coverage` writes
@@ -24,12 +24,12 @@ this page; seeds are fixed, so that it comes out the same again.
 
 A cell is one construction in one population. It fails when its coverage is surely under
 {required} %: when even the upper end of the exact {certainty} % interval of that coverage is.
-*Worst cell* is the lowest coverage of any cell, *misses below* (*above*) the share of intervals
-that the truth lies below (above), *printed* the share of data sets in which there is an interval at
-all. Coverage is that of the printed ones. *Width over ours* compares mean widths over the cells
-that both have; it is of interest only where nothing failed. *before* is the posterior
-Dir(1, 1, 1, 1) of the papers, which was the default (now `interval=dirichlet`), with normal
-intervals of mean losses.
+*Worst cell* is the lowest coverage of any cell of 80 intervals or more, *misses below* (*above*)
+the share of intervals that the truth lies below (above), *printed* the share of data sets in which
+there is an interval at all. Coverage is that of the printed ones. *Width over ours* compares mean
+widths over the cells that both have; it is of interest only where nothing failed. *before* is the
+posterior Dir(1, 1, 1, 1) of the papers, which was the default (now `interval=dirichlet`), with
+normal intervals of mean losses.
 
 The base rate of a population varies by a tenth of itself between replications, so that no cell
 sits where the coverage of discrete counts jumps.
@@ -150,7 +150,7 @@ def _row(name: str, cells: Sequence[Cell], ours: dict[str, Cell]) -> list[str]:
         name,
         str(len(cells)),
         f"{100 * failed / len(there):.1f} %" if failed else "0",
-        f"{100 * min(cell.coverage for cell in there):.1f} %",
+        f"{100 * min(cell.coverage for cell in _of_many(there)):.1f} %",
         f"{100 * mean:.1f} %",
         f"{100 * sum(cell.below for cell in there) / printed:.1f} %",
         f"{100 * sum(cell.above for cell in there) / printed:.1f} %",
@@ -160,12 +160,17 @@ def _row(name: str, cells: Sequence[Cell], ours: dict[str, Cell]) -> list[str]:
     ]
 
 
+def _of_many(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Return the cells with enough intervals to say how low their coverage is, or all if none."""
+    return [cell for cell in cells if cell.printed >= ENOUGH] or cells
+
+
 def _worst(cells: Sequence[Cell]) -> list[str]:
     """Return sentences on where our own intervals and those of before hold least often."""
     lines = []
     for name, words in ((OURS, "Ours hold"), (BEFORE, "Before, they held")):
         found = [cell for cell in cells if cell.construction == name and cell.printed]
-        lowest = sorted(found, key=lambda cell: (cell.coverage, cell.population))[:WORST]
+        lowest = sorted(_of_many(found), key=lambda cell: (cell.coverage, cell.population))[:WORST]
         named = "; ".join(f"{cell.population} ({100 * cell.coverage:.1f} %)" for cell in lowest)
         if named:
             lines += [f"{words} least often with {named}.", ""]

@@ -193,7 +193,7 @@ def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
     total = np.maximum(bins.size.sum(axis=-1), 1)
     # How many rows fall in which bin is left to chance, too.
     shares = z**2 * ((weight * away**2).sum(axis=-1) - error**2).clip(0) / total
-    surely = np.maximum(np.abs(away) - low, 0) / np.maximum(bins.error, 1e-300)
+    surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
     bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
     down, up = (np.sqrt(((weight * each) ** 2).sum(axis=-1) + shares) for each in (low, high))
     value = debiased(bins)

@@ -57,7 +57,7 @@ def test_the_way_suits_the_number_of_labels(labels, rows, kind, tmp_path):
 
 
 def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):
-    frame = predictions(20_000, labels=400, bias=0.5)
+    frame = predictions(6000, labels=400, bias=0.5)
     gaps = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.1").gaps
     by = {(gap.attribute, gap.metric): gap for gap in gaps}
     precision, decisions = by["sex", "predictive_parity"], by["sex", "statistical_parity"]

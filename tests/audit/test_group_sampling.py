@@ -54,6 +54,7 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     assert (width <= everyone["upper_plain"] - everyone["lower_plain"]).all()
 
 
+@pytest.mark.thorough
 def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
     pool = predictions(100_000, bias=0.25)
     known, sexes = pool["label"].to_numpy(float), pool["sex"].astype("category")
@@ -86,7 +87,9 @@ def test_weighted_auc_is_that_of_repeated_rows():
     assert np.isnan(weighted_auc(np.ones(3), np.ones(3), np.ones(3)))
 
 
-@pytest.mark.parametrize("attribute", ["race", "sex x race"])
+@pytest.mark.parametrize(
+    "attribute", ["race", pytest.param("sex x race", marks=pytest.mark.thorough)]
+)
 def test_excess_of_scores_is_that_of_the_pool(attribute, tmp_path):
     """Races are mixtures of the sexes; the intervals of their excess hold the pool's."""
     held = total = 0

@@ -13,7 +13,7 @@ from tests.evaluation.labelled import evaluate
 
 KEYS = ["metric", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100, spread_groups=(3,), bins=5)
-deterministic = settings(max_examples=25, deadline=None, derandomize=True)
+deterministic = settings(max_examples=10, deadline=None, derandomize=True)
 
 
 def sample(n=60, seed=0):

@@ -34,21 +34,32 @@ def metrics(run):
     return comparable(prepared(run).folder.metrics())
 
 
+def carried_out_once(plans, name, where):
+    """Carry out runs that share a bag, which is fitted once; return their metrics."""
+    runs, seen = plans(name, *READINGS), []
+    execution = Execution(runs, where, on_cell=seen.append)
+    assert (execution.cells, execution.stored) == (2, set())
+    ends = execution.carry_out()
+    assert seen == [True, True]
+    assert [end.computed for end in ends] == [2, 0, 0]
+    assert not [end.error for end in ends if end.error]
+    again = Execution(plans(name, *READINGS), None)  # nothing is left that needs an executor
+    assert [end.computed for end in again.carry_out()] == [0, 0, 0]
+    return [metrics(run) for run in runs]
+
+
+def test_runs_that_share_a_bag_fit_it_once(plans):
+    carried_out_once(plans, "here", Here())
+
+
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
-def test_runs_that_share_a_bag_fit_it_once_on_any_executor(plans):
-    tables = []
-    for name, where in (("here", Here()), ("joblib", Joblib(2))):
-        runs, seen = plans(name, *READINGS), []
-        execution = Execution(runs, where, on_cell=seen.append)
-        assert (execution.cells, execution.stored) == (2, set())
-        ends = execution.carry_out()
-        assert seen == [True, True]
-        assert [end.computed for end in ends] == [2, 0, 0]
-        assert not [end.error for end in ends if end.error]
-        tables.append([metrics(run) for run in runs])
-        again = Execution(plans(name, *READINGS), None)  # nothing is left that needs an executor
-        assert [end.computed for end in again.carry_out()] == [0, 0, 0]
-    for one, other in zip(*tables, strict=True):
+def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
+    here, joblib = (
+        carried_out_once(plans, name, where)
+        for name, where in (("here", Here()), ("joblib", Joblib(2)))
+    )
+    for one, other in zip(here, joblib, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
@@ -89,6 +100,7 @@ def test_a_cell_that_another_process_computes_comes_last(plans):
     assert not end.error
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
 def test_killed_worker_loses_its_own_task_only(plans):
     def die(*arguments):

@@ -107,7 +107,10 @@ def test_several_rates_of_several_groups_are_folded():
     assert upper == pytest.approx(stats.norm.isf(0.0245 / 6), abs=0.2)
 
 
-@pytest.mark.parametrize(("count", "rho", "widest"), [(10, 0.0, 1.27), (10, 0.9, 1.25)])
+@pytest.mark.parametrize(
+    ("count", "rho", "widest"),
+    [(10, 0.0, 1.27), pytest.param(10, 0.9, 1.25, marks=pytest.mark.thorough)],
+)
 def test_the_chosen_one_is_covered(count, rho, widest):
     missed, naive, width, of_error, _, error_width = Population(
         np.full(count, 6.0), rho=rho, draws=800

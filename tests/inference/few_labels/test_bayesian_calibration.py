@@ -65,6 +65,7 @@ def coverage(replications, *, shown, pool_noise, seed):
     return np.mean([covered(t, generator, shown=shown, pool_noise=pool_noise) for t in tables])
 
 
+@pytest.mark.thorough
 def test_intervals_cover_where_the_model_is_true():
     # The standard error of 400 replications is 1.1 %.
     assert 0.91 < coverage(400, shown=10, pool_noise=True, seed=10) < 0.99
@@ -77,6 +78,7 @@ def test_intervals_cover_at_their_nominal_level(shown):
     assert 0.935 < coverage(3000, shown=shown, pool_noise=True, seed=shown) < 0.965
 
 
+@pytest.mark.thorough
 def test_without_pool_noise_intervals_are_too_short():
     assert coverage(200, shown=200, pool_noise=False, seed=1) < 0.88
 

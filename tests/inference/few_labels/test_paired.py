@@ -68,6 +68,7 @@ def test_intervals_cover_where_the_model_is_true():
     np.testing.assert_allclose(np.mean(shares, axis=0), 0.95, atol=0.087)
 
 
+@pytest.mark.thorough
 def test_intervals_cover_where_it_is_not():
     generators = map(np.random.default_rng, range(SIMULATIONS))
     shares = [covered(*classifiers(each, rows=600), each) for each in generators]

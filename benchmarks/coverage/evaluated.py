@@ -27,16 +27,21 @@ LARGE = 20_000  # rows of the large sample
 SIZES = (150, 500, 1500)
 RATES = (0.03, 0.1, 0.3, 0.5, 0.9)
 SLOPES = (1.0, 1.0, 0.5, 2.0, -1.0)
-POPULATIONS = 200
+POPULATIONS, SHORT = 200, 80
 REGRESSIONS = 4  # every fourth population is one
 _GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class Everything:
-    """All the random populations, as one."""
+    """So many random populations, as one."""
 
-    name: str = f"{POPULATIONS} random populations"
+    count: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.count} random populations"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +141,18 @@ class Known:
     rows: list[pd.DataFrame]
 
 
-def _draw(_: Everything, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(everything: Everything, replications: int, draw: np.random.Generator) -> Sample:
     """Draw data sets from every population; the truth is of each metric, over all rows."""
     arguments, rows = [], []
-    for number in range(POPULATIONS):
+    for number in range(everything.count):
         population = Random.of(number, 0)
         large = _rows(population.even(), Evaluator(draws=100))
         known = large.loc[large["value"].notna(), [*KEY, "value"]]
-        sets = max(1, replications // POPULATIONS)
+        sets = max(1, replications // everything.count)
         arguments += [population.drawn(draw) for _ in range(sets)]
         rows += [known] * sets
-    everything = pd.concat(rows, ignore_index=True)
-    truth = {str(m): of["value"].to_numpy() for m, of in everything.groupby("metric", sort=False)}
+    by_metric = pd.concat(rows, ignore_index=True).groupby("metric", sort=False)
+    truth = {str(metric): of["value"].to_numpy() for metric, of in by_metric}
     return Sample(Known(arguments, rows), truth)
 
 
@@ -192,7 +197,7 @@ FAMILIES = (
         "Arrays of random populations of one or two attributes, of 2 to 8 groups and 150 to 1500 "
         "rows, into `fairbench.evaluate`; every row of the table with an interval is compared with "
         "the population's value. A quarter are regressions.",
-        lambda short: [Everything()],
+        lambda short: [Everything(SHORT if short else POPULATIONS)],
         _draw,
         (
             Construction("ours", partial(_intervals, Evaluator())),

@@ -315,9 +315,8 @@ def _draw_two(population: TwoLearners, replications: int, draw: np.random.Genera
         shares.append(np.stack([share.mean(axis=(0, 1)) for _, share in both]))
     wrong, reached = _of_two(population, np.mean(shares, axis=0))
     truth = {"accuracy": wrong[1] - wrong[0], "gap": np.ptp(reached[1]) - np.ptp(reached[0])}
-    return Sample(
-        np.concatenate(counts), {name: np.full(replications, v) for name, v in truth.items()}
-    )
+    drawn = np.concatenate(counts)[:replications]
+    return Sample(drawn, {name: np.full(replications, v) for name, v in truth.items()})
 
 
 def _of_two(population: TwoLearners, shares: Array) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ def alike(rows, generator):
     return Counted("group", names, counts, PosteriorIntervals(draws, 0.95))
 
 
-def ten_groups(rows=1000, labels=300, seed=0):
+def ten_groups(rows=1000, labels=100, seed=0):
     """Return predictions whose scores are true probabilities, whatever the group."""
     generator = np.random.default_rng(seed)
     score = generator.beta(1, 1.5, rows)

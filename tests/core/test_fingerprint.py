@@ -190,7 +190,13 @@ def test_a_submodule_and_one_that_does_not_exist(project):
     assert project(modules=("lib.none", "json")) == digest([])
 
 
-@pytest.mark.parametrize("package", fingerprint.PACKAGES)
+@pytest.mark.parametrize(
+    "package",
+    [
+        pytest.param(name, marks=pytest.mark.thorough if name == "fairbench" else ())
+        for name in fingerprint.PACKAGES
+    ],
+)
 def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     copy = tmp_path / "module.py"
     paths = sorted((ROOT / package).rglob("*.py"))

@@ -48,7 +48,12 @@ def frame(function, target, prediction, group):
 
 
 cases = pytest.mark.parametrize(
-    ("n_groups", "seed"), [(g, seed) for g in (2, 5) for seed in range(4)]
+    ("n_groups", "seed"),
+    [
+        pytest.param(g, seed, marks=pytest.mark.thorough if seed else ())
+        for g in (2, 5)
+        for seed in range(4)
+    ],
 )
 
 

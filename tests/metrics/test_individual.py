@@ -23,10 +23,10 @@ def naive(features, values, k):
 def test_neighbourhoods_are_those_of_loops_over_rows(kind):
     """Points on a line at powers of two have no equal distances but those of one point."""
     draw = np.random.default_rng(0)
-    features = draw.random((200, 5)).astype(np.float32).astype(float)
+    features = draw.random((80, 5)).astype(np.float32).astype(float)
     if kind != "distinct":
-        features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(200, 1))
-    values = draw.random(200)
+        features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(80, 1))
+    values = draw.random(80)
     found = individual_fairness(values, Neighbours.of(features, 20))
     np.testing.assert_allclose(found, naive(features, values, 20), atol=1e-12)
 

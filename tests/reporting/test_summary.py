@@ -189,15 +189,14 @@ def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
 
 def test_a_mean_outside_its_interval_says_so():
     """The mean gap of many small groups is far above the gap of the means."""
-    rng, rows = np.random.default_rng(0), []
-    for i in range(10):
-        rates = rng.binomial(10, 0.5, 30) / 10
-        found = {("selection_rate", str(g)): r for g, r in enumerate(rates)}
-        found["statistical_parity", ""] = np.ptp(rates)
-        found |= {("base_rate", str(g)): i / 10 for g in range(30)}
-        for (metric, group), value in found.items():
-            place = {"metric": metric, "attribute": "sex", "group": group}
-            rows.append(metrics((value, 0, 1, 10, "ok"), **place).assign(repeat=i))
+    rates = np.random.default_rng(0).binomial(10, 0.5, (10, 30)) / 10
+    values = {("selection_rate", str(g)): rates[:, g] for g in range(30)}
+    values["statistical_parity", ""] = np.ptp(rates, axis=1)
+    values |= {("base_rate", str(g)): np.arange(10) / 10 for g in range(30)}
+    rows = [
+        metrics(*((x, 0, 1, 10, "ok") for x in each), metric=metric, attribute="sex", group=group)
+        for (metric, group), each in values.items()
+    ]
     trained = metrics((1.0, NAN, NAN, 2700, "ok"), metric="fit_seconds", attribute="", group="")
     tested = metrics((0.5, 0, 1, 300, "ok"), metric="error_rate", attribute="", group="")
     found = by_metric(pd.concat([*rows, trained, tested], ignore_index=True))

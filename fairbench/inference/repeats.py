@@ -165,7 +165,11 @@ def mean_limits(
         limits = Limits(mean, mean - np.fmax(half, below), mean + np.fmax(half, above))
         if ratio is None:
             return limits
-        return Limits(*(np.where(ratio, np.exp(each), each) for each in limits))
+        # Logarithms are of ratios alone: the exponential of another value could be infinite.
+        logs = (np.where(ratio, each, 0.0) for each in limits)
+        return Limits(
+            *(np.where(ratio, np.exp(log), each) for log, each in zip(logs, limits, strict=True))
+        )
 
 
 def _corrected(values: Array, splits: Splits, level: float | Array) -> tuple[Array, Array, Array]:

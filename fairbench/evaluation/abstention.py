@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
+from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import (
     NAN,
@@ -23,11 +24,14 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
+from fairbench.inference.rates import rate_limits
+from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics.abstention import area_under_risk_coverage, feature_shift, keep_weights
 from fairbench.metrics.rates import error_rate, total
 from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
+CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
 
@@ -54,17 +58,21 @@ class AbstentionEvaluation:
         `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
         the test rows themselves.
         """
-        loss = test.target != test.column("prediction")
-        area = area_under_risk_coverage(loss, test.column("uncertainty"))
-        self.table.add("area_under_risk_coverage", area, len(test))
+        loss, uncertainty = test.target != test.column("prediction"), test.column("uncertainty")
+        area = area_under_risk_coverage(loss, uncertainty)
+        ends = (NAN, NAN)
+        if self.table.frequentist and np.isfinite(uncertainty).all():
+            limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
+            ends = float(limits.lower), float(limits.upper)
+        self.table.add("area_under_risk_coverage", area, len(test), interval=ends)
         for rate in self.rates:
             self._at(test, rate, "abstention", Setting(rate=rate))
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            self._at(
-                test, rate, "abstained", NO_SETTING, ("error_rate", *metrics_of(BINARY, "widest"))
-            )
+            metrics = ("error_rate", *metrics_of(BINARY, "widest"))
+            lacking = CHOSEN_HERE if chooser is test else ""
+            self._at(test, rate, "abstained", NO_SETTING, metrics, lacking=lacking)
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
@@ -91,28 +99,81 @@ class AbstentionEvaluation:
         prefix: str,
         setting: Setting,
         metrics: Sequence[str] = OBJECTIVES,
+        *,
+        lacking: str = "",
     ) -> None:
+        """Add what is left at a share of rows abstained on; `lacking`: why nothing has an interval.
+
+        Intervals take as given which rows are kept, as their uncertainties alone say.
+        """
         counts = self._counts(data, rate)
+        sure = self.table.frequentist and not lacking
         kept, where = _rows(counts.sum()), Where(self.attribute)
         missing = undefined("a group of the rows kept lacks what it is a share of")
         for name, value in zip(metrics, _values(counts, metrics), strict=True):
             status = missing if np.isnan(value) else OK
-            self.table.add(f"{prefix}_{name}", value, kept, where, setting=setting, status=status)
+            ends = _ends(name, counts, self.table.level) if sure and status == OK else (NAN, NAN)
+            self.table.add(
+                f"{prefix}_{name}",
+                value,
+                kept,
+                where,
+                setting=setting,
+                interval=ends,
+                status=status,
+                lacking=lacking,
+            )
         labels = data.groups[self.attribute].cat
         everyone = np.bincount(labels.codes, minlength=len(labels.categories))
-        for label, group, size in zip(labels.categories, counts, everyone, strict=True):
+        errors = self._shares(error_rate.successes(counts), counts.sum(axis=1), sure)
+        abstained = self._shares(everyone - counts.sum(axis=1), everyone, sure)
+        for g, (label, group, size) in enumerate(
+            zip(labels.categories, counts, everyone, strict=True)
+        ):
             of_group, left = Where(self.attribute, str(label)), group.sum()
             error = float(error_rate(group))
             nothing = undefined(f"no rows kept in group '{label}'")
             status = nothing if np.isnan(error) else OK
             self.table.add(
-                f"{prefix}_error_rate", error, _rows(left), of_group, setting=setting, status=status
+                f"{prefix}_error_rate",
+                error,
+                _rows(left),
+                of_group,
+                setting=setting,
+                interval=errors[g],
+                status=status,
+                lacking=lacking,
             )
             share = float(1 - left / size) if size else NAN
             status = OK if size else undefined(no_rows(str(label)))
             self.table.add(
-                f"{prefix}_rate", share, int(size), of_group, setting=setting, status=status
+                f"{prefix}_rate",
+                share,
+                int(size),
+                of_group,
+                setting=setting,
+                interval=abstained[g],
+                status=status,
+                lacking=lacking,
             )
+
+    def _shares(self, rows: Array, sizes: Array, sure: bool) -> list[tuple[float, float]]:
+        """Return the ends of the intervals of shares; NaN where nothing is sure."""
+        if not sure:
+            return [(NAN, NAN)] * len(sizes)
+        limits = rate_limits(rows, sizes, level=self.table.level)
+        return list(zip(limits.lower.tolist(), limits.upper.tolist(), strict=True))
+
+
+def _ends(metric: str, counts: Array, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of everyone's error rate, or of a gap, of counts (G, 4)."""
+    if metric == "error_rate":
+        everyone = total(counts)[0]
+        limits = rate_limits(error_rate.successes(everyone), everyone.sum(), level=level)
+        return float(limits.lower), float(limits.upper)
+    intervals = CountIntervals(counts, np.empty((0, 0, 4)), level)
+    lower, upper = intervals.gap(metrics_of(BINARY, "widest")[metric], list(range(len(counts))))
+    return float(lower), float(upper)
 
 
 def _values(counts: Array, metrics: Sequence[str]) -> list[float]:

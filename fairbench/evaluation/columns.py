@@ -78,8 +78,29 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
 
 
 def status_text(status: str, reason: str) -> str:
-    """Return a status with its reason, such as ``undefined: no positives``."""
-    return f"{status}: {reason}" if reason else status
+    """Return a status with its reason, such as ``undefined: no positives``.
+
+    The reason of a value that is ok says why it has no interval, which is not said again here.
+    """
+    return f"{status}: {reason}" if reason and status != "ok" else status
+
+
+# Endings of metrics that have no interval, and why; of others, none is known to hold.
+_WITHOUT_INTERVAL = (
+    (("_below", "_worst", "_outside_band"), "it is a probability itself"),
+    (("_pairs",), "it counts what is sure"),
+    (("_debiased",), "see that of the gap itself"),
+    (("_seconds",), "it was measured"),
+    (("_chosen_rate",), "it was chosen"),
+)
+
+
+def without_interval(metric: str) -> str:
+    """Return why a metric's value has no interval."""
+    for endings, why in _WITHOUT_INTERVAL:
+        if metric.endswith(endings):
+            return f"no interval: {why}"
+    return "no interval: none is known to hold"
 
 
 def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:

@@ -7,7 +7,9 @@ differences of many rows alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -32,7 +34,7 @@ from fairbench.inference.rates import (
 )
 from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.rates import Counts, Rate
-from fairbench.metrics.registry import Metric
+from fairbench.metrics.registry import BINARY, Interval, Metric, metrics_of
 
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
@@ -122,6 +124,13 @@ class PosteriorIntervals:
         return None
 
 
+@lru_cache(maxsize=8)
+def _rates_of(kind: Interval) -> tuple[Rate, ...]:
+    """Return the different rates that metrics of a kind rest on."""
+    rates = [rate for metric in metrics_of(BINARY, kind).values() for rate in metric.rates]
+    return tuple({rate.name: rate for rate in rates}.values())
+
+
 @dataclass(frozen=True, eq=False)
 class CountIntervals:
     """Intervals from the confusion counts (G, 4) alone, that hold for few rows too.
@@ -141,13 +150,20 @@ class CountIntervals:
         """Return a rate (G,) with its limits, at this level or at another."""
         level = level or self.level
         if (rate.name, level) not in self._known:
-            shares = self._shares(rate, level)
-            self._known[rate.name, level] = weighted_share(shares, *rate.weights)
+            # All rates that are asked for at this level, as one call costs what each would.
+            rates = (
+                (*_rates_of("rate"), rate) if level == self.level else (*_rates_of("widest"), rate)
+            )
+            for each, shares in zip(rates, self._shares(rates, level), strict=True):
+                self._known[each.name, level] = weighted_share(shares, *each.weights)
         return self._known[rate.name, level]
 
-    def _shares(self, rate: Rate, level: float) -> Limits:
-        """Return which share of a rate's rows is in its numerator's cells."""
-        return rate_limits(rate.successes(self.counts), rate.size(self.counts), level=level)
+    def _shares(self, rates: Sequence[Rate], level: float) -> Iterator[Limits]:
+        """Return which share of each rate's rows is in its numerator's cells."""
+        successes = np.stack([rate.successes(self.counts) for rate in rates])
+        sizes = np.stack([rate.size(self.counts) for rate in rates])
+        limits = rate_limits(successes, sizes, level=level)
+        return (Limits(*each) for each in zip(*limits, strict=True))
 
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
@@ -241,9 +257,9 @@ class SurveyIntervals(CountIntervals):
 
     survey: SurveyCounts = field(kw_only=True)
 
-    def _shares(self, rate: Rate, level: float) -> Limits:
-        """Return which share of a rate's weight is in its numerator's cells."""
-        return self.survey.limits(rate, level=level)
+    def _shares(self, rates: Sequence[Rate], level: float) -> Iterator[Limits]:
+        """Return which share of each rate's weight is in its numerator's cells."""
+        return (self.survey.limits(rate, level=level) for rate in rates)
 
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups."""

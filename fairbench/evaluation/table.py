@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES
+from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, without_interval
 from fairbench.inference.means import ROWS, Moments, loss_limits
 from fairbench.inference.survey import Design
 
@@ -106,11 +106,13 @@ class MetricTable:
         interval: tuple[float, float] = (NAN, NAN),
         status: Status = OK,
         bounded: bool = False,
+        lacking: str = "",
     ) -> None:
         """Append one row; a NaN value must come with a status that says why.
 
         Parameters
         ----------
+        lacking : why a value that is ok has no interval, if it is not for what the metric is.
         bounded : the interval holds where there is no value, too: over a rate of 0 there is no
             ratio, but one that it exceeds.
         """
@@ -119,6 +121,8 @@ class MetricTable:
             interval = interval if bounded else (NAN, NAN)
             status = status if status.kind != "ok" else undefined("the value is not a number")
         lower, upper = interval
+        if self.frequentist and status == OK and lower != lower:
+            status = Status("ok", lacking or without_interval(metric))
         self.rows.append(
             (metric, *where, value, float(lower), float(upper), int(n), *status, setting)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +158,7 @@ class AbstentionEvaluation:
                 lacking=lacking,
             )
 
-    def _shares(self, rows: Array, sizes: Array, sure: bool) -> list[tuple[float, float]]:
+    def _shares(self, rows: Array, sizes: NDArray[Any], sure: bool) -> list[tuple[float, float]]:
         """Return the ends of the intervals of shares; NaN where nothing is sure."""
         if not sure:
             return [(NAN, NAN)] * len(sizes)

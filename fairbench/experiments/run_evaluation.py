@@ -99,7 +99,7 @@ class RunEvaluation:
                 predictions.append(reading.predictions(cell.fold))
             if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
                 uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
-        consistency = MetricTable()
+        consistency = MetricTable(frequentist=self.evaluator.interval == FREQUENTIST)
         evaluate_consistency(consistency, uncertainty)
         return [*tables, ((fold.repeat, fold.fold, ""), consistency)]
 

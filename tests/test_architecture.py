@@ -173,12 +173,14 @@ def test_only_public_parts_of_dependencies_are_imported():
 
 
 def names_the_runs_folder(path):
-    """Return whether a file has the expression `... / "runs"`."""
+    """Return whether a file has the expression `... / "runs"`, or a pattern such as "runs/*"."""
     return any(
         isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Div)
         and isinstance(node.right, ast.Constant)
         and node.right.value == "runs"
+        or isinstance(node, ast.Constant)
+        and str(node.value).startswith("runs/*")
         for node in ast.walk(tree(path))
     )
 

@@ -1,4 +1,4 @@
-"""Constructions of intervals from counts: ours, today's posterior, and what others print.
+"""Constructions of intervals from counts: ours, the posterior of before, and what others print.
 
 Each takes counts of R replications of G groups and returns the lower and upper ends of all R.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -133,6 +133,28 @@ def _bounded(ratio: Array) -> Array:
     return place
 
 
+def _of_two(
+    form: str, title: str, words: str, width: Callable[[Array], Array] = np.asarray
+) -> Family:
+    """Return the family of differences or ratios (`form`) of the rates of two groups."""
+    constructions = (
+        Construction(OURS, _single(form, getattr(made, f"{form}_ours"))),
+        Construction(BEFORE, _single(form, made.posterior(getattr(made, f"{form}_of"))), 500),
+        Construction("Newcombe", _single(form, getattr(made, f"{form}_newcombe"))),
+        Construction("Wald", _single(form, getattr(made, f"{form}_wald"))),
+    )
+    return Family(
+        f"{form}s",
+        title,
+        words,
+        partial(_populations, groups=(2,), few=60),
+        partial(_draw_pair, form),
+        constructions,
+        replications=2000,
+        width=width,
+    )
+
+
 FAMILIES = (
     Family(
         "rates",
@@ -150,34 +172,12 @@ FAMILIES = (
         ),
         replications=5000,
     ),
-    Family(
-        "differences",
-        "Differences of two groups",
-        "A group's rate minus the first group's.",
-        partial(_populations, groups=(2,), few=60),
-        partial(_draw_pair, "difference"),
-        (
-            Construction(OURS, _single("difference", made.difference_ours)),
-            Construction(BEFORE, _single("difference", made.posterior(made.difference_of)), 500),
-            Construction("Newcombe", _single("difference", made.difference_newcombe)),
-            Construction("Wald", _single("difference", made.difference_wald)),
-        ),
-        replications=2000,
-    ),
-    Family(
-        "ratios",
+    _of_two("difference", "Differences of two groups", "A group's rate minus the first group's."),
+    _of_two(
+        "ratio",
         "Ratios of two groups",
         "A group's rate over the first group's. A ratio's upper end may be infinite, so widths are "
         "those of r / (1 + r).",
-        partial(_populations, groups=(2,), few=60),
-        partial(_draw_pair, "ratio"),
-        (
-            Construction(OURS, _single("ratio", made.ratio_ours)),
-            Construction(BEFORE, _single("ratio", made.posterior(made.ratio_of)), 500),
-            Construction("Newcombe", _single("ratio", made.ratio_newcombe)),
-            Construction("Wald", _single("ratio", made.ratio_wald)),
-        ),
-        replications=2000,
         width=_bounded,
     ),
     Family(

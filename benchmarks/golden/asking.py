@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.golden import evaluating, serving
 from benchmarks.golden.dialect import Dialect
@@ -69,16 +70,19 @@ def evaluate_in_process(tree: Path) -> Evaluate:
     """Return what asks ``fairbench.evaluate`` of a tree."""
 
     def evaluate(questions: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
-        asked, answered = folder / "questions.json", folder / "answers.pickle"
+        asked, answered = folder / "questions.json", folder / "answers.json"
         asked.write_text(json.dumps(list(questions)))
         line = [sys.executable, "-P", evaluating.__file__, str(asked), str(answered)]
         done = subprocess.run(line, cwd=folder, env=_environment(tree), stderr=PIPE, text=True)
         if done.returncode:
             raise GoldenError(f"evaluate of {tree} failed: {done.stderr.strip()}")
-        content = pickle.loads(answered.read_bytes())
+        content = json.loads(answered.read_text())
         if not Path(content["library"]).is_relative_to(tree):
             raise GoldenError(f"{tree} was asked, and {content['library']} answered")
-        return list(content["answers"])
+        return [
+            pd.read_parquet(folder / each["table"]) if each["table"] else each["refusal"]
+            for each in content["answers"]
+        ]
 
     return evaluate
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -109,54 +110,33 @@ class AbstentionEvaluation:
         """
         counts = self._counts(data, rate)
         sure = self.table.frequentist and not lacking
+        add = partial(self.table.add, setting=setting, lacking=lacking)
         kept, where = _rows(counts.sum()), Where(self.attribute)
         missing = undefined("a group of the rows kept lacks what it is a share of")
         for name, value in zip(metrics, _values(counts, metrics), strict=True):
             status = missing if np.isnan(value) else OK
             ends = _ends(name, counts, self.table.level) if sure and status == OK else (NAN, NAN)
-            self.table.add(
-                f"{prefix}_{name}",
-                value,
-                kept,
-                where,
-                setting=setting,
-                interval=ends,
-                status=status,
-                lacking=lacking,
-            )
+            add(f"{prefix}_{name}", value, kept, where, interval=ends, status=status)
+        self._groups_at(data, counts, prefix, add, sure)
+
+    def _groups_at(
+        self, data: Labelled, counts: Array, prefix: str, add: Callable[..., None], sure: bool
+    ) -> None:
+        """Add each group's error rate among the rows kept, and its share of rows abstained on."""
         labels = data.groups[self.attribute].cat
         everyone = np.bincount(labels.codes, minlength=len(labels.categories))
-        errors = self._shares(error_rate.successes(counts), counts.sum(axis=1), sure)
-        abstained = self._shares(everyone - counts.sum(axis=1), everyone, sure)
-        for g, (label, group, size) in enumerate(
-            zip(labels.categories, counts, everyone, strict=True)
-        ):
-            of_group, left = Where(self.attribute, str(label)), group.sum()
-            error = float(error_rate(group))
-            nothing = undefined(f"no rows kept in group '{label}'")
+        left, wrong = counts.sum(axis=1), error_rate.successes(counts)
+        errors = self._shares(wrong, left, sure)
+        abstained = self._shares(everyone - left, everyone, sure)
+        for g, name in enumerate(map(str, labels.categories)):
+            where, size = Where(self.attribute, name), int(everyone[g])
+            error, share = float(error_rate(counts[g])), float(1 - left[g] / size) if size else NAN
+            nothing = undefined(f"no rows kept in group '{name}'")
             status = nothing if np.isnan(error) else OK
-            self.table.add(
-                f"{prefix}_error_rate",
-                error,
-                _rows(left),
-                of_group,
-                setting=setting,
-                interval=errors[g],
-                status=status,
-                lacking=lacking,
-            )
-            share = float(1 - left / size) if size else NAN
-            status = OK if size else undefined(no_rows(str(label)))
-            self.table.add(
-                f"{prefix}_rate",
-                share,
-                int(size),
-                of_group,
-                setting=setting,
-                interval=abstained[g],
-                status=status,
-                lacking=lacking,
-            )
+            rows = _rows(left[g])
+            add(f"{prefix}_error_rate", error, rows, where, interval=errors[g], status=status)
+            status = OK if size else undefined(no_rows(name))
+            add(f"{prefix}_rate", share, size, where, interval=abstained[g], status=status)
 
     def _shares(self, rows: Array, sizes: NDArray[Any], sure: bool) -> list[tuple[float, float]]:
         """Return the ends of the intervals of shares; NaN where nothing is sure."""

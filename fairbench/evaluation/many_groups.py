@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.table import NAN, OK, MetricTable, Status, Where, insufficient, undefined
-from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.inference.flags import adjusted, all_at_least, all_at_most, differs_from_rest
 from fairbench.inference.pooled import Pooled, pool, pool_rates
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.rates import (
@@ -188,6 +188,8 @@ def pooled(
     differs : whether it is flagged: its rate is not that of everyone else.
 
     ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`.
+    ``attrs["at_least"]`` and ``attrs["at_most"]`` certify, at `level` and from the counts alone,
+    what no group's rate is under, and over: a bound, and the group that limits it.
 
     Raises
     ------
@@ -232,6 +234,9 @@ def pooled(
         index=pd.Index(names, name="group"),
     )
     table.attrs["gap_below"] = posterior.gap_below(epsilon)
+    for name, certify in (("at_least", all_at_least), ("at_most", all_at_most)):
+        certificate = certify(y, n, level)
+        table.attrs[name] = {"bound": certificate.bound, "group": names[certificate.group]}
     return table
 
 

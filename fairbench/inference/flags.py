@@ -93,12 +93,6 @@ def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:
     return same_rate(y, n, *rest)
 
 
-def differs_from(successes: ArrayLike, sizes: ArrayLike, reference: int = 0) -> Floats:
-    """Return for each group (..., G) the p-value that it has the rate of group `reference`."""
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    return same_rate(y, n, y[..., [reference]], n[..., [reference]])
-
-
 def under(successes: ArrayLike, sizes: ArrayLike, floor: float) -> Floats:
     """Return for each group the one-sided mid-p value that its rate is `floor` or more."""
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)

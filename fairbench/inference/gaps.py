@@ -7,7 +7,6 @@ is at least what the surest pair shows, and at most what any pair may have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
-    quantile,
     rate_limits,
     ratio_limits,
 )
@@ -134,24 +132,3 @@ def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
     differences = difference_limits(*pairs(rates.together), rates.correlation)
     surely: NDArray[np.bool_] = differences.lower > 0
     return surely
-
-
-def folded(differences: Sequence[Limits]) -> Limits:
-    """Return sizes of signed differences: their intervals without a sign, each end at least 0."""
-    value = np.abs(np.stack([each.value for each in differences]))
-    lower = np.stack([np.maximum(each.lower, -each.upper) for each in differences])
-    upper = np.stack([np.maximum(-each.lower, each.upper) for each in differences])
-    return Limits(*(each.max(axis=0) for each in (value, np.clip(lower, 0, None), upper)))
-
-
-def gap_of_normal(values: ArrayLike, errors: ArrayLike, *, level: float = 0.95) -> Limits:
-    """Return the largest gap of estimates with standard errors, (..., G) each, as an interval.
-
-    For means of losses and other estimates that are normal enough, folded as gaps of rates are.
-    """
-    value, error = np.asarray(values, float), np.asarray(errors, float)
-    single, together = (
-        Limits(value, value - quantile(each) * error, value + quantile(each) * error)
-        for each in (level, simultaneous_level(level, value.shape[-1]))
-    )
-    return largest_gap(GroupLimits(single, together))

@@ -20,6 +20,7 @@ from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
 from fairbench.metrics.registry import declared
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench.tracking.database import SCHEME, exclusive, quiet
 
@@ -309,10 +310,9 @@ def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[s
 
 def sync(results: str = "results") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    folders = [Run(path.parent) for path in sorted(Path(results).glob("runs/*/environment.json"))]
     tracking = Tracking()
     try:
-        logged = tracking.sync(folders)
+        logged = tracking.sync(list(Catalogue(Path(results))))
     except TrackingError as error:
         print(f"not synchronised: {error}")
         return 1

@@ -6,13 +6,12 @@ from scipy import stats
 
 from fairbench.inference.gaps import (
     GroupLimits,
-    gap_of_normal,
     largest_gap,
     pairs_that_differ,
     simultaneous_level,
     smallest_ratio,
 )
-from fairbench.inference.rates import difference_limits, rate_limits
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
 
 REPLICATIONS = 2000
 # 93 % by five standard errors.
@@ -106,5 +105,7 @@ def test_normal_estimates_fold_alike():
     draw = np.random.default_rng(0)
     truth, error = np.array([1.0, 1.0, 1.3]), np.array([0.1, 0.2, 0.1])
     values = truth + error * draw.normal(size=(REPLICATIONS, 3))
-    found = gap_of_normal(values, np.broadcast_to(error, values.shape))
+    quantiles = (stats.norm.ppf((1 + each) / 2) for each in (0.95, simultaneous_level(0.95, 3)))
+    limits = (Limits(values, values - q * error, values + q * error) for q in quantiles)
+    found = largest_gap(GroupLimits(*limits))
     assert ((found.lower <= 0.3) & (found.upper >= 0.3)).mean() > LEAST

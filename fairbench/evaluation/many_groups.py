@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.table import NAN, OK, MetricTable, Status, Where, insufficient, undefined
-from fairbench.inference.flags import adjusted, all_at_least, all_at_most, differs_from_rest
+from fairbench.inference.flags import (
+    adjusted,
+    all_at_least,
+    all_at_most,
+    differs_from_rest,
+    same_rate,
+)
 from fairbench.inference.pooled import Pooled, pool, pool_rates
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.rates import (
@@ -39,6 +45,7 @@ SHOWN = {
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
 _JOINT = " x "
+_WHOLE = 1e-6  # how far a count may be from a whole number
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +245,62 @@ def pooled(
         certificate = certify(y, n, level)
         table.attrs[name] = {"bound": certificate.bound, "group": names[certificate.group]}
     return table
+
+
+def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:
+    """Return the groups of a run that differ from everyone else, over all its rates together.
+
+    Every group of every attribute is tested in four rates (Fisher's exact test with mid-p). The
+    folds of a repeat are one test; repeats share rows, so that twice the mean of their p-values
+    counts (Vovk & Wang 2020, Combining p-values via averaging). Benjamini & Yekutieli's procedure
+    then chooses among all tests of the run, which depend on each other.
+
+    Parameters
+    ----------
+    metrics : the long table of one run. Rates of weighted rows are no counts, and are left out.
+    false_discovery_rate : the share of the rows returned that may be wrong, on average.
+
+    Returns
+    -------
+    metric, attribute, group, value, rest (the rate of everyone else), n (rows), adjusted (the false
+    discovery rate at which the row would just be returned), most certain first. ``attrs["tests"]``
+    is how many were looked at.
+    """
+    tests = _against_the_rest(metrics)
+    kept = tests[tests["adjusted"] <= false_discovery_rate]
+    distance = (kept["value"] - kept["rest"]).abs()
+    kept = kept.assign(_d=-distance).sort_values(["adjusted", "_d"], ignore_index=True)
+    kept = kept.drop(columns="_d")
+    kept.attrs["tests"] = len(tests)
+    return kept
+
+
+_CELL = ["metric", "attribute", "group"]
+
+
+def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a rate and group, with the p-value of all repeats and its adjusted one."""
+    of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & metrics["value"].notna()
+    names = {rate.name for rate in SHOWN}
+    rows = metrics[of_groups & metrics["metric"].isin(names)]
+    rows = rows[["repeat", *_CELL, "n"]].assign(count=rows["value"] * rows["n"])
+    rows = rows[(rows["count"] - rows["count"].round()).abs() < _WHOLE]
+    rows = rows.groupby(["repeat", *_CELL], observed=True, sort=False).sum().reset_index()
+    everyone = rows.groupby(["repeat", "metric", "attribute"], observed=True)[["n", "count"]]
+    others = everyone.transform("sum") - rows[["n", "count"]]
+    p_values = same_rate(rows["count"].round(), rows["n"], others["count"].round(), others["n"])
+    rows = rows.assign(
+        value=rows["count"] / rows["n"],
+        rest=others["count"] / others["n"].where(others["n"] > 0),
+        p=p_values,
+    )
+    tests = rows.groupby(_CELL, observed=True, sort=False).agg(
+        value=("value", "mean"), rest=("rest", "mean"), n=("n", "median"),
+        p=("p", "mean"), repeats=("p", "size"),
+    )  # fmt: skip
+    combined = np.minimum(1, tests["p"] * np.where(tests["repeats"] > 1, 2, 1))
+    adjusted_p = adjusted(combined, overlapping=True)
+    return tests.assign(adjusted=adjusted_p).drop(columns=["p", "repeats"]).reset_index()
 
 
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import escape
 from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's, distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
+*_RUNS, _BLACK = COLOURS
+_MARKERS = "os^DvPX*<"  # matplotlib's
 
 
 Floats = NDArray[np.float64]
@@ -191,3 +196,36 @@ def _key(series: Series) -> str:
     name = " ".join(filter(None, [series.label, series.name.replace("_", " ")]))
     marker = _marker(series) if series.marked else ""
     return f'{line}{marker}<text x="14" y="4">{escape(name)}</text>'
+
+
+def with_looks(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of runs with names, colours, markers, and letters of those not dominated."""
+    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
+    kind = table[varying].agg(", ".join, axis=1)
+    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
+    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
+    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
+    colours = {"none": _BLACK, **_cycled(others, _RUNS)}
+    return table.assign(
+        kind=kind,
+        best=table.index.isin(best.index),
+        letter=table["run"].map(letters),
+        colour=table["intervention"].map(colours),
+        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
+    )
+
+
+def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
+    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
+
+
+def listed(letters: Sequence[str]) -> str:
+    """Return sorted letters in a few characters: ``a-d,f``."""
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
+    return ",".join(short)

@@ -17,8 +17,7 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from fairbench.inference.practical_difference import Comparison, Density, Region, event_name
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
-from fairbench.reporting.runs import listed, with_looks
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, listed, with_looks
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours

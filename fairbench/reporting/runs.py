@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from rich.table import Table as RichTable
 from fairbench.evaluation.columns import status_text
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
-from fairbench.reporting.charts import COLOURS
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
@@ -57,20 +54,26 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def run_document(summary: pd.DataFrame, name: str, protect: str) -> Document:
+def run_document(
+    summary: pd.DataFrame, name: str, protect: str, unlike: pd.DataFrame | None = None
+) -> Document:
     """Return the headline metrics of a run as a document.
 
     Parameters
     ----------
     summary : of :func:`fairbench.evaluation.summary.summarise`.
     protect : the attribute whose gaps and groups are shown.
+    unlike : of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     """
     shown = headline(summary, protect)
     parts = list(zip(shown["attribute"], shown["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     caption = _CAPTION.format(about(shown))
     table = Table(_COLUMNS, list(_rows(shown)), caption=caption, rules=rules)
-    return Document(name, [Section("", [table, *_pooled(summary, protect)])])
+    tables = [table, *_pooled(summary, protect)]
+    if unlike is not None and len(unlike):
+        tables.append(_unlike(unlike))
+    return Document(name, [Section("", tables)])
 
 
 _POOLED_COLUMNS = (
@@ -111,6 +114,29 @@ def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
         yield Table(_POOLED_COLUMNS, rows, title, caption, rules=frozenset(rules))
 
 
+_UNLIKE_COLUMNS = (
+    Column("rate"),
+    Column("group"),
+    Column("of the group", "number", decimals=4),
+    Column("of all others", "number", decimals=4),
+    Column("rows", "count", left_out=1),
+)
+_MOST_UNLIKE = 8  # that are shown
+
+
+def _unlike(found: pd.DataFrame) -> Table:
+    """Return the table of groups that differ from everyone else."""
+    rows = [
+        [label(row.metric), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
+        for row in found.head(_MOST_UNLIKE).itertuples()
+    ]
+    title = f"groups that differ from everyone else: {len(found)} of {found.attrs['tests']} tested"
+    caption = "chosen from all rates and groups of the run so that at most one in ten is wrong"
+    if len(found) > len(rows):
+        caption += f"; the {len(rows)} surest are shown"
+    return Table(_UNLIKE_COLUMNS, rows, title, caption)
+
+
 def about(summary: pd.DataFrame) -> str:
     """Say what the intervals of a summary are of, such as ``of fits to new training rows``."""
     found = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
@@ -124,9 +150,6 @@ def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
         ends = row.lower, row.upper
         yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
 
-
-*_COLOURS, _BLACK = COLOURS
-_MARKERS = "os^DvPX*<"  # matplotlib's
 
 _TRADEOFF_COLUMNS = (
     Column("run"),
@@ -183,39 +206,6 @@ def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
 def _name(row: dict[object, object], parts: Sequence[str]) -> str:
     best = not row["dominated"] and row["gap"] == row["gap"]
     return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
-
-
-def with_looks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with names, colours, markers, and letters of those not dominated."""
-    varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
-    kind = table[varying].agg(", ".join, axis=1)
-    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
-    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
-    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
-    colours = {"none": _BLACK, **_cycled(others, _COLOURS)}
-    return table.assign(
-        kind=kind,
-        best=table.index.isin(best.index),
-        letter=table["run"].map(letters),
-        colour=table["intervention"].map(colours),
-        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
-    )
-
-
-def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
-    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
-
-
-def listed(letters: Sequence[str]) -> str:
-    """Return sorted letters in a few characters: ``a-d,f``."""
-    runs: list[list[str]] = []
-    for letter in letters:
-        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
-            runs[-1].append(letter)
-        else:
-            runs.append([letter])
-    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
-    return ",".join(short)
 
 
 Array = NDArray[np.float64]

@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import fairbench
 from fairbench.core.errors import UserError
 from fairbench.evaluation.evaluator import Evaluator, evaluate
-from fairbench.evaluation.many_groups import parts_of
+from fairbench.evaluation.many_groups import parts_of, unlike_everyone_else
+from fairbench.inference.flags import differs_from_rest
 
 
 def people(rows=1200, seed=0):
@@ -126,3 +128,44 @@ def test_a_table_of_counts():
 def test_counts_that_make_no_sense_are_refused(counts, sizes, options, message):
     with pytest.raises(UserError, match=message):
         fairbench.pooled(counts, sizes, **options)
+
+
+def stored(counts, sizes, repeats=1):
+    """Return rows of a run's table: selection rates (repeats, attributes, groups) of sizes."""
+    rows = [
+        (repeat, "", "selection_rate", f"a{a}", f"g{g}", count / size, size)
+        for repeat in range(repeats)
+        for (a, g), count in np.ndenumerate(counts[repeat])
+        for size in [sizes[g]]
+    ]
+    return pd.DataFrame(
+        rows, columns=["repeat", "variant", "metric", "attribute", "group", "value", "n"]
+    )
+
+
+def test_groups_unlike_everyone_else_are_those_that_a_false_discovery_rate_allows():
+    sizes = np.array([400, 100, 50, 10])
+    counts = np.array([[[120, 30, 30, 3], [200, 10, 25, 5]]])
+    found = unlike_everyone_else(stored(counts, sizes), 0.05)
+    p_values = differs_from_rest(counts[0], sizes).ravel()
+    expected = stats.false_discovery_control(p_values, method="by")
+    assert found.attrs["tests"] == 8
+    np.testing.assert_allclose(found["adjusted"], np.sort(expected[expected <= 0.05]), rtol=1e-9)
+    sure = found[found["group"] == "g2"].iloc[0]
+    assert (sure["value"], sure["n"]) == (0.6, 50)
+    assert sure["rest"] == pytest.approx(153 / 510)
+
+
+def test_groups_that_are_alike_are_rarely_said_to_be_unlike_everyone_else():
+    draw, sizes, named = np.random.default_rng(0), np.array([300, 100, 50, 20]), 0
+    for _ in range(200):
+        same = draw.binomial(sizes, 0.3, (1, 2, 4)).repeat(3, axis=0)  # repeats share all rows
+        named += len(unlike_everyone_else(stored(same, sizes, 3))) > 0
+    assert named / 200 <= 0.1
+
+
+def test_weighted_rates_are_no_counts_and_are_not_tested():
+    table = stored(np.array([[[120, 3]]]), np.array([400, 10]))
+    found = unlike_everyone_else(table.assign(value=table["value"] + 0.0003))
+    assert found.empty
+    assert found.attrs["tests"] == 0

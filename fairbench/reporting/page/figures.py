@@ -14,11 +14,10 @@ from fairbench.core.formats import number
 from fairbench.inference.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart
+from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, listed, with_looks
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, RunBlock, named
 from fairbench.reporting.page.metric_table import test_share
-from fairbench.reporting.runs import listed, with_looks
 from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import COMPONENTS
 from fairbench.experiments.compute import compute
@@ -22,17 +23,62 @@ from fairbench.results.runs import Run
 
 
 def recompose(run: Run, conf: Path) -> DictConfig:
-    """Return the configuration of a stored run, whose names stand for the files in `conf`."""
-    words = [f"{group}={run.config[group]['name']}" for group in COMPONENTS]
+    """Return the configuration of a stored run, whose names stand for the files in `conf`.
+
+    What is stored may come from a stranger: it chooses components of this project by their names
+    and sets options of theirs, and nothing else. No text of it is code, a path to code, or an
+    interpolation.
+
+    Raises
+    ------
+    UserError : it names what is no component, or holds what no component is configured with.
+    """
+    place = run.path / "config.yaml"
+    chosen = {group: _component(run.config, group, conf, place) for group in COMPONENTS}
+    words = [f"{group}={name}" for group, (name, _) in chosen.items()]
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
-        for group in COMPONENTS:
-            options = {name: v for name, v in run.config[group].items() if name != "name"}
+        for group, (_, options) in chosen.items():
             cfg[group] = OmegaConf.merge(cfg[group], options)
-        cfg.protect = run.config["protect"]
+        cfg.protect = _inert(run.config.get("protect"), f"{place}: protect")
         cfg.results = str(run.results)
     return cfg
+
+
+def _component(
+    stored: Mapping[str, Any], group: str, conf: Path, place: Path
+) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options that a stored configuration has for a group."""
+    found = stored.get(group)
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise UserError(f"{place}: {group} names no component; the run is not one of this project")
+    valid = {path.stem for path in (conf / group).glob("*.yaml")}
+    if found["name"] not in valid:
+        raise unknown_name(f"{group} in {place}", str(found["name"]), valid)
+    options = {name: value for name, value in found.items() if name != "name"}
+    _inert(options, f"{place}: {group}")
+    return str(found["name"]), options
+
+
+def _inert(value: Any, where: str) -> Any:
+    """Return a stored value that is plain data.
+
+    Raises
+    ------
+    UserError : it holds an interpolation, or an option with which Hydra is told what to call.
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if str(name).startswith("_") or "${" in str(name):
+                raise UserError(f"{where} has the option {str(name)!r}, which no component has")
+            _inert(inner, f"{where}.{name}")
+    elif isinstance(value, list):
+        for inner in value:
+            _inert(inner, where)
+    elif isinstance(value, str) and "${" in value:
+        raise UserError(f"{where} is {value!r}: a stored value refers to nothing else")
+    return value
 
 
 # Between CPU types: of an output's largest value, from other orders of summation.

@@ -1,9 +1,16 @@
-"""A changed bit is a difference, of a size relative to the output; equal bits are none."""
+"""A changed bit is a difference, relative to the output; a stored configuration is only data."""
+
+import json
+import re
 
 import numpy as np
 import pytest
+import yaml
 
-from fairbench.experiments.verification import compare
+from fairbench.core.errors import UserError
+from fairbench.core.fingerprint import ROOT
+from fairbench.experiments.verification import compare, recompose
+from fairbench.results.runs import Run
 
 STORED = {
     "row": np.arange(3, dtype=np.int32),
@@ -49,3 +56,45 @@ def test_columns_without_finite_values_may_differ_in_their_bits():
     stored = {"score": np.array([np.nan, np.nan], np.float32)}
     fresh = {"score": -stored["score"]}
     assert compare("id", stored, fresh).largest == 0.0
+
+
+def stored_run(path, **changed):
+    """Return a finished run as a folder of somebody else may have it."""
+    environment = {"choices": {}, "name": "a", "protect": "group", "seed": 0}
+    config = {group: {"name": "default"} for group in ("evaluator", "consistency")}
+    config |= {"dataset": {"name": "simulated"}, "split": {"name": "holdout"}}
+    config |= {"learner": {"name": "xgboost"}, "intervention": {"name": "none"}}
+    config |= {"method": {"name": "baseline"}, "seed": 0, "protect": None}
+    for dotted, value in changed.items():
+        group, _, option = dotted.partition("__")
+        config[group] = {**config[group], option: value} if option else value
+    folder = path / "runs" / "0123456789ab"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "environment.json").write_text(json.dumps(environment))
+    return Run(folder)
+
+
+def test_a_stored_configuration_names_components_and_their_options(tmp_path):
+    cfg = recompose(stored_run(tmp_path, learner__max_depth=6), ROOT / "conf")
+    assert cfg.learner.max_depth == 6
+    assert cfg.learner._target_.startswith("algorithms.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"method": {"name": "baseline", "_target_": "os.system"}}, "option '_target_'"),
+        ({"method": {"name": "baseline", "deep": [{"_target_": "os.system"}]}}, "'_target_'"),
+        ({"method": "os.system"}, "method names no component"),
+        ({"method": {"name": "baseline seed=1"}}, "unknown method in"),
+        ({"method": {"name": "../../stranger"}}, "unknown method in"),
+        ({"method": {"name": "[baseline,ensemble]"}}, "unknown method in"),
+        ({"learner__max_depth": "${oc.env:HOME}"}, "refers to nothing else"),
+        ({"dataset__${oc.env:HOME}": 1}, "which no component has"),
+        ({"protect": ["${oc.env:HOME}"]}, "refers to nothing else"),
+    ],
+)
+def test_a_stored_configuration_is_data(tmp_path, changed, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        recompose(stored_run(tmp_path, **changed), ROOT / "conf")

@@ -14,6 +14,7 @@ from types import ModuleType
 from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
 from fairbench.cli.options import read
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import visible
 from fairbench.core.version import VERSION
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -135,7 +136,7 @@ def _prepare_process() -> None:
 
 
 def _refuse(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr)
     return USER_ERROR
 
 

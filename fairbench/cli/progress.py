@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
+from fairbench.core.formats import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -22,12 +24,12 @@ console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
 
 def print_line(text: str) -> None:
     """Print a line as it is, wrapped nowhere."""
-    print(text, flush=True)
+    print(visible(text, lines=True), flush=True)
 
 
 def print_error(error: Exception | str) -> None:
     """Print why something could not be done."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
+    print(f"error: {visible(str(error), lines=True)}", file=sys.stderr, flush=True)
 
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
+from fairbench.core.files import csv_text, write_text
 from fairbench.data.dataset import Task
 from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
@@ -123,7 +123,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)
         elif path.suffix == ".csv":
-            write_text(path, frame.to_csv(index=False))
+            write_text(path, csv_text(frame))
         else:
             raise UserError(f"{path} ends in neither .csv nor .parquet: name a file of either kind")
     except OSError as error:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextlib.contextmanager
@@ -26,3 +31,57 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
+    """Return a table as CSV that a spreadsheet shows as it is.
+
+    A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
+    spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
+    """
+    safe = _renamed(table, _guarded)
+    return str(safe.to_csv(index=bool(index_label), index_label=index_label or None))
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """Read a table that :func:`csv_text` wrote."""
+    import pandas as pd
+
+    return _renamed(pd.read_csv(path), _unguarded)
+
+
+def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Return a table with its texts, and the names of its columns, changed."""
+    changed = {
+        name: table[name].map({text: change(text) for text in texts})
+        for name in table
+        if (texts := _texts(table[name]))
+    }
+    return table.assign(**changed).rename(columns=change)
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Return the texts of a column that could be taken for a formula."""
+    if column.dtype.kind in "biufcmM":
+        return []
+    texts = [each for each in column.unique() if isinstance(each, str)]
+    return texts if any(map(_FORMULA.match, texts)) else []
+
+
+def _guarded(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def _unguarded(text: str) -> str:
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

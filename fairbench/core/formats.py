@@ -1,11 +1,33 @@
-"""How numbers are written, so that sentences, tables and pages write them alike."""
+"""How numbers and texts are written, so that sentences, tables and pages write them alike."""
 
 from __future__ import annotations
 
 from math import isnan
+from unicodedata import category
 
 _LARGE = 100  # from which a number has one decimal
 _NONE = "-"
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Return a text with every sign that does something in place of being shown as its code.
+
+    Escape sequences of a terminal, marks that turn the direction of writing round, and line breaks
+    (which stay if `lines`): a label of somebody's data may hold them, and must not be obeyed.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred"))
+    \x1b[31mred
+    """
+    if text.isprintable():
+        return text
+    kept = "\n" if lines else ""
+    return "".join(sign if _shown(sign) or sign in kept else repr(sign)[1:-1] for sign in text)
+
+
+def _shown(sign: str) -> bool:
+    return sign.isprintable() or category(sign) == "Zs"  # spaces of any width
 
 
 def number(value: float, decimals: int = 3) -> str:

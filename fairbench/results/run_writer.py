@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.core.files import atomic, write_text
+from fairbench.core.files import atomic, csv_text, write_text
 from fairbench.data.dataset import Dataset
 from fairbench.results.people import write_people
 from fairbench.results.predictions import write_predictions
@@ -57,7 +57,7 @@ class RunWriter:
         rows = write_predictions(results, self.path / "predictions.parquet", tables.predictions)
         write_text(self.path / "config.yaml", config)
         write_text(self.path / "cells.txt", "\n".join(cells) + "\n")
-        write_text(self.path / "summary.csv", tables.summary.to_csv(index=False))
+        write_text(self.path / "summary.csv", csv_text(tables.summary))
         with atomic(self.path / "metrics.parquet") as temporary:
             tables.metrics.to_parquet(temporary, index=False)
         known = {**environment, "data": dataset.digest, "rows": rows}

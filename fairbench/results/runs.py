@@ -102,11 +102,11 @@ class Run:
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        import pandas as pd
+        from fairbench.core.files import read_csv
 
         texts = ("variant", "attribute", "group", "estimand", "reason")
         with reading(self.path):
-            return pd.read_csv(self.path / "summary.csv").fillna(dict.fromkeys(texts, ""))
+            return read_csv(self.path / "summary.csv").fillna(dict.fromkeys(texts, ""))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""

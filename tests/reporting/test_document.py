@@ -1,7 +1,12 @@
 """A document says the same on a terminal of any width, on a page and in files, and escapes all."""
 
+import base64
+import hashlib
+import html
 import io
 import json
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -143,3 +148,38 @@ def test_markdown_and_latex_hold_the_same_cells():
     assert r"\& " in latex_table(TABLE)
     assert to_markdown(DOCUMENT).count("## ") >= 5
     assert to_latex(DOCUMENT).startswith("% Rates")
+
+
+LABELS = ("[unknown]", "[/red]", "\x1b[31mred", "\u202eabc", "<script>x</script>", "a\nb|c")
+
+
+def hostile_document():
+    rows = [[label, 0.5] for label in LABELS]
+    table = Table((Column("[b]group"), Column("rate", "number")), rows, title=LABELS[2])
+    return Document(LABELS[4], [Section(LABELS[3], [table])], notes=LABELS)
+
+
+def test_labels_are_shown_as_they_are_and_never_obeyed():
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_document(hostile_document(), console)
+    said = console.export_text()
+    page, text, formula = (write(hostile_document()) for write in (to_html, to_markdown, to_latex))
+    for output in (said, page, text, formula):
+        assert "\x1b" not in output
+        assert "\u202e" not in output
+    for shown in ("[unknown]", "[/red]", r"\x1b[31mred", r"\u202eabc", r"a\nb|c"):
+        assert shown in said
+        assert shown in page
+    assert "<script>x" not in page
+    assert "<script>x" not in text
+    assert r"\[unknown\]" in text
+    assert r"\textless{}script\textgreater{}" in formula
+
+
+def test_a_page_lets_a_browser_run_its_own_script_alone():
+    page = to_html(replace(hostile_document(), tabs=True))
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = html.unescape(re.search(r'Security-Policy" content="([^"]*)"', page).group(1))
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy

@@ -26,7 +26,7 @@ from fairbench.comparison.runs import (
 )
 from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, write_text
+from fairbench.core.files import atomic, csv_text, write_text
 from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
 from fairbench.reporting.document.terminal import print_document
@@ -112,7 +112,7 @@ def _pair(
     )
     stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
     kept = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
-    write_text(stem.with_suffix(".csv"), kept.to_csv(index_label="repeat"))
+    write_text(stem.with_suffix(".csv"), csv_text(kept, index_label="repeat"))
     written = [f"{stem}.csv"]
     if len(settings.objectives) == 2:
         from fairbench.reporting.comparison_figures import comparison_figure

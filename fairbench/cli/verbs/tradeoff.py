@@ -12,7 +12,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, write_text
+from fairbench.core.files import atomic, csv_text, write_text
 from fairbench.core.options import option
 from fairbench.inference.objectives import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document
@@ -64,7 +64,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
         tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
     )
     stem = results / "report" / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
-    write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
+    write_text(stem.with_suffix(".csv"), csv_text(table))
     figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
     with atomic(stem.with_suffix(".png")) as temporary:
         figure.savefig(temporary, format="png")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
+from markupsafe import escape as html_escape
 
-from fairbench.core.formats import interval, number
+from fairbench.core.formats import interval, number, visible
 from fairbench.reporting.document.formats import exact, written
 from fairbench.reporting.document.model import (
     Bar,
@@ -31,10 +33,29 @@ _UNSORTED = ("text", "interval", "bar")
 
 def to_html(document: Document) -> str:
     """Return a document as a page without requests to anywhere."""
-    pages = _environment()
+    pages, js = _environment(), _source("document.js")
     return pages.get_template("document.html.jinja").render(
-        document=document, css=_source("document.css"), js=_source("document.js")
+        document=document, css=_source("document.css"), js=js, policy=_policy(js)
     )
+
+
+def _policy(script: str) -> str:
+    """Return what a browser may do with the page: run its own script, and load nothing."""
+    digest = _base64(hashlib.sha256(script.encode()).digest())
+    allowed = {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+        "script-src": f"'sha256-{digest}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{what} {source}" for what, source in allowed.items())
+
+
+def escape(text: object) -> Markup:
+    """Return a text as HTML shows it, with signs that a browser would obey as their codes."""
+    return html_escape(visible(text, lines=True) if type(text) is str else text)
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +63,7 @@ def _environment() -> Environment:
     pages = Environment(
         loader=PackageLoader("fairbench.reporting.document"),
         autoescape=True,
+        finalize=lambda value: escape(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -70,11 +92,11 @@ def inline(text: Text) -> Markup:
 def _piece(piece: Inline) -> Markup:
     match piece:
         case Code():
-            return Markup("<code>{}</code>").format(piece.text)
+            return Markup("<code>{}</code>").format(escape(piece.text))
         case Mark():
-            return Markup('<span class="mark {}">{}</span>').format(piece.style, piece.text)
+            return Markup('<span class="mark {}">{}</span>').format(piece.style, escape(piece.text))
         case Link():
-            text = _piece(Code(piece.text)) if piece.code else piece.text
+            text = _piece(Code(piece.text)) if piece.code else escape(piece.text)
             return Markup('<a href="{}">{}</a>').format(piece.target, text)
     return escape(piece)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from fairbench.core.formats import visible
 from fairbench.reporting.document.formats import written
 from fairbench.reporting.document.model import (
     Block,
@@ -27,16 +28,18 @@ _LATEX = {
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}",
 }  # fmt: skip
+_MARKDOWN = "\\`*_[]|"
 
 
 def latex(text: str) -> str:
     """Return a text with what LaTeX would take for commands escaped."""
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+    return "".join(_LATEX.get(letter, letter) for letter in visible(text))
 
 
 def markdown(text: str) -> str:
-    """Return a text that stays within a cell of a Markdown table."""
-    return text.replace("|", r"\|").replace("<", "&lt;").replace("\n", " ")
+    """Return a text that stays within a cell of a Markdown table, and is shown as it is."""
+    text = visible(text.replace("\n", " ")).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in text)
 
 
 def markdown_table(table: Table) -> str:
@@ -82,7 +85,7 @@ def to_latex(document: Document) -> str:
     """Return the tables of a document in LaTeX, each after a comment that says what it shows."""
     tables = []
     for table in document.tables:
-        title = " ".join((table.title or document.title).split())
+        title = visible(" ".join((table.title or document.title).split()))
         tables.append(f"% {title}\n{latex_table(table)}")
     return "\n".join(tables)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import write_text
+from fairbench.core.files import csv_text, write_text
 from fairbench.core.formats import number
 from fairbench.core.version import VERSION
 from fairbench.experiments.presets import Presets, Provenance
@@ -165,7 +165,7 @@ def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:
     texts = {
         "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
         "tex": comment + latex_table(shown),
-        "csv": pd.DataFrame(table.rows, columns=_CSV).to_csv(index=False),
+        "csv": csv_text(pd.DataFrame(table.rows, columns=_CSV)),
     }
     for kind, text in texts.items():
         # Derived files are written again by the same command: no need to outlive a power cut.

@@ -33,6 +33,7 @@ from fairbench.metrics.rates import error_rate, total
 from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
+Ends = tuple[Array, Array]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
@@ -67,103 +68,113 @@ class AbstentionEvaluation:
             limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
             ends = float(limits.lower), float(limits.upper)
         self.table.add("area_under_risk_coverage", area, len(test), interval=ends)
-        for rate in self.rates:
-            self._at(test, rate, "abstention", Setting(rate=rate))
+        self._at(test, self.rates, "abstention", [Setting(rate=rate) for rate in self.rates])
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
             metrics = ("error_rate", *metrics_of(BINARY, "widest"))
             lacking = CHOSEN_HERE if chooser is test else ""
-            self._at(test, rate, "abstained", NO_SETTING, metrics, lacking=lacking)
+            self._at(test, [rate], "abstained", [NO_SETTING], metrics, lacking=lacking)
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
-        everything = _values(self._counts(chooser, 0.0), self.objectives)
-        sums = [
-            _normalised_sum(_values(self._counts(chooser, rate), self.objectives), everything)
-            for rate in self.candidates
-        ]
+        counts = self._counts(chooser, [0.0, *self.candidates])
+        everything, *values = _values(counts, self.objectives).tolist()
+        sums = [_normalised_sum(each, everything) for each in values]
         return float(self.candidates[int(np.argmin(sums))])
 
-    def _counts(self, data: Labelled, rate: float) -> Array:
-        """Return the (G, 4) confusion counts of the rows kept, fractional where rows tie."""
+    def _counts(self, data: Labelled, rates: Sequence[float]) -> Array:
+        """Return the (K, G, 4) counts of the rows kept at each rate, fractional where rows tie."""
         labels = data.groups[self.attribute].cat
         cell = (labels.codes.to_numpy() * 2 + data.target) * 2 + data.column("prediction")
-        weights = keep_weights(data.column("uncertainty"), rate)
-        groups = len(labels.categories)
-        counts = np.bincount(cell.astype(np.int64), weights=weights, minlength=4 * groups)
-        return np.asarray(counts, np.float64).reshape(groups, 4)
+        cell, groups = cell.astype(np.int64), len(labels.categories)
+        kept = keep_weights(data.column("uncertainty"), rates)
+        counts = [np.bincount(cell, weights=each, minlength=4 * groups) for each in kept]
+        return np.reshape(np.asarray(counts, np.float64), (len(rates), groups, 4))
 
     def _at(
         self,
         data: Labelled,
-        rate: float,
+        rates: Sequence[float],
         prefix: str,
-        setting: Setting,
+        settings: Sequence[Setting],
         metrics: Sequence[str] = OBJECTIVES,
         *,
         lacking: str = "",
     ) -> None:
-        """Add what is left at a share of rows abstained on; `lacking`: why nothing has an interval.
+        """Add what is left at shares of rows abstained on; `lacking`: why nothing has an interval.
 
         Intervals take as given which rows are kept, as their uncertainties alone say.
         """
-        counts = self._counts(data, rate)
-        sure = self.table.frequentist and not lacking
-        add = partial(self.table.add, setting=setting, lacking=lacking)
-        kept, where = _rows(counts.sum()), Where(self.attribute)
+        counts = self._counts(data, rates)
+        level = None if lacking or not self.table.frequentist else self.table.level
+        ends = np.stack([_ends(counts, name, level) for name in metrics], axis=-1)
+        found = np.stack([_values(counts, metrics), *ends], axis=-1).tolist()
+        of_groups, kept = self._of_groups(data, counts, level), counts.sum(axis=(1, 2)).tolist()
         missing = undefined("a group of the rows kept lacks what it is a share of")
-        for name, value in zip(metrics, _values(counts, metrics), strict=True):
-            status = missing if np.isnan(value) else OK
-            ends = _ends(name, counts, self.table.level) if sure and status == OK else (NAN, NAN)
-            add(f"{prefix}_{name}", value, kept, where, interval=ends, status=status)
-        self._groups_at(data, counts, prefix, add, sure)
+        where = Where(self.attribute)
+        for k, setting in enumerate(settings):
+            add = partial(self.table.add, setting=setting, lacking=lacking)
+            for name, (value, *interval) in zip(metrics, found[k], strict=True):
+                status = missing if value != value else OK
+                add(f"{prefix}_{name}", value, _rows(kept[k]), where, interval=interval, status=status)
+            for name, size, rows in of_groups:
+                self._add_group(add, prefix, name, size, rows[k])
 
-    def _groups_at(
-        self, data: Labelled, counts: Array, prefix: str, add: Callable[..., None], sure: bool
-    ) -> None:
-        """Add each group's error rate among the rows kept, and its share of rows abstained on."""
+    def _of_groups(
+        self, data: Labelled, counts: Array, level: float | None
+    ) -> list[tuple[str, int, list[list[float]]]]:
+        """Return each group's name and size, and at each rate how many of its rows are kept.
+
+        Then follow its error rate among these and its share of rows abstained on, both with ends.
+        """
         labels = data.groups[self.attribute].cat
-        everyone = np.bincount(labels.codes, minlength=len(labels.categories))
-        left, wrong = counts.sum(axis=1), error_rate.successes(counts)
-        errors = self._shares(wrong, left, sure)
-        abstained = self._shares(everyone - left, everyone, sure)
-        for g, name in enumerate(map(str, labels.categories)):
-            where, size = Where(self.attribute, name), int(everyone[g])
-            error, share = float(error_rate(counts[g])), float(1 - left[g] / size) if size else NAN
-            nothing = undefined(f"no rows kept in group '{name}'")
-            status = nothing if np.isnan(error) else OK
-            rows = _rows(left[g])
-            add(f"{prefix}_error_rate", error, rows, where, interval=errors[g], status=status)
-            status = OK if size else undefined(no_rows(name))
-            add(f"{prefix}_rate", share, size, where, interval=abstained[g], status=status)
+        size = np.bincount(labels.codes, minlength=len(labels.categories))
+        left, wrong = counts.sum(axis=2), error_rate.successes(counts)
+        with np.errstate(invalid="ignore"):
+            share = 1 - left / size
+        errors = [error_rate(counts), *_share_ends(wrong, left, level)]
+        columns = np.stack([left, *errors, share, *_share_ends(size - left, size, level)], axis=-1)
+        names = map(str, labels.categories)
+        return list(zip(names, size.tolist(), columns.swapaxes(0, 1).tolist(), strict=True))
 
-    def _shares(self, rows: Array, sizes: NDArray[Any], sure: bool) -> list[tuple[float, float]]:
-        """Return the ends of the intervals of shares; NaN where nothing is sure."""
-        if not sure:
-            return [(NAN, NAN)] * len(sizes)
-        limits = rate_limits(rows, sizes, level=self.table.level)
-        return list(zip(limits.lower.tolist(), limits.upper.tolist(), strict=True))
+    def _add_group(
+        self, add: Callable[..., None], prefix: str, name: str, size: int, row: Sequence[float]
+    ) -> None:
+        """Add a group's error rate among the rows kept, and its share of rows abstained on."""
+        left, error, lower, upper, share, least, most = row
+        where = Where(self.attribute, name)
+        status = undefined(f"no rows kept in group '{name}'") if error != error else OK
+        ends = lower, upper
+        add(f"{prefix}_error_rate", error, _rows(left), where, interval=ends, status=status)
+        status = OK if size else undefined(no_rows(name))
+        add(f"{prefix}_rate", share, size, where, interval=(least, most), status=status)
 
 
-def _ends(metric: str, counts: Array, level: float) -> tuple[float, float]:
-    """Return the ends of the interval of everyone's error rate, or of a gap, of counts (G, 4)."""
-    if metric == "error_rate":
-        everyone = total(counts)[0]
-        limits = rate_limits(error_rate.successes(everyone), everyone.sum(), level=level)
-        return float(limits.lower), float(limits.upper)
+def _share_ends(rows: Array, sizes: NDArray[Any], level: float | None) -> Ends:
+    """Return the ends of the intervals of shares; NaN at no level."""
+    if level is None:
+        return np.full_like(rows, NAN), np.full_like(rows, NAN)
+    return rate_limits(rows, sizes, level=level)[1:]
+
+
+def _ends(counts: Array, metric: str, level: float | None) -> Ends:
+    """Return the ends (K,) of the intervals of everyone's error rate or a gap; NaN at no level."""
+    everyone = counts.sum(axis=1)
+    if metric == "error_rate" or level is None:
+        return _share_ends(error_rate.successes(everyone), everyone.sum(axis=1), level)
     intervals = CountIntervals(counts, np.empty((0, 0, 4)), level)
-    lower, upper = intervals.gap(metrics_of(BINARY, "widest")[metric], list(range(len(counts))))
-    return float(lower), float(upper)
+    return intervals.gap(metrics_of(BINARY, "widest")[metric], list(range(counts.shape[1])))
 
 
-def _values(counts: Array, metrics: Sequence[str]) -> list[float]:
-    """Return the overall error rate, or group metrics, of (G, 4) counts."""
+def _values(counts: Array, metrics: Sequence[str]) -> Array:
+    """Return overall error rates, or group metrics, of (K, G, 4) counts, (K, metrics)."""
     gaps = metrics_of(BINARY, "widest")
-    return [
-        float(error_rate(total(counts))[0] if name == "error_rate" else gaps[name](counts))
+    values = [
+        error_rate(total(counts))[:, 0] if name == "error_rate" else gaps[name](counts)
         for name in metrics
     ]
+    return np.stack(values, axis=-1)
 
 
 def _rows(count: float) -> int:

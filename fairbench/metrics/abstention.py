@@ -12,19 +12,20 @@ from fairbench.metrics.registry import BINARY, Metric
 Weights = NDArray[np.float64]
 
 
-def keep_weights(uncertainty: ArrayLike, rate: float) -> Weights:
+def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
     """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
-    The least uncertain rows are kept, at least one. Rows that tie at the boundary each count with
+    Of several rates (K,) it returns (K, n). The least uncertain rows are kept, at least one. Rows that tie at the boundary each count with
     the share of them that is kept: the expectation over ties broken at random, so that a method
     with few distinct values abstains on exactly the share asked for, whatever the order of rows.
     """
     values = np.asarray(uncertainty, float)
-    kept = max(len(values) - round(rate * len(values)), 1)
+    rates = np.asarray(rate, float)[..., None]
+    kept = np.maximum(len(values) - np.round(rates * len(values)), 1)
     block = tie_blocks(values)
     size = np.bincount(block)
     before = np.cumsum(size) - size
-    share: Weights = np.clip((kept - before) / size, 0, 1)[block]
+    share: Weights = np.clip((kept - before) / size, 0, 1)[..., block]
     return share
 
 

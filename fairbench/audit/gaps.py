@@ -173,16 +173,18 @@ def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: b
 
 def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, raw: Floats) -> Gap:
     """Return a gap with the interval that the counts alone give it, and the pairs that differ."""
-    metric, compared = metrics_of(BINARY)[gap.metric], list(gap.compared)
-    lower, upper = map(float, intervals.gap(metric, compared))
+    metric, names = metrics_of(BINARY)[gap.metric], counted.groups
+    among = np.isin(np.arange(len(names)), gap.compared)
+    (found,) = intervals.gaps([metric], among[None])
+    lower, upper = float(found.lower), float(found.upper)
     if gap.signed:
-        rate, (one, other) = metric.rates[0], compared
-        shared = np.broadcast_to(intervals.correlation(rate), (len(counted.groups),) * 2)
-        limits = intervals.limits(rate)
+        rate, (one, other) = metric.rates[0], gap.compared
+        shared = np.broadcast_to(intervals.correlation(rate), (len(names),) * 2)
+        limits = intervals.limits([rate])
         ends = difference_limits(limits.take(other), limits.take(one), shared[other, one])
-        lower, upper = float(ends.lower), float(ends.upper)
-    surely, names = intervals.differing(metric, compared), [counted.groups[g] for g in compared]
-    pairs = [(names[high], names[low]) for high, low in np.argwhere(surely).tolist()]
+        lower, upper = ends.lower.item(), ends.upper.item()
+    surely = np.argwhere(found.surely).tolist() if found.surely is not None else []
+    pairs = [(names[high], names[low]) for high, low in surely]
     return replace(gap, value=float(raw), lower=lower, upper=upper, pairs=pairs)
 
 

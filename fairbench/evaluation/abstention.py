@@ -30,7 +30,7 @@ from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics.abstention import area_under_risk_coverage, feature_shift, keep_weights
 from fairbench.metrics.rates import error_rate, total
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
@@ -72,9 +72,8 @@ class AbstentionEvaluation:
         if chooser is not None:
             rate = self._best_rate(chooser)
             self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            metrics = ("error_rate", *metrics_of(BINARY, "widest"))
-            lacking = CHOSEN_HERE if chooser is test else ""
-            self._at(test, [rate], "abstained", [NO_SETTING], metrics, lacking=lacking)
+            gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * (chooser is test)
+            self._at(test, [rate], "abstained", [NO_SETTING], gaps, lacking=lacking)
 
     def _best_rate(self, chooser: Labelled) -> float:
         """Return the candidate with the least sum of objectives over their values without."""
@@ -98,7 +97,7 @@ class AbstentionEvaluation:
         rates: Sequence[float],
         prefix: str,
         settings: Sequence[Setting],
-        metrics: Sequence[str] = OBJECTIVES,
+        gaps: Sequence[str] = OBJECTIVES[1:],
         *,
         lacking: str = "",
     ) -> None:
@@ -106,10 +105,13 @@ class AbstentionEvaluation:
 
         Intervals take as given which rows are kept, as their uncertainties alone say.
         """
-        counts = self._counts(data, rates)
+        counts, metrics = self._counts(data, rates), ["error_rate", *gaps]
         level = None if lacking or not self.table.frequentist else self.table.level
-        ends = np.stack([_ends(counts, name, level) for name in metrics], axis=-1)
-        found = np.stack([_values(counts, metrics), *ends], axis=-1).tolist()
+        everyone, widest = counts.sum(axis=1), metrics_of(BINARY, "widest")
+        ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=1), level)]
+        ends += _gap_ends(counts, [widest[name] for name in gaps], level)
+        lower, upper = (np.stack(each, axis=-1) for each in zip(*ends, strict=True))
+        found = np.stack([_values(counts, metrics), lower, upper], axis=-1).tolist()
         of_groups, kept = self._of_groups(data, counts, level), counts.sum(axis=(1, 2)).tolist()
         missing = undefined("a group of the rows kept lacks what it is a share of")
         where = Where(self.attribute)
@@ -117,7 +119,14 @@ class AbstentionEvaluation:
             add = partial(self.table.add, setting=setting, lacking=lacking)
             for name, (value, *interval) in zip(metrics, found[k], strict=True):
                 status = missing if value != value else OK
-                add(f"{prefix}_{name}", value, _rows(kept[k]), where, interval=interval, status=status)
+                add(
+                    f"{prefix}_{name}",
+                    value,
+                    _rows(kept[k]),
+                    where,
+                    interval=interval,
+                    status=status,
+                )
             for name, size, rows in of_groups:
                 self._add_group(add, prefix, name, size, rows[k])
 
@@ -158,13 +167,15 @@ def _share_ends(rows: Array, sizes: NDArray[Any], level: float | None) -> Ends:
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _ends(counts: Array, metric: str, level: float | None) -> Ends:
-    """Return the ends (K,) of the intervals of everyone's error rate or a gap; NaN at no level."""
-    everyone = counts.sum(axis=1)
-    if metric == "error_rate" or level is None:
-        return _share_ends(error_rate.successes(everyone), everyone.sum(axis=1), level)
-    intervals = CountIntervals(counts, np.empty((0, 0, 4)), level)
-    return intervals.gap(metrics_of(BINARY, "widest")[metric], list(range(counts.shape[1])))
+def _gap_ends(counts: Array, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
+    """Return the ends (K,) of the intervals of largest gaps; NaN at no level."""
+    if level is None:
+        nothing = np.full(len(counts), NAN)
+        return [(nothing, nothing)] * len(metrics)
+    rates = {rate.name: rate for metric in metrics for rate in metric.rates}
+    intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
+    found = intervals.gaps(metrics, np.ones((len(metrics), counts.shape[1]), bool))
+    return [(gap.lower, gap.upper) for gap in found]
 
 
 def _values(counts: Array, metrics: Sequence[str]) -> Array:

@@ -7,10 +7,10 @@ differences of many rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar, Protocol
+from functools import cached_property, lru_cache
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,32 @@ from fairbench.inference.rates import (
     weighted_share,
 )
 from fairbench.inference.survey import SurveyCounts
-from fairbench.metrics.rates import Counts, Rate
-from fairbench.metrics.registry import BINARY, Interval, Metric, metrics_of
+from fairbench.metrics.rates import Counts, Rate, shares_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Ends = tuple[Array, Array]
+Metrics = Sequence[Metric]
+
+
+@lru_cache(maxsize=1)
+def counted_rates() -> tuple[Rate, ...]:
+    """Return the different rates that metrics of counts rest on."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
+
+
+class Gap(NamedTuple):
+    """The interval of a largest gap, or of a smallest ratio.
+
+    `surely` (G, G) says of every ordered pair of groups whether the first's rate is surely the
+    higher; all that it says holds at once. None where that is not known.
+    """
+
+    lower: Array
+    upper: Array
+    surely: Mask | None = None
 
 
 class GroupIntervals(Protocol):
@@ -52,29 +73,23 @@ class GroupIntervals(Protocol):
     @property
     def draws(self) -> Array: ...  # noqa: D102
 
-    def rates(self, metric: Metric) -> Ends:
-        """Return the ends (G,) of a rate's intervals."""
+    def rates(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G) of the intervals of rates."""
 
-    def pairs(self, metric: Metric) -> Ends:
-        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
 
-    def outside(self, metric: Metric, band: float) -> Array:
-        """Return how sure it is (G - 1,) that ratios are further than `band` from 1."""
+    def outside(self, metrics: Metrics, band: float) -> Array:
+        """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
 
-    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
-        """Return the groups among which a largest gap is looked for."""
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return the groups (M, G) among which largest gaps are looked for."""
 
-    def gap(self, metric: Metric, among: list[int]) -> Ends:
-        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
+    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+        """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap is under epsilon."""
-
-    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_] | None:
-        """Say of every ordered pair of groups whether the first's rate is surely the higher.
-
-        All statements hold at once. None where that is not asked.
-        """
 
 
 def group_intervals(
@@ -94,156 +109,175 @@ class PosteriorIntervals:
     level: float
     bounded: ClassVar[bool] = False
 
-    def rates(self, metric: Metric) -> Ends:
-        """Return the ends (G,) of a rate's intervals."""
-        return central_interval(metric(self.draws), self.level)
+    def rates(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G) of the intervals of rates."""
+        ends = [central_interval(metric(self.draws), self.level) for metric in metrics]
+        return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
 
-    def pairs(self, metric: Metric) -> Ends:
-        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
-        return central_interval(metric(self.draws), self.level)
+    def pairs(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+        return self.rates(metrics)
 
-    def outside(self, metric: Metric, band: float) -> Array:
-        """Return the probability (G - 1,) that ratios are further than `band` from 1."""
-        share: Array = (np.abs(metric(self.draws) - 1) > band).mean(axis=0)
-        return share
+    def outside(self, metrics: Metrics, band: float) -> Array:
+        """Return the probability (M, G - 1) that ratios are further than `band` from 1."""
+        return np.array([(np.abs(each(self.draws) - 1) > band).mean(axis=0) for each in metrics])
 
-    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
-        """Return all groups: without one of them, there is no gap."""
-        return list(range(self.draws.shape[1]))
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return all groups (M, G): without one of them, there is no gap."""
+        return np.ones((len(metrics), self.draws.shape[1]), bool)
 
-    def gap(self, metric: Metric, among: list[int]) -> Ends:
-        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
-        return central_interval(metric(self.draws), self.level)
+    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+        """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
+        return [Gap(*each) for each in zip(*self.rates(metrics), strict=True)]
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap is under epsilon."""
         return float((metric(self.draws) < epsilon).mean())
 
-    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_] | None:
-        """Return None."""
-        return None
-
-
-@lru_cache(maxsize=8)
-def _rates_of(kind: Interval) -> tuple[Rate, ...]:
-    """Return the different rates that metrics of a kind rest on."""
-    rates = [rate for metric in metrics_of(BINARY, kind).values() for rate in metric.rates]
-    return tuple({rate.name: rate for rate in rates}.values())
-
 
 @dataclass(frozen=True, eq=False)
 class CountIntervals:
-    """Intervals from the confusion counts (G, 4) alone, that hold for few rows too.
+    """Intervals from the confusion counts alone, that hold for few rows too.
 
     Attributes
     ----------
+    counts : (G, 4), or (K, G, 4) of K samples; intervals then have K in the same place.
     draws : posterior draws (T, G, 4), of which the probabilities of small gaps are counted.
+    asked : the rates that there are to be intervals of.
     """
 
     counts: Counts
     draws: Array
     level: float
+    asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
-    _known: dict[tuple[str, float], Limits] = field(default_factory=dict)
 
-    def limits(self, rate: Rate, level: float | None = None) -> Limits:
-        """Return a rate (G,) with its limits, at this level or at another."""
-        level = level or self.level
-        if (rate.name, level) not in self._known:
-            # All rates that are asked for at this level, as one call costs what each would.
-            rates = (
-                (*_rates_of("rate"), rate) if level == self.level else (*_rates_of("widest"), rate)
-            )
-            for each, shares in zip(rates, self._shares(rates, level), strict=True):
-                self._known[each.name, level] = weighted_share(shares, *each.weights)
-        return self._known[rate.name, level]
+    @cached_property
+    def _limits(self) -> Limits:
+        return self._limits_at(self.asked, [self.level] * len(self.asked))
 
-    def _shares(self, rates: Sequence[Rate], level: float) -> Iterator[Limits]:
+    def limits(self, rates: Sequence[Rate]) -> Limits:
+        """Return rates (R, ..., G), of those `asked`, with their limits."""
+        place = {rate.name: r for r, rate in enumerate(self.asked)}
+        places = [place[rate.name] for rate in rates]
+        return Limits(*(each[places] for each in self._limits))
+
+    def _limits_at(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
+        """Return rates (R, ..., G) with their limits, each at a level of its own."""
+        shares = self._shares(rates, levels)
+        success, failure = zip(*(rate.weights for rate in rates), strict=True)
+        return weighted_share(shares, _of_rows(success, shares[0]), _of_rows(failure, shares[0]))
+
+    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
-        successes = np.stack([rate.successes(self.counts) for rate in rates])
-        sizes = np.stack([rate.size(self.counts) for rate in rates])
-        limits = rate_limits(successes, sizes, level=level)
-        return (Limits(*each) for each in zip(*limits, strict=True))
+        successes, sizes = shares_of(rates, self.counts)
+        return rate_limits(successes, sizes, level=_of_rows(levels, sizes))
 
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
         return 0.0
 
+    def _correlations(self, rates: Sequence[Rate]) -> Array | float:
+        """Return the same of several rates, (R, G, G)."""
+        each = [self.correlation(rate) for rate in rates]
+        return 0.0 if isinstance(each[0], float) else np.stack(each)
+
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
         return 0.0
 
-    def rates(self, metric: Metric) -> Ends:
-        """Return the ends (G,) of a rate's intervals, or of a mean of two rates."""
-        limits = [self.limits(rate) for rate in metric.rates]
-        found = limits[0]
-        if len(limits) == 2:
-            one, other = metric.rates
-            found = mean_limits(limits[0], limits[1], self._correlation_of(one, other))
-        return self._defined(found, found.value)
+    def rates(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G) of the intervals of rates, or of means of two rates."""
+        found = self.limits([metric.rates[0] for metric in metrics])
+        for m, metric in enumerate(metrics):
+            if len(metric.rates) == 2:
+                first, second = (self.limits([rate]) for rate in metric.rates)
+                mean = mean_limits(first, second, self._correlation_of(*metric.rates))
+                for whole, row in zip(found, mean, strict=True):
+                    whole[m] = row[0]
+        return _defined(found, found.value)
 
-    def pairs(self, metric: Metric) -> Ends:
-        """Return the ends (G - 1,) of differences from the reference, or of ratios to it."""
-        others, reference, shared = self._against_reference(metric)
-        make = difference_limits if metric.interval == "difference" else ratio_limits
-        found = make(others, reference, shared)
-        return self._defined(found, others.value + reference.value)
+    def pairs(self, metrics: Metrics) -> Ends:
+        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+        pairs = self._against_reference(metrics)
+        is_ratio = _of_rows([metric.interval == "ratio" for metric in metrics], pairs[0].value)
+        both = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
+        found = Limits(*(np.where(is_ratio, ratio, difference) for ratio, difference in both))
+        return _defined(found, pairs[0].value + pairs[1].value)
 
-    def outside(self, metric: Metric, band: float) -> Array:
-        """Return how sure it is (G - 1,) that ratios are further than `band` from 1."""
-        others, reference, shared = self._against_reference(metric)
+    def outside(self, metrics: Metrics, band: float) -> Array:
+        """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
+        others, reference, shared = self._against_reference(metrics)
         below, under = (
             probability_ratio_below(others, reference, at, level=self.level, correlation=shared)
             for at in (1 - band, 1 + band)
         )
         return below + 1 - under
 
-    def compared(self, rates: tuple[Rate, ...]) -> list[int]:
-        """Return the groups in which every rate is defined."""
-        return np.flatnonzero(
-            np.all([rate.size(self.counts) > 0 for rate in rates], axis=0)
-        ).tolist()
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return the groups (M, G) in which every rate of a metric is defined."""
+        known = shares_of(self.asked, self.counts)[1] > 0
+        place = {rate.name: r for r, rate in enumerate(self.asked)}
+        return np.array([known[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
 
-    def gap(self, metric: Metric, among: list[int]) -> Ends:
-        """Return the ends of the interval of a largest gap, or of a smallest ratio."""
-        of_rates = [self._together(rate, among, len(metric.rates)) for rate in metric.rates]
-        if metric.is_gap:
-            found = largest_gap(*of_rates)
-        elif len(among) == 2:
-            single, shared = of_rates[0].single, of_rates[0].correlation
-            between = np.broadcast_to(shared, (2, 2))[0, 1]
-            found = ratio_limits(single.take(1), single.take(0), between)
-        else:
-            found = smallest_ratio(of_rates[0])
-        return found.lower, found.upper
+    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+        """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
+        rates = [rate for metric in metrics for rate in metric.rates]
+        of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        levels = [
+            simultaneous_level(self.level, int(among[m].sum()), len(metrics[m].rates))
+            for m in of_metric
+        ]
+        limits = GroupLimits(
+            self.limits(rates), self._limits_at(rates, levels), self._correlations(rates)
+        )
+        compared = np.expand_dims(among[of_metric], tuple(range(1, self.counts.ndim - 1)))
+        chosen = limits.only(compared)
+        gap, surely = largest_gap(chosen), pairs_that_differ(chosen)
+        surely &= compared[..., :, None] & compared[..., None, :]
+        first = np.searchsorted(of_metric, np.arange(len(metrics)))
+        lower, upper = (np.maximum.reduceat(each, first) for each in (gap.lower, gap.upper))
+        for m, metric in enumerate(metrics):
+            if not metric.is_gap:
+                ratio = _ratio(limits.row(first[m]), among[m])
+                lower[m], upper[m] = ratio.lower, ratio.upper
+        parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
+        return [Gap(*each) for each in parts]
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the posterior probability that a gap is under epsilon."""
         return float((metric(self.draws[:, among]) < epsilon).mean())
 
-    def differing(self, metric: Metric, among: list[int]) -> NDArray[np.bool_]:
-        """Say of every ordered pair of groups whether the first's rate is surely the higher."""
-        of_rates = [self._together(rate, among, len(metric.rates)) for rate in metric.rates]
-        surely: NDArray[np.bool_] = np.any([pairs_that_differ(each) for each in of_rates], axis=0)
-        return surely
-
-    def _together(self, rate: Rate, among: list[int], rates: int) -> GroupLimits:
-        wider = simultaneous_level(self.level, len(among), rates)
-        shared = self.correlation(rate)
-        if not isinstance(shared, float):
-            shared = shared[np.ix_(among, among)]
-        single, together = self.limits(rate), self.limits(rate, wider)
-        return GroupLimits(single.take(among), together.take(among), shared)
-
-    def _against_reference(self, metric: Metric) -> tuple[Limits, Limits, Array | float]:
-        limits, shared = self.limits(metric.rates[0]), self.correlation(metric.rates[0])
-        correlation = shared if isinstance(shared, float) else shared[1:, 0]
+    def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Array | float]:
+        rates = [metric.rates[0] for metric in metrics]
+        limits, shared = self.limits(rates), self._correlations(rates)
+        correlation = shared if isinstance(shared, float) else shared[:, 1:, 0]
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
-    def _defined(self, limits: Limits, value: Array) -> Ends:
-        """Return the ends, NaN where there are no rows to say anything about."""
-        missing = np.isnan(value)
-        return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
+
+def _of_rows(values: Sequence[float], like: Array) -> Array:
+    """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
+    return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
+
+
+def _defined(limits: Limits, value: Array) -> Ends:
+    """Return the ends, NaN where there are no rows to say anything about."""
+    missing = np.isnan(value)
+    return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
+
+
+def _ratio(limits: GroupLimits, among: Mask) -> Limits:
+    """Return the ratio of two of the groups (G,), or the smallest over the largest of several."""
+    groups = np.flatnonzero(among)
+    single, shared = limits.single, limits.correlation
+    if not isinstance(shared, float):
+        shared = shared[np.ix_(groups, groups)]
+    if len(groups) > 2:
+        return smallest_ratio(
+            GroupLimits(single.take(groups), limits.together.take(groups), shared)
+        )
+    between = np.broadcast_to(shared, (2, 2))[0, 1]
+    return ratio_limits(single.take(groups[1]), single.take(groups[0]), between)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,9 +291,12 @@ class SurveyIntervals(CountIntervals):
 
     survey: SurveyCounts = field(kw_only=True)
 
-    def _shares(self, rates: Sequence[Rate], level: float) -> Iterator[Limits]:
+    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
         """Return which share of each rate's weight is in its numerator's cells."""
-        return (self.survey.limits(rate, level=level) for rate in rates)
+        each = [
+            self.survey.limits(rate, level=level) for rate, level in zip(rates, levels, strict=True)
+        ]
+        return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
 
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups."""

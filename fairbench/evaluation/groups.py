@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import (
     CountIntervals,
+    Gap,
     GroupIntervals,
     PosteriorIntervals,
     SurveyIntervals,
+    counted_rates,
     group_intervals,
 )
 from fairbench.evaluation.many_groups import PooledGroups
@@ -38,6 +40,7 @@ from fairbench.metrics.rates import (
     binary_confusion,
     error_rate,
     selection_rate,
+    shares_of,
     total,
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
@@ -65,20 +68,20 @@ class Counted:
     pooled: PooledGroups | None = None
 
     @cached_property
-    def _sizes(self) -> dict[str, list[int]]:
-        return {}
+    def _sizes(self) -> dict[str, NDArray[np.int64]]:
+        rates = counted_rates()
+        _, sizes = shares_of(rates, self.counts if self.rows is None else self.rows)
+        return {rate.name: size.astype(int) for rate, size in zip(rates, sizes, strict=True)}
 
-    def sizes(self, rate: Rate) -> list[int]:
-        """Return how many rows a rate rests on in each group."""
-        if rate.name not in self._sizes:
-            rows = self.counts if self.rows is None else self.rows
-            self._sizes[rate.name] = rate.size(rows).astype(int).tolist()
-        return self._sizes[rate.name]
+    def sizes(self, *rates: Rate) -> NDArray[np.int64]:
+        """Return how many rows each of R rates rests on in each group, (R, G)."""
+        return np.stack([self._sizes[rate.name] for rate in rates])
 
-    def weakest(self, rates: tuple[Rate, ...], among: Iterable[int]) -> tuple[int, int, Rate]:
+    def weakest(self, rates: tuple[Rate, ...], among: Sequence[int]) -> tuple[int, int, Rate]:
         """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
-        sizes = [(self.sizes(rate)[g], g, rate) for rate in rates for g in among]
-        return min(sizes, key=lambda each: each[0])
+        sizes = self.sizes(*rates)[:, among]
+        r, g = divmod(int(sizes.argmin()), len(among))
+        return int(sizes[r, g]), among[g], rates[r]
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap between these groups is under epsilon."""
@@ -86,7 +89,7 @@ class Counted:
             return self.intervals.below(metric, epsilon, among)
         return self.pooled.below(metric.rates, epsilon, among)
 
-    def status(self, rates: tuple[Rate, ...], minimum: int, among: Iterable[int]) -> Status:
+    def status(self, rates: tuple[Rate, ...], minimum: int, among: Sequence[int]) -> Status:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
         return group_status(self.groups, *self.weakest(rates, among), minimum)
 
@@ -175,79 +178,78 @@ class GroupEvaluation:
         return Counted(name, groups, counts, intervals, survey.rows, pooled)
 
     def _rates(self, counted: Counted) -> None:
-        for name, metric in metrics_of(BINARY, "rate").items():
-            rates, values = metric.rates, metric(counted.counts)
-            lower, upper = counted.intervals.rates(metric)
-            for g, group in enumerate(counted.groups):
-                self.table.add(
-                    name,
-                    values[g],
-                    counted.weakest(rates, [g])[0],
-                    Where(counted.attribute, group),
-                    interval=(lower[g], upper[g]),
-                    status=counted.status(rates, self.minimum, [g]),
-                )
+        metrics = metrics_of(BINARY, "rate")
+        everyone = [Where(counted.attribute, group) for group in counted.groups]
+        ends = np.stack(counted.intervals.rates(list(metrics.values())), axis=-1).tolist()
+        for (name, metric), of_metric in zip(metrics.items(), ends, strict=True):
+            values = metric(counted.counts).tolist()
+            sizes = counted.sizes(*metric.rates).min(axis=0).tolist()
+            for g, (value, n, interval) in enumerate(zip(values, sizes, of_metric, strict=True)):
+                status = self._status(counted, metric, [g], n)
+                self.table.add(name, value, n, everyone[g], interval=interval, status=status)
 
     def _pairs(self, counted: Counted) -> None:
-        for metric in metrics_of(BINARY, "difference", "ratio").values():
-            values, (lower, upper) = metric(counted.counts), counted.intervals.pairs(metric)
-            outside = None
-            if metric.interval == "ratio":
-                outside = counted.intervals.outside(metric, self.ratio_band)
-            for g, value in enumerate(values, start=1):
-                where = Where(counted.attribute, counted.groups[g])
-                n = counted.weakest(metric.rates, [0, g])[0]
-                status = self._pair_status(counted, metric, g, value)
-                interval = (lower[g - 1], upper[g - 1])
-                self.table.add(
-                    metric.name,
-                    value,
-                    n,
-                    where,
-                    interval=interval,
-                    status=status,
-                    bounded=counted.intervals.bounded,
-                )
-                if outside is not None:
-                    self.table.add(
-                        f"{metric.name}_outside_band",
-                        NAN if np.isnan(value) else outside[g - 1],
-                        n,
-                        where,
-                        setting=Setting(band=self.ratio_band),
-                        status=status,
-                    )
+        metrics = list(metrics_of(BINARY, "difference", "ratio").values())
+        ends = np.stack(counted.intervals.pairs(metrics), axis=-1).tolist()
+        ratios = [metric for metric in metrics if metric.interval == "ratio"]
+        outside = counted.intervals.outside(ratios, self.ratio_band).tolist()
+        of_ratio = {metric.name: each for metric, each in zip(ratios, outside, strict=True)}
+        for metric, of_metric in zip(metrics, ends, strict=True):
+            self._pairs_of(counted, metric, of_metric, of_ratio.get(metric.name))
 
-    def _pair_status(self, counted: Counted, metric: Metric, g: int, value: float) -> Status:
-        status = counted.status(metric.rates, self.minimum, [0, g])
-        if np.isnan(value) and status.kind != "undefined":
-            return undefined(f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0")
-        return status
+    def _pairs_of(
+        self,
+        counted: Counted,
+        metric: Metric,
+        ends: Sequence[tuple[float, float]],
+        outside: Sequence[float] | None,
+    ) -> None:
+        """Add the differences of a rate from the reference's, or ratios to it."""
+        values, sizes = metric(counted.counts).tolist(), counted.sizes(*metric.rates)[0].tolist()
+        band, bounded = Setting(band=self.ratio_band), counted.intervals.bounded
+        for g, value in enumerate(values, start=1):
+            where, n = Where(counted.attribute, counted.groups[g]), min(sizes[0], sizes[g])
+            status = self._status(counted, metric, [0, g], n)
+            if value != value and status.kind != "undefined":
+                zero = f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0"
+                status = undefined(zero)
+            interval = ends[g - 1]
+            self.table.add(
+                metric.name, value, n, where, interval=interval, status=status, bounded=bounded
+            )
+            if outside is not None:
+                sure = NAN if value != value else outside[g - 1]
+                name = f"{metric.name}_outside_band"
+                self.table.add(name, sure, n, where, setting=band, status=status)
+
+    def _status(self, counted: Counted, metric: Metric, among: Sequence[int], n: int) -> Status:
+        """Say what it makes of a metric of some groups that it rests on `n` rows at the least."""
+        enough = n >= max(self.minimum, 1)
+        return OK if enough else counted.status(metric.rates, self.minimum, among)
 
     def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
         many = len(counted.groups) > 2
         resampled = resampled_counts(counted.counts, RESAMPLES, generator) if many else None
-        for metric in metrics_of(BINARY, "widest").values():
-            self._gap(counted, metric, resampled)
+        metrics = list(metrics_of(BINARY, "widest").values())
+        among = counted.intervals.compared(metrics)
+        among[among.sum(axis=1) < 2] = True
+        gaps = counted.intervals.gaps(metrics, among)
+        for metric, groups, gap in zip(metrics, among, gaps, strict=True):
+            self._gap(counted, metric, np.flatnonzero(groups).tolist(), gap, resampled)
 
-    def _gap(self, counted: Counted, metric: Metric, resampled: Counts | None) -> None:
-        among, intervals = counted.intervals.compared(metric.rates), counted.intervals
-        if len(among) < 2:
-            among = list(range(len(counted.groups)))
+    def _gap(
+        self,
+        counted: Counted,
+        metric: Metric,
+        among: list[int],
+        gap: Gap,
+        resampled: Counts | None,
+    ) -> None:
         name, where = metric.name, Where(counted.attribute)
-        value = float(metric(counted.counts[among]))
-        n = counted.weakest(metric.rates, among)[0]
-        status = self._gap_status(counted, metric, among, value)
-        lower, upper = map(float, intervals.gap(metric, among))
-        self.table.add(
-            name,
-            value,
-            n,
-            where,
-            interval=(lower, upper),
-            status=status,
-            bounded=intervals.bounded,
-        )
+        value, n = float(metric(counted.counts[among])), counted.weakest(metric.rates, among)[0]
+        status, bounded = self._gap_status(counted, metric, among, value), counted.intervals.bounded
+        ends = float(gap.lower), float(gap.upper)
+        self.table.add(name, value, n, where, interval=ends, status=status, bounded=bounded)
         if not metric.is_gap:
             return
         missing = np.isnan(value)
@@ -261,9 +263,8 @@ class GroupEvaluation:
             if np.isnan(corrected) and status.kind != "undefined":
                 status = undefined("no resample has the rates of every group")
             self.table.add(f"{name}_debiased", corrected, n, where, status=status)
-        differing = None if missing else intervals.differing(metric, among)
-        if differing is not None:
-            pairs = int((differing | differing.T).sum()) // 2
+        if gap.surely is not None and not missing:
+            pairs = int((gap.surely | gap.surely.T).sum()) // 2
             self.table.add(f"{name}_pairs", pairs, n, where, status=status)
 
     def _gap_status(

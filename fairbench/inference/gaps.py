@@ -31,7 +31,7 @@ class GroupLimits:
     ----------
     single : limits at the level asked for, of one rate by itself.
     together : wider ones, so that the statements of all pairs hold at once at that level.
-    correlation : (G, G) of the groups' errors, where groups share clusters.
+    correlation : (..., G, G) of the groups' errors, where groups share clusters.
     """
 
     single: Limits
@@ -55,6 +55,34 @@ class GroupLimits:
         if wider == level:
             return cls(single, single)
         return cls(single, rate_limits(successes, size, level=wider))
+
+    def row(self, place: int) -> GroupLimits:
+        """Return the limits at one position of the first axis."""
+        shared = self.correlation
+        return GroupLimits(
+            Limits(*(each[place] for each in self.single)),
+            Limits(*(each[place] for each in self.together)),
+            shared if isinstance(shared, float) else shared[place],
+        )
+
+    def only(self, groups: NDArray[np.bool_]) -> GroupLimits:
+        """Return the limits (R, G) of some groups alone, which may be others in each row.
+
+        One of them takes the place of each group left out: that a pair is there twice makes no
+        gap larger.
+        """
+        if groups.all():
+            return self
+        index = np.where(groups, np.arange(groups.shape[-1]), groups.argmax(axis=-1)[..., None])
+        single, together = (
+            Limits(*(np.take_along_axis(each, index, -1) for each in limits))
+            for limits in (self.single, self.together)
+        )
+        shared = self.correlation
+        if not isinstance(shared, float):
+            shared = np.take_along_axis(shared, index[..., None, :], -1)
+            shared = np.take_along_axis(shared, index[..., :, None], -2)
+        return GroupLimits(single, together, shared)
 
 
 @lru_cache(maxsize=512)

@@ -29,13 +29,14 @@ class Limits(NamedTuple):
         return Limits(*(each[..., group] for each in self))
 
 
-def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:
+def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.95) -> Limits:
     """Return rates with their modified Jeffreys intervals.
 
     Parameters
     ----------
     successes, size : counts of any shapes that broadcast; they need not be whole numbers, such as
         weighted counts scaled to their effective size.
+    level : of the intervals; several broadcast with the counts.
 
     Returns
     -------
@@ -53,39 +54,39 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: float = 0.95) -
     >>> rate_limits(1, 20).lower.round(4).item()
     0.0013
     """
-    x, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(size, float))
+    tails = (1 - np.asarray(level, float)) / 2
+    x, n, tail = np.broadcast_arrays(np.asarray(successes, float), np.asarray(size, float), tails)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, x / n, np.nan)
-    lower, upper = _lower(x, n, (1 - level) / 2), 1 - _lower(n - x, n, (1 - level) / 2)
+    # The upper limits are the mirror image of the lower ones of n - x.
+    lower, opposite = _lower(*np.broadcast_arrays(np.stack([x, n - x]), n, tail))
     # Rounding must not put a rate outside its interval.
-    return Limits(value, np.fmin(lower, value), np.fmax(upper, value))
+    return Limits(value, np.fmin(lower, value), np.fmax(1 - opposite, value))
 
 
-def _lower(x: Floats, n: Floats, tail: float) -> Floats:
-    """Return the lower limits; the upper ones are the mirror image of those of n - x."""
+def _lower(x: Floats, n: Floats, tail: Floats) -> Floats:
+    """Return the lower limits."""
     jeffreys = special.betaincinv(x + 0.5, np.maximum(n - x, 0) + 0.5, tail)
     jeffreys_share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)
     edge = jeffreys_share < 1
     lower: Floats = np.where(n > 0, jeffreys, 0.0)
     if edge.any():
-        lower = np.array(lower)
         counts, rows, share = x[edge], n[edge], jeffreys_share[edge]
         inside = np.maximum(counts, 1e-300)
-        exact = special.betaincinv(inside, np.maximum(rows - counts, 0) + 1, tail)
+        exact = special.betaincinv(inside, np.maximum(rows - counts, 0) + 1, tail[edge])
         exact = np.where((counts > 0) & (rows > 0), exact, 0.0)
         lower[edge] = share * lower[edge] + (1 - share) * exact
     return lower
 
 
-def weighted_share(limits: Limits, success: float, failure: float) -> Limits:
+def weighted_share(limits: Limits, success: ArrayLike, failure: ArrayLike) -> Limits:
     """Return the limits of s p / (s p + f (1 - p)), which grows with p, from those of p.
 
     The F1 score is such a share, of the rows that are positive or predicted so, with weights 2
     and 1.
     """
-    if success == failure:
-        return limits
-    return Limits(*(success * p / (success * p + failure * (1 - p)) for p in limits))
+    s, f = np.asarray(success), np.asarray(failure)
+    return Limits(*(np.where(s == f, p, s * p / (s * p + f * (1 - p))) for p in limits))
 
 
 def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:

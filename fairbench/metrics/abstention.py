@@ -15,9 +15,10 @@ Weights = NDArray[np.float64]
 def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
     """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
-    Of several rates (K,) it returns (K, n). The least uncertain rows are kept, at least one. Rows that tie at the boundary each count with
-    the share of them that is kept: the expectation over ties broken at random, so that a method
-    with few distinct values abstains on exactly the share asked for, whatever the order of rows.
+    Of several rates (K,) it is (K, n). The least uncertain rows are kept, at least one. Rows that
+    tie at the boundary each count with the share of them that is kept: the expectation over ties
+    broken at random, so that a method with few distinct values abstains on exactly the share asked
+    for, whatever the order of rows.
     """
     values = np.asarray(uncertainty, float)
     rates = np.asarray(rate, float)[..., None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.metrics.registry import BINARY, Better, Metric
 
+Values = NDArray[np.float64]
 TN, FP, FN, TP = range(4)
 
 
@@ -83,6 +85,14 @@ class Rate:
             w for w, top in zip(self.denominator, self.numerator, strict=True) if w and not top
         ]
         return max(self.numerator), others[0]
+
+
+def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Values, Values]:
+    """Return `successes` and `size` of several rates of counts (..., 4), (R, ...) each."""
+    parts = ([rate.numerator for rate in rates], [rate.denominator for rate in rates])
+    cells = np.expand_dims(np.array(parts) > 0, tuple(range(2, np.ndim(counts) + 1)))
+    successes, sizes = (counts * cells).sum(axis=-1, dtype=np.float64)
+    return successes, sizes
 
 
 def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:

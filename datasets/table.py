@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, unknown_name
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import check_text, read_parquet
 from fairbench.data.download import Archive, refuse_web_page
 
 DATASHEET = Datasheet(
@@ -103,11 +104,13 @@ def _check_marks(clusters: pd.Series | None, file: Path) -> None:
 def _read(file: Path) -> pd.DataFrame:
     if not file.is_file():
         raise DataError(f"dataset.path: no file {file}")
+    if file.suffix != ".parquet":
+        check_text(file)
     content = file.read_bytes()
     refuse_web_page(content, str(file), "")
     try:
         if file.suffix == ".parquet":
-            frame = pd.read_parquet(io.BytesIO(content))
+            frame = read_parquet(file).to_pandas()
         else:
             with warnings.catch_warnings():
                 # Rows longer than the header would lose their last fields.

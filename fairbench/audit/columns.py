@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, nearest, unknown_name
 from fairbench.data.dataset import reference_first
-from fairbench.data.delimited import header, read_table
+from fairbench.data.delimited import check_text, header, read_parquet, read_table
 
 
 def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
@@ -43,6 +43,7 @@ def _read(options: Options, *, every: bool) -> pd.DataFrame:
     try:
         if path.suffix in (".parquet", ".pq"):
             return _parquet(options, every=every)
+        check_text(path, every=every)
         content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
@@ -60,7 +61,7 @@ def _parquet(options: Options, *, every: bool) -> pd.DataFrame:
         names = parquet.read_schema(options.path).names
         _check_columns(options, names)
         names = names if every else options.columns
-        table = parquet.read_table(options.path, columns=names)
+        table = read_parquet(options.path, names)
         texts = {name: pc.cast(table[name], string()) for name in names}
     except ArrowException as error:
         reason = str(error).splitlines()[0]

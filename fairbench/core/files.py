@@ -6,8 +6,11 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from fairbench.core.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,3 +88,41 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+MEMORY = "FAIRBENCH_MAX_MEMORY"
+
+
+def check_memory(needed: float, file: str) -> None:
+    """Refuse a file that would take more memory than a quarter of the machine's.
+
+    A few megabytes can be made to unfold to any size, so this is asked before a file is unpacked.
+
+    Parameters
+    ----------
+    needed : bytes that its content will take, or more.
+
+    Raises
+    ------
+    UserError : it is more than is allowed, or the variable that says what is allowed is no number.
+    """
+    allowed = _allowed_memory()
+    if needed > allowed:
+        raise UserError(
+            f"{file} would take about {needed / _GB:.1f} GB of memory, and {allowed / _GB:.1f} GB "
+            f"are allowed: name fewer columns, or set {MEMORY}={ceil(needed / _GB)} (GB) if you "
+            "trust the file"
+        )
+
+
+_GB = 2.0**30
+
+
+def _allowed_memory() -> float:
+    """Return bytes: what the environment says in GB, or a quarter of the machine's memory."""
+    said = os.environ.get(MEMORY, "")
+    if said:
+        if not _is_number(said) or not 0 < float(said) < float("inf"):
+            raise UserError(f"{MEMORY} is '{said}'; it must be a number of GB above 0")
+        return float(said) * _GB
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4

@@ -4,14 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from csv import reader as csv_reader
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fairbench.core.errors import DataError
+from fairbench.core.files import check_memory
 from fairbench.data.tabular import numbers
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _BLOCK = 1 << 20
+# Bytes that a field of text takes beside its letters, and a column beside its fields.
+_FIELD, _COLUMN = 24, 20_000
+
+
+def check_text(path: Path, *, every: bool = True) -> None:
+    """Refuse a delimited text file that would take more memory than is allowed.
+
+    Parameters
+    ----------
+    every : whether all of its columns are read.
+    """
+    size = path.stat().st_size
+    check_memory(3 * size, path.name)
+    columns, fields = 1, 0
+    with open(path, "rb") as file:
+        first = file.readline()
+        columns += max(first.count(sign) for sign in (b",", b"\t", b";"))
+        while block := file.read(_BLOCK):
+            fields += block.count(b"\n")
+    fields *= columns if every else 1
+    check_memory(3 * size + fields * _FIELD + columns * _COLUMN, path.name)
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of a Parquet file, all by default, that fit into the memory that is allowed.
+
+    Raises
+    ------
+    UserError : they do not fit, by the file's footer or by the texts it repeats.
+    ArrowException, OSError : it is not such a file.
+    """
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        about, names = file.metadata, columns or file.schema_arrow.names
+        groups = range(about.num_row_groups)
+        size = sum(about.row_group(i).total_byte_size for i in groups)
+        check_memory(
+            size + about.num_rows * len(names) * _FIELD + about.num_columns * _COLUMN, path.name
+        )
+        texts = [each.name for each in file.schema_arrow if each.name in names and _is_text(each)]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        table = file.read(list(names))
+    check_memory(sum(_unfolded(table[name]) for name in texts), path.name)
+    return table
+
+
+def _is_text(field: pa.Field) -> bool:
+    kind = getattr(field.type, "value_type", field.type)  # of a dictionary, what it holds
+    return str(kind) in ("string", "large_string", "binary", "large_binary")
+
+
+def _unfolded(column: pa.ChunkedArray) -> int:
+    """Return how many bytes a column of a few different texts takes where each is written out."""
+    from pyarrow import compute
+
+    total = 0
+    for chunk in column.chunks:
+        lengths = compute.binary_length(chunk.dictionary)
+        total += compute.sum(lengths.take(chunk.indices.drop_null())).as_py() or 0
+    return total
 
 
 def read_table(

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Source
@@ -125,10 +126,10 @@ def unpacked(path: Path, member: str = "") -> bytes:
     try:
         if path.suffix == ".gz":
             refuse_web_page(content, str(path), "")
-            return gzip.decompress(content)
+            return _within(gzip.GzipFile(fileobj=io.BytesIO(content)), path)
         if member and content.startswith(b"PK"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                return archive.read(member)
+                return _within(archive.open(member), path)
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
         raise DataError(
             f"{path}: a damaged archive ({_reason(error)}): is it truncated? Delete it and get it "
@@ -136,6 +137,23 @@ def unpacked(path: Path, member: str = "") -> bytes:
         ) from error
     except KeyError as error:
         raise DataError(f"{path}: no file {member} in this zip archive") from error
+    return content
+
+
+# Tables of numbers become ten or twenty times as small; what becomes smaller is no table.
+_LEAST, _RATIO = 1 << 26, 100
+
+
+def _within(packed: IO[bytes], path: Path) -> bytes:
+    """Return what a file unfolds to, unless that is out of all proportion to its size."""
+    most = _LEAST + _RATIO * path.stat().st_size
+    with packed:
+        content = packed.read(most + 1)
+    if len(content) > most:
+        raise DataError(
+            f"{path} unfolds to more than {most / 1e6:,.0f} MB, over {_RATIO} times its size: no "
+            "table does. Delete it and get it again"
+        )
     return content
 
 

@@ -144,7 +144,7 @@ def unpacked(path: Path, member: str = "") -> bytes:
 _LEAST, _RATIO = 1 << 26, 100
 
 
-def _within(packed: IO[bytes], path: Path) -> bytes:
+def _within(packed: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
     """Return what a file unfolds to, unless that is out of all proportion to its size."""
     most = _LEAST + _RATIO * path.stat().st_size
     with packed:

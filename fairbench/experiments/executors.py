@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +82,15 @@ class Joblib:
         def calls() -> Iterator[Any]:
             for number, task in enumerate(source):
                 flight[number] = task
-                yield delayed(_in_worker)(number, task, os.getpid())
+                yield delayed(_numbered)(number, task)
 
         parallel = Parallel(
-            self.n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
+            self.n_jobs,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="2*n_jobs",
+            initializer=end_with,
+            initargs=(os.getpid(),),
         )
         for number, done in parallel(calls()):
             del flight[number]
@@ -100,16 +104,14 @@ class Joblib:
         return done
 
 
-def _in_worker(number: int, task: WorkUnit, parent: int) -> tuple[int, Done]:
-    end_with(parent)
+def _numbered(number: int, task: WorkUnit) -> tuple[int, Done]:
     return number, work(task)
 
 
-@cache
 def end_with(parent: int) -> None:
     """Have this worker end with the process that started it, even if that one is killed.
 
-    It would go on with what it was handed, beside the workers of the next command.
+    It would go on with what it was handed, or wait for more, beside the next command's workers.
     """
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 

@@ -1,5 +1,6 @@
 """Carrying out plans: shared cells once, failures where they belong, on every executor alike."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -164,3 +165,41 @@ def alive(pid):
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
+
+
+def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
+    """The second worker was started and never had a task, from which it could know its parent."""
+    command = (
+        "import time; from fairbench.experiments.executors import Joblib\n"
+        "class Task:\n"
+        "    def __reduce__(self):\n"
+        "        return time.sleep, (60,)\n"
+        "list(Joblib(2).run([Task()]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
+    try:
+        wait_for(lambda: len(workers_of(process.pid)) == 2, 30)
+        time.sleep(1)  # until they are ready
+    finally:
+        process.kill()
+        process.wait()
+    wait_for(lambda: not workers_of(process.pid), 5)
+
+
+def workers_of(session):
+    """Return the worker processes of a session that run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
+            words = (path.parent / "cmdline").read_bytes()
+            if own == str(session) and state != "Z" and b"popen_loky" in words:
+                found.append(path.parent.name)
+    return found
+
+
+def wait_for(what, seconds):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

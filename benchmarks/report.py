@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from benchmarks.measure import ROOT, show
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 
 DATASETS, ARMS = 20, 50
 SWEEP = ("dataset=simulated", "method=baseline,ensemble", "intervention=none,reweighing")
@@ -67,15 +67,13 @@ def _multiply(runs: Path) -> None:
 
 def _copy(source: Path, target: Path, dataset: int, arm: int) -> None:
     target.mkdir()
-    config = yaml.safe_load((source / "config.yaml").read_text())
-    config["dataset"]["seed"] = dataset
-    config["learner"]["rounds"] = arm + 1
-    (target / "config.yaml").write_text(yaml.safe_dump(config))
+    environment = read_environment(source)
+    environment["config"]["dataset"]["seed"] = dataset
+    environment["config"]["learner"]["rounds"] = arm + 1
     for name in ("cells.txt", "predictions.parquet"):  # so that it can be compared
         shutil.copyfile(source / name, target / name)
     metrics = pd.read_parquet(source / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))
     metrics.assign(value=metrics["value"] + noise).to_parquet(target / "metrics.parquet")
-    environment = json.loads((source / "environment.json").read_text())
     environment["choices"]["dataset"] = f"simulated_{dataset}"
-    (target / "environment.json").write_text(json.dumps(environment))
+    seal_run(target, environment)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 
@@ -18,6 +20,12 @@ class IncompatibleError(UserError):
 
 class DataError(UserError):
     """A data file that is missing, corrupted or malformed."""
+
+
+@cache
+def warn(sentence: str) -> None:
+    """Print a line on the error stream, each only once."""
+    print(f"warning: {sentence}", file=sys.stderr)
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:

@@ -1,39 +1,170 @@
-"""Atomic files: each is written whole or not at all, even if the process is killed."""
+"""Files that are whole or not there, and that show whether they are as they were written.
+
+Each is written under a temporary name, which no other process on any machine uses, and renamed into
+place; the folder is then synchronised, so that the name outlives a loss of power. A sealed file has
+the sha256 of its own bytes in it, taken with zeros in its place: a change of any bit is found.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import re
-from collections.abc import Callable, Iterator
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+
+HALF = ".*.tmp"  # what temporary names look like
+ASIDE = "*.damaged-*"  # and damaged files that were set aside
+_SEAL = "seal"
+_MARK = b"fairbench-sha256:"
+_BLANK = b"0" * 64
+
+
+class DamagedError(ValueError):
+    """A file that is not as it was written."""
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename it into place when the block succeeds."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{token()}.tmp")
     try:
         yield temporary
-        with open(temporary, "rb") as handle:
-            os.fsync(handle.fileno())
+        _to_disk(temporary)
         temporary.replace(path)
+        with contextlib.suppress(OSError):  # of folders, some file systems cannot
+            _to_disk(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def token() -> str:
+    """Return a word that no other process uses, in a container or on another machine either."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", os.uname().nodename)[:20]
+    return f"{host}.{os.getpid()}.{secrets.token_hex(4)}"
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write a file, whole or not at all; `mode` says who may read it."""
+    with atomic(path) as temporary:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(handle, "wb") as file:
+            file.write(content)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
+
+
+def sha256(content: bytes) -> str:
+    """Return the checksum of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(content: bytes) -> bytes:
+    """Fill in the seal of a content that has a blank one."""
+    at = content.rindex(_MARK + _BLANK) + len(_MARK)
+    return content[:at] + _sum(content, at) + content[at + len(_BLANK) :]
+
+
+def is_sealed(content: bytes) -> bool:
+    """Say whether a content has a seal, and is what was sealed."""
+    at = content.rfind(_MARK) + len(_MARK)
+    return at >= len(_MARK) and content[at : at + len(_BLANK)] == _sum(content, at)
+
+
+def _sum(content: bytes, at: int) -> bytes:
+    view = memoryview(content)
+    total = hashlib.sha256(view[:at])
+    total.update(_BLANK)
+    total.update(view[at + len(_BLANK) :])
+    return total.hexdigest().encode()
+
+
+def sealed_json(values: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """Return a sealed text of plain values."""
+    text = json.dumps(
+        {**values, _SEAL: (_MARK + _BLANK).decode()}, indent=indent, ensure_ascii=False
+    )
+    return sealed(f"{text}\n".encode()).decode()
+
+
+def unsealed_json(content: bytes) -> dict[str, Any]:
+    """Return the values of a sealed text.
+
+    Raises
+    ------
+    DamagedError : it is not what was sealed.
+    """
+    if not is_sealed(content):
+        raise DamagedError("the content is not what was written")
+    values = json.loads(content)
+    if not isinstance(values, dict) or values.pop(_SEAL, None) is None:
+        raise DamagedError("the content is not what is written here")
+    return values
+
+
+def write_table(
+    path: Path, table: pa.Table, *, mode: int = 0o666, compression: str = "zstd"
+) -> None:
+    """Write a sealed Parquet file, whole or not at all; `mode` says who may read it."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    known = {**(table.schema.metadata or {}), _SEAL.encode(): _MARK + _BLANK}
+    buffer = pa.BufferOutputStream()
+    parquet.write_table(table.replace_schema_metadata(known), buffer, compression=compression)
+    write_bytes(path, sealed(buffer.getvalue().to_pybytes()), mode=mode)
+
+
+def read_table(path: Path) -> pa.Table:
+    """Return the table of a sealed Parquet file.
+
+    Raises
+    ------
+    DamagedError : it is not what was sealed.
+    OSError : it cannot be read.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    # The whole file is read first: what changes it meanwhile cannot be seen.
+    content = path.read_bytes()
+    if not is_sealed(content):
+        raise DamagedError("the content is not what was written")
+    with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
+        return file.read()
+
+
+def set_aside(path: Path, then: str) -> None:
+    """Rename a damaged file or folder, and say so in a line; `then` says what comes of it."""
+    name = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    with contextlib.suppress(FileNotFoundError):  # another process has set it aside
+        path.rename(path.with_name(name))
+        print(f"{path} is not as it was written: set aside as {name}; {then}", file=sys.stderr)
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -49,11 +180,11 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     return str(safe.to_csv(index=bool(index_label), index_label=index_label or None))
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(file: Path | IO[bytes]) -> pd.DataFrame:
     """Read a table that :func:`csv_text` wrote."""
     import pandas as pd
 
-    return _renamed(pd.read_csv(path), _unguarded)
+    return _renamed(pd.read_csv(file), _unguarded)
 
 
 def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.files import write_text
+from fairbench.core.files import sealed_json, unsealed_json, write_text
 
 _SENTENCES = ("needs", "advice")  # of Capabilities, for people to read
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
@@ -77,13 +77,14 @@ def _is_error(name: str) -> bool:
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fairbench", "datasets", "algorithms", "papers")
-# What refuses input, or declares what a component looks like, computes nothing.
+# What refuses input, stores, or declares what a component looks like, computes nothing.
 _ASIDE = (
     "fairbench.core.errors",
-    "fairbench.core.errors",
+    "fairbench.core.files",
     "fairbench.core.fingerprint",
     "fairbench.experiments.contracts",
     "fairbench.experiments.study",
+    "fairbench.results.predictions",
 )
 
 
@@ -160,7 +161,7 @@ def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 # Reducing the syntax trees of fifty modules takes half a second: what came of it is noted in a
-# file, under the sha256 of each source. The file is a cache: it may be removed at any time.
+# sealed file, under the sha256 of each source. It is a cache: it may be removed at any time.
 _new: dict[str, list[Any]] = {}
 _MOST_NOTES = 2000
 
@@ -177,10 +178,9 @@ def _notes_path() -> Path:
 @lru_cache(maxsize=1)
 def _noted(path: Path) -> dict[str, list[Any]]:
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        return unsealed_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _note_modules() -> None:
@@ -190,7 +190,7 @@ def _note_modules() -> None:
     known = _noted(_notes_path())
     kept = dict(_new) if len(known) > _MOST_NOTES else known
     with contextlib.suppress(OSError):
-        write_text(_notes_path(), json.dumps(kept))
+        write_text(_notes_path(), sealed_json(kept))
     _new.clear()
 
 

@@ -1,7 +1,8 @@
-"""A cache of loaded data sets: one Parquet file each, used while the raw files stay the same."""
+"""A cache of loaded data sets: a sealed file each, used while the raw files stay the same."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,10 +13,9 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic
+from fairbench.core.files import DamagedError, read_table, set_aside, write_table
 from fairbench.core.fingerprint import code_digest, digest, versions
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive, unpacked
@@ -41,8 +41,8 @@ def load(
     A cached data set is found by its options, the code of its loader and the versions of the
     packages behind it, and used only if every raw file it was made of is found and still has the
     sha256 it had. Nothing is cached of a data set without raw files or of a table of the user's,
-    and with ``data.verify=false`` the cache is neither read nor written. A cache file that cannot
-    be read is written again.
+    and with ``data.verify=false`` the cache is neither read nor written. A cache file that is
+    damaged is set aside and written again.
 
     Parameters
     ----------
@@ -121,8 +121,7 @@ def _write(path: Path, data: Dataset) -> None:
     }
     table = pa.table(arrays).replace_schema_metadata({_META: json.dumps(meta).encode()})
     try:
-        with atomic(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        write_table(path, table)
     except OSError:
         # A full or read-only disk costs time at the next start, and no result.
         return
@@ -131,9 +130,7 @@ def _write(path: Path, data: Dataset) -> None:
 def _read(path: Path, archive: Archive) -> Dataset | None:
     """Return the cached data set, or None if there is none, or none that can be used."""
     try:
-        # The whole file is read first: what changes it meanwhile cannot be seen.
-        content = pa.BufferReader(path.read_bytes())
-        table = pq.read_table(content, page_checksum_verification=True)
+        table = read_table(path)
         meta = json.loads(table.schema.metadata[_META])
         sources = tuple(
             Source(**{**source, "urls": tuple(source["urls"])}) for source in meta["sources"]
@@ -141,8 +138,12 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
         if any(_sha256(source, archive) != source.sha256 for source in sources):
             return None
         return _restored(table, meta, sources)
+    except DamagedError:
+        with contextlib.suppress(OSError):  # on a read-only disk
+            set_aside(path, "the data set is read anew")
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, UserError):
-        return None
+        pass
+    return None
 
 
 def _restored(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ...]) -> Dataset:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from omegaconf import DictConfig
 
 from fairbench.core.fingerprint import code_digest, describe, digest
@@ -30,8 +29,6 @@ from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
 
-# libyaml's writer where it was built.
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
 
@@ -192,7 +189,7 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
             computed = ensure_all(run.cells, run.store)
             metrics, predictions = evaluate_run(run)
         shutil.rmtree(run.folder.figures, ignore_errors=True)
-    if draw and not run.folder.figures.exists():
+    if draw and not run.writer.drawn():
         with run.writer.drawing() as temporary:
             draw(metrics, run.name, run.protect, temporary)
     if not finished:
@@ -221,9 +218,8 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         **machine(),
     }
     cells = list(dict.fromkeys(cell.id for cell in run.cells))
-    config = yaml.dump(run.config, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
     tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
-    run.writer.write(config, cells, tables, run.dataset, environment)
+    run.writer.write(run.config, cells, tables, run.dataset, environment)
 
 
 def cost_key(run: PlannedRun) -> str:

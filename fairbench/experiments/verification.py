@@ -19,7 +19,7 @@ from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
 from fairbench.results.run_writer import machine
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, damaged_figures, damaged_files
 
 
 def recompose(run: Run, conf: Path) -> DictConfig:
@@ -92,6 +92,30 @@ class Difference:
     cell: str
     what: str
     largest: float
+
+
+def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list[str]:
+    """Make what is damaged of a run's files again from its cells; return what was damaged.
+
+    Figures that there are, are drawn again.
+
+    Raises
+    ------
+    UserError : the code, or a component's defaults, are no longer those that the run was made with.
+    """
+    damaged = damaged_files(run)
+    figures = run.figures.is_dir()
+    if figures:
+        damaged += [f"figures/{name}" for name in damaged_figures(run)]
+    if damaged:
+        planned = pipeline.prepare(recompose(run, conf))
+        if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):
+            raise UserError(
+                f"{run.path} is damaged ({', '.join(damaged)}), and other code made it: repeat its "
+                "command, which makes it again with the code as it is"
+            )
+        pipeline.finish(planned, draw=draw if figures else None)
+    return damaged
 
 
 def damaged(run: Run, store: Store) -> list[str]:

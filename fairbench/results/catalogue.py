@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from fairbench.core.errors import UserError, nearest, unknown_name
+from fairbench.core.errors import UserError, nearest, unknown_name, warn
 from fairbench.evaluation import columns
 from fairbench.results.runs import Run, reading
 
@@ -25,31 +25,32 @@ _TEXTS = ["run", *columns.TEXTS]
 _ALL = ["run", *columns.KEYS, *columns.COLUMNS]
 
 
-def read_metrics(files: Mapping[str, Path]) -> pd.DataFrame:
-    """Return the metrics of runs, id -> file, of their own variants, with the column ``run``."""
+def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the metrics of runs, of their own variants, with the column ``run``."""
     import pyarrow as pa
 
-    if not files:
+    if not runs:
         kinds = {name: "category" if name in _TEXTS else "float64" for name in _ALL}
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
-    tables = [_table(id_, path) for id_, path in files.items()]
+    tables = [_table(run) for run in runs]
     metrics = pa.concat_tables(tables, promote_options="permissive")
     return metrics.unify_dictionaries().to_pandas()
 
 
-def _table(id_: str, path: Path) -> pa.Table:
+def _table(run: Run) -> pa.Table:
     """Return a run's rows of its own variant, texts as dictionaries from the start."""
     import pyarrow as pa
     from pyarrow import compute, parquet
 
+    content = pa.BufferReader(run.content("metrics.parquet"))
     with (
-        reading(path, KeyError),
-        parquet.ParquetFile(path, read_dictionary=list(columns.TEXTS)) as file,
+        reading(run.path / "metrics.parquet", KeyError),
+        parquet.ParquetFile(content, read_dictionary=list(columns.TEXTS)) as file,
     ):
         table = file.read()
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
-    run = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [id_])
-    return table.append_column("run", run)
+    ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
+    return table.append_column("run", ids)
 
 
 _PARTS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
@@ -103,6 +104,10 @@ def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+_LEFT_OUT = (
+    "left out of {0}: {1} (runs: {2}), whose environment.json is damaged or of an earlier version: "
+    "repeat their commands, which fit nothing that is in the store"
+)
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
 KEYS = (*GROUPS, "protect", "seed")
 
@@ -111,7 +116,7 @@ KEYS = (*GROUPS, "protect", "seed")
 class Catalogue:
     """The finished runs of a results folder, or those of them that were selected from a `whole`.
 
-    Runs of earlier versions, which lack their predictions, are not listed.
+    Runs that are damaged or of earlier versions are left out, and named on the error stream.
     """
 
     folder: Path
@@ -123,8 +128,10 @@ class Catalogue:
         """The runs by id, in the order of their ids."""
         if self.selected is not None:
             return dict(self.selected)
-        found = (Run(path.parent) for path in sorted(self.folder.glob("runs/*/environment.json")))
-        return {run.id: run for run in found if "rows" in run.environment}
+        found = [Run(path.parent) for path in sorted(self.folder.glob("runs/*/environment.json"))]
+        if left_out := [run.id for run in found if not run.environment]:
+            warn(_LEFT_OUT.format(self.folder / "runs", ", ".join(left_out[:5]), len(left_out)))
+        return {run.id: run for run in found if run.environment}
 
     def __iter__(self) -> Iterator[Run]:
         """Go through the runs."""
@@ -214,7 +221,7 @@ class Catalogue:
 
         if self.whole is not None and "metrics" in self.whole.__dict__:
             return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
-        return read_metrics({run.id: run.path / "metrics.parquet" for run in self})
+        return read_metrics(list(self))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return a row a run: id, name, choices, protected attributes, seed, every option."""

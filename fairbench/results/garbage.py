@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbench.core.files import ASIDE, HALF
 from fairbench.results.cells import Store
 from fairbench.results.runs import Run, read_environment
 
@@ -64,13 +65,26 @@ def _held(path: Path) -> bool:
 
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
-    needed: set[str] = set()
-    for path in (store.root / "runs").glob("*/cells.txt"):
-        needed.update(Run(path.parent).cells())
+    needed = set(_needed(store.root))
     for path in (store.root / "cells").glob("*/*.parquet"):
         if path.stem not in needed and not path.name.startswith("."):
             yield _garbage(path, "cell of no run")
     yield from _unread(store.root)
+
+
+def _needed(results: Path) -> Iterator[str]:
+    """Yield the cells of every run, finished or begun.
+
+    Raises
+    ------
+    UserError : a finished run's list of cells is missing or damaged: any cell may be one of them.
+    """
+    for folder in results.glob("runs/*"):
+        run, begun = Run(folder), folder / "cells.txt"
+        if run.environment:
+            yield from run.cells()
+        elif begun.is_file():
+            yield from begun.read_text(errors="replace").split()
 
 
 def _unread(results: Path) -> Iterator[Garbage]:
@@ -87,13 +101,15 @@ def _unread(results: Path) -> Iterator[Garbage]:
 
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
-    """Yield what killed processes leave, and corrupt cells that were set aside."""
+    """Yield what killed processes leave, and damaged files that were set aside."""
     for places in ("cells/*", "runs/*", "splits", "data"):
-        yield from (_garbage(path, "half file") for path in results.glob(f"{places}/.*.tmp"))
+        yield from (_garbage(path, "half file") for path in results.glob(f"{places}/{HALF}"))
     for path in (results / "runs").glob("*/.figures.*"):
         yield _garbage(path, "half-drawn figures")
-    for path in (results / "cells").glob("*/*.corrupt"):
-        yield _garbage(path, "corrupt cell")
+    for places in ("cells/*", "runs/*", "splits", "data"):
+        yield from (
+            _garbage(path, "damaged, set aside") for path in results.glob(f"{places}/{ASIDE}")
+        )
 
 
 def _stale_locks(results: Path) -> Iterator[Garbage]:

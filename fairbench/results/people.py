@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic
+from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.data.dataset import Dataset, Task, group_labels
+from fairbench.results.cells import plain_id
 
 _META = b"fairbench"
 
@@ -78,13 +78,14 @@ class People:
 
 def people_path(results: Path, digest: str) -> Path:
     """Return where the people of a data set are kept."""
-    return results / "data" / f"{digest}.parquet"
+    return results / "data" / f"{plain_id(digest)}.parquet"
 
 
 def write_people(results: Path, data: Dataset) -> None:
     """Store target, groups, clusters and weights of a data set, unless they are there."""
     path = people_path(results, data.digest)
-    if path.exists() and (data.weight is None or _has_weight(path, data.weight)):
+    stored = stored_people(results, data.digest)
+    if stored and (data.weight is None or _has_weight(stored, data.weight)):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     os.chmod(path.parent, 0o700)
@@ -98,18 +99,26 @@ def write_people(results: Path, data: Dataset) -> None:
     meta = json.dumps(asdict(Description(**{**facts, "privileged": dict(data.privileged)})))
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
-    with atomic(path) as temporary:
-        temporary.touch(mode=0o600)
-        pq.write_table(table, temporary, compression="zstd")
+    write_table(path, table, mode=0o600)
 
 
-def _has_weight(path: Path, weight: pd.Series) -> bool:
-    """Whether a file holds these weights, which the digest it is named by does not cover."""
+def stored_people(results: Path, digest: str) -> pa.Table | None:
+    """Return the table of a data set's people, if there is one; a damaged file is set aside."""
+    path = people_path(results, digest)
     try:
-        stored = pq.read_table(path, columns=["weight"])["weight"].to_numpy()
-    except (OSError, ValueError, KeyError):
+        return read_table(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        set_aside(path, "it is written again")
+        return None
+
+
+def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
+    """Whether a table holds these weights, which the digest it is named by does not cover."""
+    if "weight" not in stored.column_names:
         return False
-    return np.array_equal(stored, weight.to_numpy())
+    return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
 @lru_cache(maxsize=8)
@@ -122,7 +131,7 @@ def read_people(results: Path, digest: str) -> People:
     """
     path = people_path(results, digest)
     try:
-        table = pq.read_table(path)
+        table = read_table(path)
         meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
         frame = table.to_pandas()
     except (OSError, ValueError, KeyError, TypeError) as error:

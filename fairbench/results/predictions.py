@@ -7,6 +7,7 @@ own file has the predictions alone, in the order of those rows.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -20,7 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic
+from fairbench.core.files import DamagedError, set_aside, write_bytes
+from fairbench.results.cells import plain_id
 
 KEYS = ("repeat", "fold", "part", "row")
 VALIDATION, TEST = 1, 2
@@ -31,11 +33,11 @@ _BYTES = {"compression": "zstd", "compression_level": 9}
 
 def rows_path(results: Path, split: str) -> Path:
     """Return where the rows of a split are kept."""
-    return results / "splits" / f"{split}.parquet"
+    return results / "splits" / f"{plain_id(split)}.parquet"
 
 
-def write_predictions(results: Path, path: Path, table: pd.DataFrame) -> str:
-    """Store a run's predictions, and the rows of its split unless they are there.
+def stored_predictions(results: Path, table: pd.DataFrame) -> tuple[bytes, str]:
+    """Return the file of a run's predictions; store the rows of its split unless they are there.
 
     Parameters
     ----------
@@ -43,20 +45,39 @@ def write_predictions(results: Path, path: Path, table: pd.DataFrame) -> str:
 
     Returns
     -------
-    The digest of the split's rows, which :func:`read_predictions` needs.
+    The content, and the digest of the split's rows, which :func:`read_predictions` needs.
     """
     rows = {name: table[name].to_numpy(_TYPES[name]) for name in KEYS}
-    split = hashlib.sha256(b"".join(values.tobytes() for values in rows.values())).hexdigest()[:20]
-    if not (shared := rows_path(results, split)).exists():
-        with atomic(shared) as temporary:
-            pq.write_table(pa.table(rows), temporary, **_BYTES)
+    split = _digest(rows)
+    if not rows_stored(results, split):
+        write_bytes(rows_path(results, split), _parquet(pa.table(rows)))
     columns = {str(n): _compact(table[n].to_numpy(np.float64)) for n in table if n not in KEYS}
     place = _places(columns)
     stored = pa.table({name: columns[name] for name in dict.fromkeys(place.values())})
-    with atomic(path) as temporary:
-        meta = {_META: json.dumps(place).encode()}
-        pq.write_table(stored.replace_schema_metadata(meta), temporary, **_BYTES)
-    return split
+    return _parquet(stored.replace_schema_metadata({_META: json.dumps(place).encode()})), split
+
+
+def _parquet(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, **_BYTES)
+    return buffer.getvalue()
+
+
+def _digest(rows: Mapping[str, NDArray[Any]]) -> str:
+    """Return what the rows of a split are named by."""
+    return hashlib.sha256(b"".join(rows[name].tobytes() for name in KEYS)).hexdigest()[:20]
+
+
+def rows_stored(results: Path, split: str) -> bool:
+    """Say whether the rows of a split are stored; a damaged file is set aside."""
+    try:
+        _rows(results, split)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError):
+        set_aside(rows_path(results, split), "it is written again")
+        return False
+    return True
 
 
 def _places(columns: Mapping[str, NDArray[Any]]) -> dict[str, str]:
@@ -76,31 +97,37 @@ def _compact(values: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def read_predictions(
-    results: Path, path: Path, split: str, columns: Sequence[str] | None = None
+    results: Path, content: bytes, split: str, columns: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Return the table that was written, or some of its prediction columns, as float64.
+    """Return the table that was stored, or some of its prediction columns, as float64.
 
     Raises
     ------
-    UserError : a file is missing or damaged, or the two do not belong together.
+    UserError : the rows of the split are missing or damaged.
+    ValueError, KeyError, TypeError : the content is that of another file.
     """
-    try:
-        place = json.loads(pq.read_schema(path).metadata[_META])
+    with pq.ParquetFile(pa.BufferReader(content)) as file:
+        place = json.loads(file.schema_arrow.metadata[_META])
         wanted = {name: at for name, at in place.items() if columns is None or name in columns}
-        stored = pq.read_table(path, columns=sorted(set(wanted.values())))
-        values = {name: stored[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
-        found = pd.DataFrame(values)
+        stored = file.read(columns=sorted(set(wanted.values())))
+    values = {name: stored[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
+    found = pd.DataFrame(values)
+    try:
         rows = _rows(results, split)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise UserError(
-            f"{path} is missing or damaged: remove the folder of that run and repeat its command, "
-            "which fits nothing that is in the store"
+            f"{rows_path(results, split)} is missing or damaged: repeat the command of a run of "
+            "this split, which fits nothing that is in the store"
         ) from error
     if len(rows) != len(found):
-        raise UserError(f"{path} has {len(found)} rows and its split {len(rows)}: run it again")
+        raise ValueError(f"{len(found)} rows, and {len(rows)} in its split")
     return pd.concat([rows, found], axis="columns")
 
 
 @lru_cache(maxsize=4)
 def _rows(results: Path, split: str) -> pd.DataFrame:
-    return pq.read_table(rows_path(results, split)).to_pandas()
+    with pq.ParquetFile(rows_path(results, split)) as file:
+        rows = file.read().to_pandas()
+    if _digest({name: rows[name].to_numpy() for name in KEYS}) != split:
+        raise DamagedError("the rows are not those that it is named by")
+    return rows

@@ -1,25 +1,37 @@
-"""Writing the folder of a run: whole files, the one that marks the run as finished last."""
+"""Writing the folder of a run: whole files, and last the one that lists them and their sha256."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
-from fairbench.core.files import atomic, csv_text, write_text
+from fairbench.core.files import (
+    csv_text,
+    sealed_json,
+    set_aside,
+    sha256,
+    write_bytes,
+    write_text,
+)
 from fairbench.data.dataset import Dataset
-from fairbench.results.people import write_people
-from fairbench.results.predictions import write_predictions
-from fairbench.results.runs import Run, read_environment
+from fairbench.results.cells import Store
+from fairbench.results.people import stored_people, write_people
+from fairbench.results.predictions import rows_stored, stored_predictions
+from fairbench.results.runs import DRAWN, FILES, LAST, Run, damaged_figures, damaged_files
+
+# libyaml's writer where it was built.
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_AGAIN = "it is made again from the cells"
 
 
 @dataclass(frozen=True)
@@ -29,8 +41,37 @@ class RunWriter:
     path: Path
 
     def finished(self, fingerprint: str) -> bool:
-        """Say whether the run is there, made from these very cells and this very code."""
-        return read_environment(self.path).get("fingerprint") == fingerprint
+        """Say whether the run is there, made from these very cells and this very code, and whole.
+
+        Damaged files are set aside, those that runs share too.
+        """
+        run = Run(self.path)
+        known = run.environment
+        if not known and (self.path / LAST).is_file():  # or one of an earlier version
+            set_aside(self.path / LAST, _AGAIN)
+        if known.get("fingerprint") != fingerprint:
+            return False
+        shared = (
+            rows_stored(run.results, known["rows"]),
+            stored_people(run.results, known["data"]) is not None,
+        )
+        return all(shared) and not self.set_aside(damaged_files(run))
+
+    def set_aside(self, names: Sequence[str]) -> Sequence[str]:
+        """Set damaged files of the run aside; return those that are missing now."""
+        for name in names:
+            set_aside(self.path / name, _AGAIN)
+        return names
+
+    def drawn(self) -> bool:
+        """Say whether the run's figures are there and whole; damaged ones are set aside."""
+        figures = Run(self.path).figures
+        if not figures.is_dir():
+            return False
+        if damaged_figures(Run(self.path)):
+            set_aside(figures, "they are drawn again")
+            return False
+        return True
 
     @contextlib.contextmanager
     def drawing(self) -> Iterator[Path]:
@@ -40,28 +81,49 @@ class RunWriter:
             folder = Path(temporary) / "figures"
             folder.mkdir()
             yield folder
+            drawn = {path.name: sha256(path.read_bytes()) for path in sorted(folder.iterdir())}
+            write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
             with contextlib.suppress(OSError):  # another process has drawn the same ones
                 folder.replace(Run(self.path).figures)
 
     def write(
         self,
-        config: str,
+        config: Mapping[str, Any],
         cells: Sequence[str],
         tables: RunTables,
         dataset: Dataset,
         environment: dict[str, Any],
     ) -> None:
-        """Write every file atomically."""
+        """Write every file atomically; one process at a time, so that all are of one writer."""
         results = self.path.parents[1]
         write_people(results, dataset)
-        rows = write_predictions(results, self.path / "predictions.parquet", tables.predictions)
-        write_text(self.path / "config.yaml", config)
-        write_text(self.path / "cells.txt", "\n".join(cells) + "\n")
-        write_text(self.path / "summary.csv", csv_text(tables.summary))
-        with atomic(self.path / "metrics.parquet") as temporary:
-            tables.metrics.to_parquet(temporary, index=False)
-        known = {**environment, "data": dataset.digest, "rows": rows}
-        write_text(self.path / "environment.json", json.dumps(known, indent=2))
+        predictions, rows = stored_predictions(results, tables.predictions)
+        text = yaml.dump(config, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+        contents = {
+            "config.yaml": text.encode(),
+            "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
+            "summary.csv": csv_text(tables.summary).encode(),
+            "metrics.parquet": tables.metrics.to_parquet(index=False),
+            "predictions.parquet": predictions,
+        }
+        known = {**environment, "data": dataset.digest, "rows": rows, "config": config}
+        with Store(results).lock(self.path.name):
+            for name in FILES:
+                write_bytes(self.path / name, contents[name])
+            seal_run(self.path, known, {name: sha256(contents[name]) for name in FILES})
+
+
+def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
+    """Write what marks a run as finished: what is known of it, and the sha256 of its files.
+
+    Parameters
+    ----------
+    files : name -> sha256; by default of the files that are there.
+    """
+    if files is None:
+        there = [name for name in FILES if (path / name).is_file()]
+        files = {name: sha256((path / name).read_bytes()) for name in there}
+    write_text(path / LAST, sealed_json({**known, "files": files}, indent=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, sha256, unsealed_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from fairbench.results.people import People
 
-_LAST = "environment.json"
+LAST = "environment.json"
+FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
+DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A finished run: the folder ``results/runs/<id>``, of which ``environment.json`` comes last.
 
+    That file is sealed and has the sha256 of the others: what is read is what was written.
     It needs nothing else than the results folder it lies in: neither raw data, nor a checkout's
     configurations, nor the code of its method.
     """
@@ -48,7 +52,7 @@ class Run:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """What is known of a finished run: choices, data, versions, machine."""
+        """What is known of a finished run: choices, options, data, versions, machine, files."""
         return read_environment(self.path)
 
     @property
@@ -79,25 +83,34 @@ class Run:
     @property
     def finished(self) -> datetime:
         """When the run was finished."""
-        return datetime.fromtimestamp((self.path / _LAST).stat().st_mtime)
+        return datetime.fromtimestamp((self.path / LAST).stat().st_mtime)
 
-    @cached_property
+    @property
     def config(self) -> dict[str, Any]:
         """The run's configuration: every component by its name, with its options."""
-        import yaml
+        return dict(self.environment["config"])
 
-        # libyaml's loader where it was built: ten times as fast, over thousands of runs.
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        path = self.path / "config.yaml"
-        with reading(path, yaml.YAMLError):
-            return dict(yaml.load(path.read_text(encoding="utf-8"), loader))
+    def content(self, name: str) -> bytes:
+        """Return one of `FILES` as it was written.
+
+        Raises
+        ------
+        UserError : it is missing or damaged.
+        """
+        path = self.path / name
+        with reading(path):
+            content = path.read_bytes()
+            if sha256(content) != self.environment.get("files", {}).get(name):
+                raise DamagedError("the content is not what was written")
+            return content
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
-        from pyarrow.parquet import ParquetFile  # slow to import: listing runs does without
+        import pyarrow as pa  # slow to import: listing runs does without
+        from pyarrow.parquet import ParquetFile
 
-        path = self.path / "metrics.parquet"
-        with reading(path), ParquetFile(path) as file:
+        content = self.content("metrics.parquet")
+        with reading(self.path / "metrics.parquet"), ParquetFile(pa.BufferReader(content)) as file:
             return file.read().to_pandas()
 
     def summary(self) -> pd.DataFrame:
@@ -105,15 +118,17 @@ class Run:
         from fairbench.core.files import read_csv
 
         texts = ("variant", "attribute", "group", "estimand", "reason")
-        with reading(self.path):
-            return read_csv(self.path / "summary.csv").fillna(dict.fromkeys(texts, ""))
+        content = io.BytesIO(self.content("summary.csv"))
+        with reading(self.path / "summary.csv"):
+            return read_csv(content).fillna(dict.fromkeys(texts, ""))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
         from fairbench.results.predictions import read_predictions
 
-        path = self.path / "predictions.parquet"
-        return read_predictions(self.results, path, str(self.environment["rows"]), columns)
+        content = self.content("predictions.parquet")
+        with reading(self.path / "predictions.parquet", KeyError):
+            return read_predictions(self.results, content, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
         """Return target and groups of every row of the data set."""
@@ -123,18 +138,40 @@ class Run:
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
-        path = self.path / "cells.txt"
-        with reading(path):
-            return path.read_text().split()
+        return self.content("cells.txt").decode().split()
 
 
 def read_environment(path: Path) -> dict[str, Any]:
-    """Return what a run's folder says of itself, nothing if the run is not finished."""
+    """Return what a run's folder says of itself, nothing if the run is not finished.
+
+    A run whose file is damaged is not finished, nor is one of an earlier version.
+    """
     try:
-        known: dict[str, Any] = json.loads((path / _LAST).read_text())
+        return unsealed_json((path / LAST).read_bytes())
     except (OSError, ValueError):
         return {}
-    return known
+
+
+def damaged_files(run: Run) -> list[str]:
+    """Return which files of a finished run are missing or not as they were written."""
+    return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
+
+
+def damaged_figures(run: Run) -> list[str]:
+    """Return which of a run's figures are missing or not as they were drawn."""
+    there = {path.name for path in run.figures.glob("*")} - {DRAWN}
+    try:
+        drawn: dict[str, str] = unsealed_json((run.figures / DRAWN).read_bytes())["files"]
+    except (OSError, ValueError):
+        return sorted({*there, DRAWN})
+    return [name for name in sorted({*there, *drawn}) if not _intact(run.figures / name, drawn)]
+
+
+def _intact(path: Path, sums: Mapping[str, str]) -> bool:
+    try:
+        return sha256(path.read_bytes()) == sums.get(path.name)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -151,6 +188,6 @@ def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
         yield
     except expected as error:
         raise UserError(
-            f"{path} is missing or damaged: remove the folder of that run and repeat its command, "
-            "which fits nothing that is in the store"
+            f"{path} is missing or damaged: repeat the command of that run, which makes it again "
+            "and fits nothing that is in the store"
         ) from error

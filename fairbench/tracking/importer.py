@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairbench.core.files import write_text
+from fairbench.core.errors import warn
+from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
 from fairbench.metrics.registry import declared
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, damaged_files
 from fairbench.tracking.database import SCHEME, exclusive, quiet
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ class Tracking:
         noted = {folder.id: self._noted(folder, each) for folder, each in finished}
         if not ask and all(noted.values()):
             return {run_id: str(logged) for run_id, logged in noted.items()}
+        finished = [each for each in finished if _whole(each[0])]
         quiet()
         from mlflow.tracking import MlflowClient
 
@@ -202,7 +203,7 @@ class Tracking:
             about = self._about(environment, file)
             note = {**about, "size": file.stat().st_size, "run": logged[folder.id]}
             with contextlib.suppress(OSError):
-                write_text(folder.path / _NOTE, json.dumps(note))
+                write_text(folder.path / _NOTE, sealed_json(note))
 
     def _noted(self, folder: Run, environment: dict[str, Any]) -> str | None:
         """Return the MLflow id that a run's folder notes, if it is of this very database.
@@ -210,7 +211,7 @@ class Tracking:
         A database that was made anew is another file, and smaller.
         """
         try:
-            note = json.loads((folder.path / _NOTE).read_text(encoding="utf-8"))
+            note = unsealed_json((folder.path / _NOTE).read_bytes())
             if not (file := _database(self.address)) or note["size"] > file.stat().st_size:
                 return None
             about = self._about(environment, file)
@@ -221,6 +222,14 @@ class Tracking:
     def _about(self, environment: dict[str, Any], file: Path) -> dict[str, Any]:
         known = {"database": str(file), "file": file.stat().st_ino, "experiment": self.experiment}
         return {**known, "fingerprint": environment["fingerprint"]}
+
+
+def _whole(folder: Run) -> bool:
+    """Say whether a run's files are as they were written; others are not logged."""
+    if damaged := damaged_files(folder):
+        names = ", ".join(damaged)
+        warn(f"{folder.path} is not logged: {names} missing or damaged: repeat that run's command")
+    return not damaged
 
 
 def _database(address: str) -> Path | None:

@@ -50,7 +50,7 @@ def test_run_folder_is_whole(finished):
     assert environment["versions"]["numpy"]
     figures = {path.name for path in (folder / "figures").iterdir()}
     expected = ("abstention", "group_rates", "reliability", "spread", "uncertainties")
-    assert figures == {f"{name}.png" for name in expected}
+    assert figures == {*(f"{name}.png" for name in expected), "manifest.json"}
 
 
 def test_second_time_nothing_is_fitted(finished, tmp_path):
@@ -74,7 +74,7 @@ def test_corrupt_cell_is_set_aside_and_computed_again(finished, tmp_path):
     cell.write_bytes(bytes(content))
     done = run_py(*SMALL, "tracking=none", cwd=cwd)
     assert done.stdout.splitlines()[-1].startswith("fitted 1 of 3 cells")
-    assert cell.with_suffix(".corrupt").exists()
+    assert list(cell.parent.glob(f"{cell.name}.damaged-*"))
     after = pd.read_parquet(folder / "metrics.parquet")
     pd.testing.assert_frame_equal(comparable(before), comparable(after))
 

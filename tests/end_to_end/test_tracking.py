@@ -1,7 +1,6 @@
 """MLflow as a view of the files: logged once, whole, and later if it was down."""
 
 import contextlib
-import json
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import sys
 import pytest
 
 from fairbench.evaluation.summary import summarise
+from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 from fairbench.tracking.database import local
 from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
@@ -67,7 +67,7 @@ def test_sync_logs_what_is_missing_once(cwd):
 def test_recomputed_metrics_replace_the_entry(cwd):
     folder = Run(run_folder(cwd / "results"))
     environment = folder.environment | {"fingerprint": "another"}
-    (folder.path / "environment.json").write_text(json.dumps(environment))
+    seal_run(folder.path, environment)
     synchronise(cwd)
     _, _, runs = client_and_runs(cwd)
     assert [run.data.tags["fairbench.fingerprint"] for run in runs] == ["another"]

@@ -1,14 +1,14 @@
 """Small result folders for the tests of the page: real runs, and copies made from them."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from fairbench.experiments import pipeline
 from fairbench.reporting.page.write import Places
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 from tests.harness import CONF, ROOT, configuration
 
 _GROUPS = ("dataset", "intervention", "method", "learner")
@@ -25,11 +25,10 @@ def finish(results: Path, *overrides: str) -> Path:
     cfg = configuration("dataset.n_samples=300", *overrides, results=results)
     run = pipeline.execute(pipeline.prepare(cfg)).run
     given = dict(each.split("=", 1) for each in overrides)
-    path = run.folder.path / "environment.json"
-    environment = json.loads(path.read_text())
+    environment = run.folder.environment
     environment["choices"] |= {"split": "holdout", "evaluator": "default"}
     environment["choices"] |= {group: given[group] for group in _GROUPS if group in given}
-    path.write_text(json.dumps(environment))
+    seal_run(run.folder.path, environment)
     return run.folder.path
 
 
@@ -37,15 +36,14 @@ def copy(folder: Path, name: str, *, config: dict[str, object], rows=None, **cho
     """Copy a run under another id, with some of its configuration, choices and rows changed."""
     target = folder.with_name(name)
     shutil.copytree(folder, target)
-    stored = yaml.safe_load((target / "config.yaml").read_text())
+    environment = read_environment(target)
+    stored = environment["config"]
     for key, value in config.items():
         group, _, option = key.partition(".")
         stored[group] = {**stored[group], option: value} if option else value
-    (target / "config.yaml").write_text(yaml.safe_dump(stored))
-    environment = json.loads((target / "environment.json").read_text())
     environment["choices"] |= choices
-    (target / "environment.json").write_text(json.dumps(environment))
     if rows is not None:
         metrics = pd.read_parquet(target / "metrics.parquet")
         rows(metrics).to_parquet(target / "metrics.parquet", index=False)
+    seal_run(target, environment)
     return target

@@ -1,6 +1,5 @@
 """What no run refers to goes; what a run, a sweep under way or another process needs stays."""
 
-import json
 import os
 import time
 
@@ -9,6 +8,7 @@ import pytest
 
 from fairbench.results.cells import Store
 from fairbench.results.garbage import computing, garbage, remove
+from fairbench.results.run_writer import seal_run
 
 NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")
 CELL = {"row": np.arange(3, dtype=np.int32)}
@@ -24,7 +24,7 @@ def store(tmp_path):
         store.run_path(run).mkdir(parents=True)
         (store.run_path(run) / "cells.txt").write_text(f"{cell}\n")
     known = {"rows": "read", "data": "read"}
-    (store.run_path("finished") / "environment.json").write_text(json.dumps(known))
+    seal_run(store.run_path("finished"), known)
     for path in store.root.rglob("*"):
         age(path)
     os.utime(store.cell_path(NEW))
@@ -44,7 +44,7 @@ def leftovers(store):
     (temporary / "half.png").write_bytes(b"1234")
     files = [
         store.cell_path(OLD).with_name(f".{OLD}.parquet.12.tmp"),
-        store.cell_path(OLD).with_suffix(".corrupt"),
+        store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-1"),
         store.run_path("begun") / ".metrics.parquet.12.tmp",
         store.root / "locks" / f"{BEGUN}.lock",
     ]

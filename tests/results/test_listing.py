@@ -1,6 +1,5 @@
 """Runs are listed and filtered by what was chosen; mistaken words are refused."""
 
-import json
 import shutil
 
 import pytest
@@ -8,6 +7,8 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.reporting.runs import runs_lines
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 
 CHOICES = {"split": "holdout", "learner": "xgboost", "intervention": "none", "evaluator": "default"}
 
@@ -30,9 +31,8 @@ def results(tmp_path):
         }
         folder = tmp_path / "runs" / run
         folder.mkdir(parents=True)
-        (folder / "environment.json").write_text(json.dumps(environment))
         depth = 6 if dataset == "adult" else 3
-        (folder / "config.yaml").write_text(f"learner:\n  max_depth: {depth}\nlabel: null\n")
+        seal_run(folder, environment | {"config": {"learner": {"max_depth": depth}, "label": None}})
     (tmp_path / "runs" / "cc04").mkdir()
     (tmp_path / "runs" / "cc05").mkdir()
     (tmp_path / "runs" / "cc05" / "environment.json").write_text("half a fi")
@@ -83,9 +83,9 @@ def test_what_all_runs_have_in_common_is_said_once(results):
 def test_lines_fit_a_hundred_characters(results):
     path = results / "runs" / "dd06"
     shutil.copytree(results / "runs" / "aa01", path)
-    environment = json.loads((path / "environment.json").read_text())
+    environment = read_environment(path)
     environment["choices"] = {key: 40 * key[0] for key in environment["choices"]}
-    (path / "environment.json").write_text(json.dumps(environment))
+    seal_run(path, environment)
     lines = runs_lines(Catalogue(results))
     assert max(map(len, lines)) == 100
     assert all("…" in line for line in lines if line.startswith("dd06"))

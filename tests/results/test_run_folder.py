@@ -4,14 +4,16 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from fairbench.core.errors import UserError
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.people import read_people, write_people
-from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.predictions import _rows
+from fairbench.results.run_writer import RunTables, RunWriter, seal_run
 from fairbench.results.runs import Run
 
-CONFIG = "learner:\n  rate: 1.0e-05\nseed: 0\nprotect: null\n"
+CONFIG = {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
 METRICS = pd.DataFrame(
     {"variant": [""], "metric": ["error_rate"], "attribute": [""], "group": [""], 
      "status": ["ok"], "value": [0.5], "repeat": [0], "fold": [0]}
@@ -22,7 +24,8 @@ PREDICTIONS = pd.DataFrame(
      "uncertainty": np.float64(np.float32([0.25, 0.3, 0.1]))}
 )  # fmt: skip
 READ = {
-    "config.yaml": lambda run: run.config,
+    "config.yaml": lambda run: run.content("config.yaml"),
+    "summary.csv": Run.summary,
     "metrics.parquet": Run.metrics,
     "cells.txt": Run.cells,
     "predictions.parquet": Run.predictions,
@@ -40,7 +43,7 @@ def folder(tmp_path, make_dataset):
 
 
 def test_what_was_written_is_read(folder, make_dataset):
-    assert folder.config == {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
+    assert folder.config == yaml.safe_load(folder.content("config.yaml")) == CONFIG
     assert folder.cells() == ["cell"]
     pd.testing.assert_frame_equal(folder.metrics(), METRICS)
     assert list(Catalogue(folder.results).runs) == ["0123456789ab"]
@@ -71,24 +74,51 @@ def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(fo
 @pytest.mark.parametrize("name", READ)
 def test_a_missing_file_is_named(folder, name):
     (folder.path / name).unlink()
-    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: remove"):
+    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: repeat"):
         READ[name](folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.yaml", ": [x"),
-        ("config.yaml", "words"),
-        ("config.yaml", ""),
-        ("metrics.parquet", "x"),
-        ("predictions.parquet", "x"),
-    ],
-)
-def test_a_damaged_file_is_named(folder, name, content):
-    (folder.path / name).write_text(content)
-    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: remove"):
+@pytest.mark.parametrize("name", READ)
+def test_a_damaged_file_is_named(folder, name):
+    content = (folder.path / name).read_bytes()
+    (folder.path / name).write_bytes(content[:-2] + b"x" + content[-1:])
+    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: repeat"):
         READ[name](Run(folder.path))
+
+
+def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
+    writer = RunWriter(folder.path)
+    assert writer.finished("x")
+    assert not writer.finished("other code")
+    (folder.path / "summary.csv").write_text("x")
+    assert not writer.finished("x")
+    assert "summary.csv is not as it was written: set aside as" in capsys.readouterr().err
+    assert not writer.finished("x")
+    assert not capsys.readouterr().err  # it is missing now, and said once
+
+
+@pytest.mark.parametrize("shared", ["data", "splits"])
+def test_a_run_is_not_finished_without_what_runs_share(folder, shared):
+    (path,) = (folder.results / shared).iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    _rows.cache_clear()
+    assert not RunWriter(folder.path).finished("x")
+    assert [each.name.startswith(f"{path.name}.damaged-") for each in path.parent.iterdir()]
+
+
+def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
+    path = folder.path / "environment.json"
+    path.write_text(path.read_text().replace('"fingerprint": "x"', '"fingerprint": "y"'))
+    assert not Catalogue(folder.results).runs
+    assert f"left out of {folder.results / 'runs'}: 0123456789ab" in capsys.readouterr().err
+    assert not RunWriter(folder.path).finished("y")
+
+
+def test_a_strangers_folder_names_no_other_path(folder):
+    seal_run(folder.path, folder.environment | {"rows": "../../home", "data": "../x"})
+    for read in (Run.predictions, Run.people):
+        with pytest.raises(UserError, match="is no id of what is stored"):
+            read(Run(folder.path))
 
 
 def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without(

@@ -15,9 +15,10 @@ from filelock import FileLock
 
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
+from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
 
-SCHEMA = 1
+SCHEMA = 2
+_UNSEALED = 1  # the schema of states that had no seal yet
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
 
@@ -144,12 +145,16 @@ class StateFile:
         UserError : no such file, or not one that this version wrote.
         """
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-            return from_json(content, self.path.parent)
+            return from_json(_values(self.path.read_bytes()), self.path.parent)
         except FileNotFoundError as error:
             raise UserError(
                 f"{self.path} does not exist: start it with fairbench label next PREDICTIONS "
                 f"state={self.path} ..."
+            ) from error
+        except DamagedError as error:
+            raise UserError(
+                f"{self.path} is not the state of an audit, or is damaged: {error}; put a copy of "
+                "it back, since labels cannot be made again"
             ) from error
         except (OSError, KeyError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
@@ -195,21 +200,23 @@ class StateFile:
         # Whoever holds the lock is alone: what others left half written was left by a kill.
         for half in self.path.parent.glob(f".{self.path.name}.*.tmp"):
             half.unlink(missing_ok=True)
-        text = json.dumps(to_json(state, self.path.parent), indent=1, ensure_ascii=False)
         try:
-            write_text(self.path, text + "\n")
-            _sync_folder(self.path.parent)
+            write_text(self.path, sealed_json(to_json(state, self.path.parent), indent=1))
         except OSError as error:
             raise UserError(f"{self.path} cannot be written: {error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename within a folder outlive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
+def _values(content: bytes) -> dict[str, Any]:
+    """Return the plain values of a state's file; one of the first schema has no seal."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return unsealed_json(content)
+    except DamagedError:
+        with contextlib.suppress(ValueError):
+            values = json.loads(content)
+            known = isinstance(values, dict) and "seal" not in values
+            if known and values.get("schema") == _UNSEALED:
+                return {**values, "schema": SCHEMA}
+        raise
 
 
 def sha256(path: Path) -> str:

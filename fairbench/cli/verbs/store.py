@@ -91,11 +91,9 @@ def show(options: ShowOptions) -> None:
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import run_document, where_from
     from fairbench.results.catalogue import Catalogue
-    from fairbench.results.runs import reading
 
     folder = Catalogue(options.results).one(options.run)
-    with reading(folder.path):
-        config = (folder.path / "config.yaml").read_text()
+    config = folder.content("config.yaml").decode()
     console = Console(width=_WIDTH)
     print(config)
     console.print(where_from(folder))
@@ -148,19 +146,25 @@ def gc(options: GarbageOptions) -> None:
 
 def verify(options: VerifyOptions) -> int:
     """Read a run's cells, compute some again, and compare bit for bit."""
+    from fairbench.cli.run import draw_figures
     from fairbench.experiments import verification
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.cells import Store
+    from fairbench.results.runs import damaged_files
 
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
-    damaged = verification.damaged(folder, store)
-    for line in damaged:
-        print(f"corrupt: {line}")
-    if damaged:
+    conf = checkout("store verify") / "conf"
+    listed = "cells.txt" not in damaged_files(folder)
+    if listed and (damaged := verification.damaged(folder, store)):
+        for line in damaged:
+            print(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
         return 1
-    conf = checkout("store verify") / "conf"
+    if mended := verification.mend(folder, conf, draw_figures):
+        for name in mended:
+            print(f"corrupt: {folder.path / name}: it was made again from the cells")
+        return 1
     cells = verification.sample(folder, conf, options.cells, options.seed)
     found = [each for cell in cells if (each := verification.difference(cell, store))]
     whole = len(folder.cells())

@@ -13,6 +13,7 @@ import pytest
 
 from fairbench.audit.labelling.state import Answer, State, StateFile
 from fairbench.core.errors import UserError
+from fairbench.core.files import sealed_json, unsealed_json
 from tests.audit.tables import parse
 from tests.harness import ROOT
 
@@ -65,7 +66,7 @@ def test_what_is_written_is_read(file):
     assert file.read().labels == {3: "no", 5: ""}
     assert file.read().options.epsilon == 0.1
     content = json.loads(file.path.read_text())
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert content["predictions"]["path"] == "p.csv"
     assert content["labels"][0] == {"row": 3, "label": "yes", "time": "2026-01-01T00:00:00+00:00"}
 
@@ -97,7 +98,7 @@ def edited(**changes):
 
 
 FAULTS = {
-    "schema": (edited(schema=9), "its schema is 9; this version reads 1"),
+    "schema": (edited(schema=9), "its schema is 9; this version reads 2"),
     "no labels": (lambda content: {k: v for k, v in content.items() if k != "labels"}, "'labels'"),
     "a list": (lambda content: [content], "is not the state of an audit"),
     "row": (
@@ -114,9 +115,25 @@ FAULTS = {
 @pytest.mark.parametrize(("edit", "sentence"), FAULTS.values(), ids=FAULTS)
 def test_a_file_that_is_no_state_is_refused(edit, sentence, file):
     content = edit(json.loads(file.path.read_text()))
-    file.path.write_text(json.dumps(content))
+    sealed = isinstance(content, dict)
+    file.path.write_text(sealed_json(content) if sealed else json.dumps(content))
     with pytest.raises(UserError, match=sentence):
         file.read()
+
+
+def test_an_edited_label_is_damage_and_is_named(file):
+    file.change(lambda state: state.answered((Answer(3, "yes", ""),)))
+    file.path.write_text(file.path.read_text().replace('"yes"', '"yet"'))
+    with pytest.raises(UserError, match="or is damaged: the content is not what was written"):
+        file.read()
+
+
+def test_a_state_of_the_schema_without_a_seal_is_read_and_sealed_at_the_next_change(file):
+    values = {k: v for k, v in json.loads(file.path.read_text()).items() if k != "seal"}
+    file.path.write_text(json.dumps({**values, "schema": 1}))
+    file.change(lambda state: state.answered((Answer(3, "yes", ""),)))
+    assert file.read().labels == {3: "yes"}
+    assert unsealed_json(file.path.read_bytes())["schema"] == 2
 
 
 @pytest.mark.parametrize("content", ["", '{"schema": 1', "\x00", "[]"])

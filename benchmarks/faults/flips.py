@@ -1,0 +1,289 @@
+"""Flips and truncations of every kind of file: ``python -m benchmarks.faults flips 2000``.
+
+In each round one file of every kind is damaged, in a copy: a bit is flipped (three in four) or its
+end is cut off. Then it is read as the library reads it, and the same command is given again. Each
+damage must be found, or be of no effect on what is read; what can be made again must have the bytes
+that it had. A labelling state cannot be made again: it is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measure import configuration, show
+from fairbench.audit.labelling.state import Answer, State, StateFile
+from fairbench.audit.options import Options
+from fairbench.cli.run import draw_figures
+from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
+from fairbench.data import cache
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.download import Archive
+from fairbench.experiments import pipeline
+from fairbench.experiments.ensure import ensure_all
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import CorruptCellError, Store
+from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
+
+RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
+       "learner=logistic_regression")  # fmt: skip
+TARGET = {"_target_": "datasets.german.load"}  # for the name and the code of a cached data set
+HEADER = ("file", "damaged", "found", "made again", "no effect", "believed")
+Row = tuple[str, int, int, int, int, int]
+Read = Callable[["Place"], Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with results of one run, a cached data set and the state of labelling."""
+
+    root: Path
+
+    @property
+    def results(self) -> Path:
+        """The results folder."""
+        return self.root / "results"
+
+    @property
+    def run(self) -> Run:
+        """Its run."""
+        return Run(next(path for path in (self.results / "runs").iterdir() if path.is_dir()))
+
+    @property
+    def archive(self) -> Archive:
+        """Where the raw file of the cached data set lies."""
+        return Archive((self.root,), self.root, download=False)
+
+    def prepared(self) -> pipeline.PlannedRun:
+        """Return the run, prepared."""
+        return pipeline.prepare(configuration(*RUN, f"results={self.results}"))
+
+    def command(self) -> None:
+        """Give the command of the run, with its figures, and load the cached data set."""
+        self.load()
+        pipeline.execute(self.prepared(), draw=draw_figures)
+
+    @contextlib.contextmanager
+    def caching(self) -> Iterator[None]:
+        """Have data sets cached in this folder."""
+        before = os.environ.get("FAIRBENCH_CACHE")
+        os.environ["FAIRBENCH_CACHE"] = str(self.root / "cache")
+        try:
+            yield
+        finally:
+            del os.environ["FAIRBENCH_CACHE"]
+            os.environ.update({"FAIRBENCH_CACHE": before} if before else {})
+
+    def load(self) -> Dataset:
+        """Load the data set, from the cache if that may be."""
+        return cache.load(self.archive, TARGET, _table)
+
+    def make(self) -> None:
+        """Make everything."""
+        rows = (f"{i},{i % 2},{'ab'[i % 3 > 0]}\n" for i in range(90))
+        write_text(self.root / "raw.csv", "".join(rows))
+        self.command()
+        write_text(self.run.path / "mlflow.json", sealed_json({"run": "abc", "size": 1}))
+        write_text(self.root / _CODE, sealed_json({"0": ["1", ["fairbench.x"]]}))
+        options = Options(path=self.root / "p.csv", target="y", score="s", group=("sex",))
+        state = State(options, "0" * 64, 90, "sex", "worst", "top_two")
+        answers = tuple(Answer(row, "yes", "2026-01-01T00:00:00+00:00") for row in range(1, 9))
+        StateFile(self.root / "state.json").create(state.answered(answers))
+
+
+def _table(archive: Archive) -> Dataset:
+    content = (archive.store / "raw.csv").read_bytes()
+    frame = pd.read_csv(io.BytesIO(content), names=["x", "y", "group"])
+    sensitive = frame[["group"]].astype("category")
+    source = Source("raw.csv", hashlib.sha256(content).hexdigest())
+    return Dataset(
+        "raw", Task.BINARY, frame[["x"]], frame["y"], sensitive, {"group": "a"}, "y",
+        sources=(source,),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: where one is, how it is read, and whether it can be made again."""
+
+    name: str
+    pattern: str
+    read: Read
+    again: bool = True
+
+
+def _cell(place: Place) -> Any:
+    store = Store(place.results)
+    cells = sorted(path.stem for path in place.root.glob("results/cells/*/*.parquet"))
+    return [_bytes(store.read(cell).columns) for cell in cells]
+
+
+def _people(place: Place) -> Any:
+    people = place.run.people()
+    return people.about, _bytes({"target": people.target}), people.sensitive.to_csv()
+
+
+def _figures(place: Place) -> None:
+    if damaged := damaged_figures(place.run):
+        raise UserError(", ".join(damaged))
+
+
+def _cached(place: Place) -> Any:
+    (path,) = (place.root / "cache").glob("*.parquet")
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        found = place.load()
+    if said.getvalue().startswith(f"{path} is not as it was written"):
+        raise UserError(said.getvalue())
+    return found.digest, found.sources
+
+
+def _listed(place: Place) -> Any:
+    if not (runs := Catalogue(place.results).runs):
+        raise UserError("left out")
+    return [run.environment for run in runs.values()]
+
+
+def _sealed(pattern: str, place: Place) -> Any:
+    (path,) = place.root.glob(pattern)
+    return unsealed_json(path.read_bytes())
+
+
+def _bytes(columns: Any) -> Any:
+    return {name: np.asarray(values).tobytes() for name, values in columns.items()}
+
+
+_RUN = "results/runs/*/"
+_CODE = "notes/code.json"
+KINDS = (
+    Kind("environment.json", _RUN + LAST, _listed),
+    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.run.metrics().to_csv()),
+    Kind(
+        "predictions.parquet", _RUN + "predictions.parquet",
+        lambda at: at.run.predictions().to_csv(),
+    ),
+    Kind("summary.csv", _RUN + "summary.csv", lambda at: at.run.summary().to_csv()),
+    Kind("config.yaml", _RUN + "config.yaml", lambda at: at.run.content("config.yaml")),
+    Kind("cells.txt", _RUN + "cells.txt", lambda at: at.run.cells()),
+    Kind("a figure", _RUN + "figures/*.png", _figures),
+    Kind("list of figures", _RUN + f"figures/{DRAWN}", _figures),
+    Kind("note of MLflow", _RUN + "mlflow.json", partial(_sealed, _RUN + "mlflow.json"), False),
+    Kind("rows of a split", "results/splits/*.parquet", lambda at: at.run.predictions().to_csv()),
+    Kind("people", "results/data/*.parquet", _people),
+    Kind("cell", "results/cells/*/*.parquet", _cell),
+    Kind("cached data set", "cache/*.parquet", _cached),
+    Kind("notes of code", _CODE, partial(_sealed, _CODE), False),
+    Kind("labelling state", "state.json", lambda at: StateFile(at.root / "state.json").read(),
+         False),
+)  # fmt: skip
+
+
+def main(number: int = 2000) -> bool:
+    """Print what came of so many damages; return whether none was believed."""
+    rows = flips(number)
+    show(f"{number} flips and truncations", HEADER, [*rows, _all(rows)])
+    return whole(rows)
+
+
+def whole(rows: Sequence[Row]) -> bool:
+    """Say whether nothing was believed, and all that can be was made again."""
+    again = {kind.name: kind.again for kind in KINDS}
+    return all(not row[5] and row[3] == row[1] * again[row[0]] for row in rows)
+
+
+def _all(rows: Sequence[Row]) -> Row:
+    sums = [sum(each) for each in zip(*(row[1:] for row in rows), strict=True)]
+    return ("all", *sums)  # type: ignore[return-value]
+
+
+def flips(number: int) -> list[Row]:
+    """Return for each kind of file how many were damaged, and what came of it."""
+    total: dict[str, Counter[str]] = {kind.name: Counter() for kind in KINDS}
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
+        whole = Place(Path(name) / "whole")
+        with whole.caching():
+            whole.make()
+            expected = {kind.name: kind.read(whole) for kind in KINDS}
+        for start in range(0, number, len(KINDS)):
+            for kind, result in _round(whole, start, KINDS[: number - start], expected):
+                total[kind.name].update(["damaged", *result])
+    return [(name, *(counts[each] for each in HEADER[1:])) for name, counts in total.items()]  # type: ignore[misc]
+
+
+def _round(
+    whole: Place, seed: int, kinds: Sequence[Kind], expected: Mapping[str, Any]
+) -> Iterator[tuple[Kind, list[str]]]:
+    """Damage a file of each kind, and yield what came of it.
+
+    Each is read while the others are whole; then the command is given with all of them damaged.
+    Both are done in copies, since a process remembers what it has read of a folder.
+    """
+    draw, verdicts = np.random.default_rng(seed), {}
+    damages: dict[Kind, tuple[Path, bytes]] = {}
+    with _copy(whole, f"read{seed}") as place:
+        for kind in kinds:
+            path = Path(draw.choice(sorted(place.root.glob(kind.pattern))))
+            content = path.read_bytes()
+            damages[kind] = path.relative_to(place.root), damaged(content, draw)
+            path.write_bytes(damages[kind][1])
+            verdicts[kind] = _verdict(kind, place, expected[kind.name])
+            path.write_bytes(content)
+    with _copy(whole, f"repaired{seed}") as place:
+        for kind, (name, content) in damages.items():
+            if kind.again:
+                (place.root / name).write_bytes(content)
+        if any(kind.name == "cell" for kind in kinds):
+            # Whose seconds are others when it is computed again: the other files tell of the first.
+            made = _computed_again(place, expected["cell"])
+            shutil.copytree(whole.results / "cells", place.results / "cells", dirs_exist_ok=True)
+        place.command()
+        for kind, (name, _) in damages.items():
+            same = (place.root / name).read_bytes() == (whole.root / name).read_bytes()
+            again = kind.again and (made if kind.name == "cell" else same)
+            yield kind, [verdicts[kind], *["made again"] * again]
+
+
+@contextlib.contextmanager
+def _copy(whole: Place, name: str) -> Iterator[Place]:
+    place = Place(Path(shutil.copytree(whole.root, whole.root.with_name(name))))
+    with place.caching():
+        yield place
+    shutil.rmtree(place.root)
+
+
+def _computed_again(place: Place, expected: Any) -> bool:
+    """Have missing and damaged cells computed; return whether they are as they were."""
+    run = place.prepared()
+    ensure_all(run.cells, run.store)
+    return bool(_cell(place) == expected)
+
+
+def damaged(content: bytes, draw: np.random.Generator) -> bytes:
+    """Return a content with a bit flipped, or without its end."""
+    position = int(draw.integers(len(content)))
+    if draw.random() < 0.25:
+        return content[:position]
+    changed = bytearray(content)
+    changed[position] ^= 1 << int(draw.integers(8))
+    return bytes(changed)
+
+
+def _verdict(kind: Kind, place: Place, expected: Any) -> str:
+    try:
+        found = kind.read(place)
+    except (UserError, DamagedError, CorruptCellError):
+        return "found"
+    return "no effect" if found == expected else "believed"

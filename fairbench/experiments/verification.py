@@ -19,7 +19,7 @@ from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
 from fairbench.results.run_writer import machine
-from fairbench.results.runs import Run, damaged_figures, damaged_files
+from fairbench.results.runs import LAST, Run, damaged_figures, damaged_files
 
 
 def recompose(run: Run, conf: Path) -> DictConfig:
@@ -33,7 +33,7 @@ def recompose(run: Run, conf: Path) -> DictConfig:
     ------
     UserError : it names what is no component, or holds what no component is configured with.
     """
-    place = run.path / "config.yaml"
+    place = run.path / LAST
     chosen = {group: _component(run.config, group, conf, place) for group in COMPONENTS}
     words = [f"{group}={name}" for group, (name, _) in chosen.items()]
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):

@@ -88,7 +88,8 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration: every component by its name, with its options."""
-        return dict(self.environment["config"])
+        with reading(self.path / LAST, KeyError):
+            return dict(self.environment["config"])
 
     def content(self, name: str) -> bytes:
         """Return one of `FILES` as it was written.

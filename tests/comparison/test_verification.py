@@ -1,15 +1,14 @@
 """A changed bit is a difference, relative to the output; a stored configuration is only data."""
 
-import json
 import re
 
 import numpy as np
 import pytest
-import yaml
 
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 from fairbench.experiments.verification import compare, recompose
+from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 
 STORED = {
@@ -70,8 +69,7 @@ def stored_run(path, **changed):
         config[group] = {**config[group], option: value} if option else value
     folder = path / "runs" / "0123456789ab"
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    (folder / "environment.json").write_text(json.dumps(environment))
+    seal_run(folder, environment | {"config": config})
     return Run(folder)
 
 

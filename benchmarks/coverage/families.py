@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from benchmarks.coverage import (
     chosen,
+    chosen_runs,
     counts,
     evaluated,
     pooling,
@@ -25,6 +26,7 @@ FAMILIES: tuple[Family, ...] = (
     *surveys.FAMILIES,
     *pooling.FAMILIES,
     *chosen.FAMILIES,
+    *chosen_runs.FAMILIES,
     *runs.FAMILIES,
     *evaluated.FAMILIES,
 )

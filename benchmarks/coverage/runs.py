@@ -100,17 +100,17 @@ class People:
         group = draw.integers(0, population.groups, shape)
         label = (draw.random(shape) < POSITIVE).astype(np.int64)
         features = draw.standard_normal((*shape, FEATURES), np.float32)
-        features += _moved(label, group, population.shift)[..., None]
+        features += moved(label, group, population.shift)[..., None]
         return cls(features, label, group)
 
 
-def _moved(label: Labels, group: Labels, shift: float) -> Array:
+def moved(label: Labels, group: Labels, shift: float) -> Array:
     """Return how far every feature of a person is moved."""
-    moved: Array = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
-    return moved
+    found: Array = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
+    return found
 
 
-def _tested(shape: tuple[int, int], kind: str, draw: np.random.Generator) -> Mask:
+def tested_rows(shape: tuple[int, int], kind: str, draw: np.random.Generator) -> Mask:
     """Return which of N people each of the S splits of R runs tests, (R, S, N)."""
     runs, rows = shape
     if kind == FOLDS:
@@ -150,10 +150,10 @@ class RunCounts:
     splits: Splits
 
 
-def _fits(
+def fits(
     people: People, tested: Mask, population: RunPopulation, noise: float = 0.0
-) -> tuple[Array, Array]:
-    """Return the counts (R, S, G, 4) of fits, and what share of new people they select.
+) -> tuple[Mask, Array]:
+    """Return whom fits select (R, S, N), and what share (R, S, G, 2) of new people they would.
 
     Parameters
     ----------
@@ -162,9 +162,9 @@ def _fits(
     direction, threshold, score = _fitted(people, ~tested, population.selected)
     predicted = score > threshold[..., None]
     group, label = np.meshgrid(np.arange(population.groups), np.arange(2), indexing="ij")
-    means = _moved(label, group, population.shift) * direction.sum(axis=-1)[..., None, None]
+    means = moved(label, group, population.shift) * direction.sum(axis=-1)[..., None, None]
     shares = special.ndtr((means - threshold[..., None, None]) / np.hypot(1, noise))
-    return _counted(people, predicted, tested, population.groups), shares
+    return predicted, shares
 
 
 def _draw(population: RunPopulation, replications: int, draw: np.random.Generator) -> Sample:
@@ -172,9 +172,9 @@ def _draw(population: RunPopulation, replications: int, draw: np.random.Generato
     counts, shares = [], []
     for _ in range(0, replications, _CHUNK):
         people = People.drawn(population, _CHUNK, draw)
-        tested = _tested(people.label.shape, population.kind, draw)
-        found, selected = _fits(people, tested, population)
-        counts.append(found)
+        tested = tested_rows(people.label.shape, population.kind, draw)
+        found, selected = fits(people, tested, population)
+        counts.append(_counted(people, found, tested))
         shares.append(selected)
     of_fits = np.concatenate(shares).mean(axis=1)  # (R, G, 2)
     if population.kind == REPEATS:
@@ -182,9 +182,9 @@ def _draw(population: RunPopulation, replications: int, draw: np.random.Generato
     return Sample(RunCounts(np.concatenate(counts), population.splits), _truth(population, of_fits))
 
 
-def _counted(people: People, predicted: Mask, tested: Mask, groups: int) -> Array:
+def _counted(people: People, predicted: Mask, tested: Mask) -> Array:
     """Return the counts (R, S, G, 4) of the rows that each split tests."""
-    runs, splits, _ = tested.shape
+    runs, splits, groups = *tested.shape[:2], int(people.group.max()) + 1
     at = np.nonzero(tested)
     part = (at[0] * splits + at[1]) * groups + people.group[at[0], at[2]]
     counts = binary_confusion(
@@ -304,14 +304,14 @@ def _draw_two(population: TwoLearners, replications: int, draw: np.random.Genera
     counts, shares = [], []
     for _ in range(0, replications, _CHUNK):
         people = People.drawn(population.people, _CHUNK, draw)
-        tested = _tested(people.label.shape, REPEATS, draw)
+        tested = tested_rows(people.label.shape, REPEATS, draw)
         first, second = np.split(people.features, 2, axis=-1)
         second += population.noise * draw.standard_normal(second.shape, np.float32)
         both = [
-            _fits(replace(people, features=features), tested, population.people, noise)
+            fits(replace(people, features=features), tested, population.people, noise)
             for features, noise in ((first, 0.0), (second, population.noise))
         ]
-        counts.append(np.stack([found for found, _ in both], axis=2))
+        counts.append(np.stack([_counted(people, found, tested) for found, _ in both], axis=2))
         shares.append(np.stack([share.mean(axis=(0, 1)) for _, share in both]))
     wrong, reached = _of_two(population, np.mean(shares, axis=0))
     truth = {"accuracy": wrong[1] - wrong[0], "gap": np.ptp(reached[1]) - np.ptp(reached[0])}

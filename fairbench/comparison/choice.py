@@ -11,17 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.run_predictions import SharedRows, read_shared
+from fairbench.comparison.run_predictions import Shared, SharedRows, read_shared
 from fairbench.comparison.settings import Bound
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
-from fairbench.inference.ranking import inflation, not_told_from_best, shrinkage_of_correlations
-from fairbench.inference.rates import rate_limits
+from fairbench.inference.ranking import larger_than, not_told_from_best
+from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
 from fairbench.inference.selection import (
     Candidates,
     Tails,
@@ -34,7 +34,9 @@ from fairbench.metrics.registry import Metric
 from fairbench.results.runs import Run
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 Ends = tuple[float, float]
+Index: TypeAlias = int | slice | list[int]
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 
 
@@ -58,6 +60,8 @@ class Choice:
     objectives, values : (k,) and (k, C) of all runs on the rows that chose, signs as they are.
     eligible : (k,) which runs are within all bounds on those rows.
     near : (k,) which runs cannot be told from the best on those rows.
+    larger : (k,) which runs' objectives are surely larger than the chosen one's; such a run may
+        still be the best where the chosen one may be beyond a bound.
     judged : the objective and the other metrics of the chosen run, on the rows that judge.
     apart : whether the rows that judge are others than those that chose.
     repeats : how many hold-outs the means are over.
@@ -72,6 +76,7 @@ class Choice:
     values: Array
     eligible: NDArray[np.bool_]
     near: NDArray[np.bool_]
+    larger: NDArray[np.bool_]
     judged: tuple[Judged, ...]
     apart: bool
     repeats: int
@@ -93,15 +98,15 @@ class _Part:
         """Return how many rows it is of, (..., G, 4) -> (...)."""
         return self.rate.size(self.counts(counts))
 
-    def influence(self, rows: SharedRows, counts: Array) -> Array:
-        """Return what every row adds to its error, (n, k), given counts (k, G, 4)."""
-        kept = slice(None) if self.group is None else rows.group == self.group
+    def influence(self, cells: Codes, group: Codes, counts: Array) -> Array:
+        """Return what every row adds to its error, (n, k), given cells (n, k), counts (k, G, 4)."""
+        kept = slice(None) if self.group is None else group == self.group
         top, bottom = (
-            np.asarray(weights, np.float32)[rows.cells[kept]]
+            np.asarray(weights, np.float32)[cells[kept]]
             for weights in (self.rate.numerator, self.rate.denominator)
         )
         value, size = self.rate(self.counts(counts)), self.size(counts)
-        found = np.zeros(rows.cells.shape)
+        found = np.zeros(cells.shape)
         found[kept] = (top - value * bottom) / size
         return np.asarray(found)
 
@@ -113,7 +118,6 @@ class _Estimates:
     Attributes
     ----------
     parts : what the rates are; `own` of them make the objective.
-    counts : (J, k, G, 4).
     """
 
     metric: Metric
@@ -121,24 +125,26 @@ class _Estimates:
     own: int
     bounds: tuple[Bound, ...]
     rows: SharedRows
-    test_share: float
+
+    @property
+    def resampled(self) -> bool:
+        """Whether there are several hold-outs, whose differences say how sure their mean is."""
+        return self.rows.splits.kind == REPEATS
 
     @cached_property
-    def pooled(self) -> Array:
-        """Mean confusion counts over repeats, (k, G, 4)."""
-        return np.asarray(self.rows.counts.mean(axis=0))
-
-    @cached_property
-    def of_repeats(self) -> Array:
-        """The rates of every repeat, (J, k, D)."""
+    def of_splits(self) -> Array:
+        """The rates of every split, (S, k, D)."""
         return np.stack([p.rate(p.counts(self.rows.counts)) for p in self.parts], axis=-1)
 
     @cached_property
+    def sizes(self) -> Array:
+        """How many rows the rates of every split are of, (S, k, D)."""
+        return np.stack([p.size(self.rows.counts) for p in self.parts], axis=-1)
+
+    @cached_property
     def rates(self) -> Array:
-        """The rates, (k, D): means over hold-outs, or of all folds together."""
-        if self.rows.averaged:
-            return np.asarray(self.of_repeats.mean(axis=0))
-        return np.stack([part.rate(part.counts(self.pooled)) for part in self.parts], axis=-1)
+        """The rates, (k, D): means over the splits."""
+        return np.asarray(np.nanmean(self.of_splits, axis=0))
 
     @cached_property
     def signs(self) -> Array:
@@ -176,56 +182,65 @@ class _Estimates:
             value_noise=noise[..., self.own :] * self.signs,
             bounds=np.array([*limits, *[np.inf] * free]),
             folded=self.metric.is_gap,
-            freedom=len(self.rows.repeats) - 1 if self.rows.averaged else np.inf,
+            freedom=len(self.of_splits) - 1 if self.resampled else np.inf,
         )
 
     def _noise(self) -> Array:
-        """Return draws of the errors of all rates, (T, k, D)."""
+        """Return draws of the errors of all rates, (T, k, D).
+
+        The rows that test say how runs vary together. What several hold-outs vary by beyond that
+        comes from their training rows: a part of each run's own.
+        """
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
-        factor, apart = self._deviations() if self.rows.averaged else (self._influences(), 0.0)
+        factor = self._influences()
         noise = joint_noise(factor, draws=draws, generator=generator)
-        spread = np.sqrt((factor**2).sum(axis=0))
-        if apart:
-            noise *= np.sqrt(1 - apart)
-            noise += np.sqrt(apart) * spread * generator.standard_normal(noise.shape)
         # Rates of 0 and 1 vary too, although none of the rows at hand shows it.
+        spread = np.sqrt((factor**2).sum(axis=0))
         least, still = self._least_errors(), spread == 0
         noise *= np.maximum(1, least / np.where(still, np.inf, spread))
         noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
+        if self.resampled:
+            noise += self._of_training(np.maximum(spread, least), draws, generator)
         return noise
+
+    def _of_training(self, tested: Array, draws: int, generator: np.random.Generator) -> Array:
+        """Return draws of the errors from training rows, (T, k, D), given those from tested ones.
+
+        Their squares add up to the variance of means over hold-outs of Nadeau and Bengio (2003).
+        """
+        splits = len(self.of_splits)
+        variance = self.of_splits.var(axis=0, ddof=1)
+        variance *= self.rows.splits.variance(np.array(float(splits)))
+        own = np.sqrt(np.maximum(variance - tested**2, 0))
+        drawn: Array = own * generator.standard_normal((draws, *own.shape))
+        return drawn
 
     def _influences(self) -> Array:
         """Return what every person adds to the rates' errors, (n, k, D)."""
-        each = [part.influence(self.rows, self.pooled) for part in self.parts]
-        stacked = np.stack(each, axis=-1) / np.float32(len(self.rows.repeats))
-        if len(self.rows.repeats) == 1:
-            return np.asarray(stacked)
+        repeats = self.rows.splits.repeats
+        pooled = self.rows.counts.sum(axis=0) / repeats
         people, place = np.unique(self.rows.row, return_inverse=True)
-        found = np.zeros((len(people), *stacked.shape[1:]), np.float32)
-        np.add.at(found, place, stacked)
+        found = np.zeros((len(people), *self.rates.shape), np.float32)
+        for repeat in np.unique(self.rows.repeat):
+            tested = self.rows.repeat == repeat
+            cells, group = self.rows.cells[tested], self.rows.group[tested]
+            for column, part in enumerate(self.parts):
+                found[place[tested], :, column] += part.influence(cells, group, pooled) / repeats
         return np.asarray(found)
 
-    def _deviations(self) -> tuple[Array, float]:
-        """Return rows whose squares sum to the corrected variance of means over hold-outs.
-
-        The variance of the mean is that of Nadeau and Bengio (2003). Few repeats say little of how
-        many runs vary together: the second value says by how much correlations are to be shrunk.
-        """
-        repeats = len(self.rows.repeats)
-        centred = self.of_repeats - self.of_repeats.mean(axis=0)
-        scale = np.sqrt(inflation(repeats, self.test_share) / (repeats - 1))
-        return scale * centred, shrinkage_of_correlations(centred.reshape(repeats, -1))
-
     def _least_errors(self) -> Array:
-        """Return the standard errors of the rates as if all rows were others, (k, D)."""
-        found = []
-        for part, rate in zip(self.parts, self.rates.T, strict=True):
-            counts = self.rows.counts.sum(axis=0) if self.rows.averaged else self.pooled
-            size = part.size(counts)
-            smooth = (rate * size + 0.5) / (size + 1)
-            found.append(np.sqrt(smooth * (1 - smooth) / (size + 1)))
-        return np.stack(found, axis=-1)
+        """Return the standard errors that the counts alone make, (k, D), as in a run's table."""
+        every = self._of_runs(slice(None), slice(None), level=0.5)
+        smooth = (self.rates * every.effective_size + 0.5) / (every.effective_size + 1)
+        return np.asarray(np.sqrt(smooth * (1 - smooth) / (every.effective_size + 1)))
+
+    def _of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
+        """Return some rates of some runs in the splits of these, as a run's table has them."""
+        values, sizes = (
+            np.moveaxis(each[:, run][..., parts], 0, -1) for each in (self.of_splits, self.sizes)
+        )
+        return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
     def judged(
         self, place: int, naive: Sequence[Tails], corrected: Sequence[Tails]
@@ -245,44 +260,23 @@ class _Estimates:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(place, 0, tails)
-        if self.rows.averaged:
-            return self._gap_of_means(place, tails)
-        limits = []
-        for name in dict.fromkeys(part.rate.name for part in self.parts[: self.own]):
-            mine = [part for part in self.parts[: self.own] if part.rate.name == name]
-            sizes = np.array([part.size(self.pooled[place]) for part in mine])
-            rates = np.array([part.rate(part.counts(self.pooled[place])) for part in mine])
-            level = simultaneous_level(1 - 2 * tails.lower, len(mine), len(self.metric.rates))
-            single = rate_limits(rates * sizes, sizes, level=1 - 2 * tails.upper)
-            limits.append(GroupLimits(single, rate_limits(rates * sizes, sizes, level=level)))
-        found = largest_gap(*limits)
-        return float(found.lower), float(found.upper)
-
-    def _gap_of_means(self, place: int, tails: Tails) -> Ends:
-        from scipy.stats import studentized_range
-
-        size = np.abs(self.candidates.differences[place])
-        errors, freedom = self.candidates.errors[place], self.candidates.freedom
-        upper = size + self.candidates.critical(tails.upper) * errors
-        groups, rates = self.own // len(self.metric.rates), len(self.metric.rates)
-        level = 1 - 2 * tails.lower / rates
-        together = studentized_range.ppf(level, max(groups, 2), freedom) / np.sqrt(2)
-        lower = size - float(together) * errors
-        return max(0.0, float(lower.max())), float(upper.max())
+        names = [part.rate.name for part in self.parts[: self.own]]
+        columns = [
+            [i for i, own in enumerate(names) if own == name] for name in dict.fromkeys(names)
+        ]
+        lower, upper = (
+            largest_mean_gap(*(self._of_runs(place, each, level=1 - 2 * tail) for each in columns))
+            for tail in (tails.lower, tails.upper)
+        )
+        return float(lower.lower), float(upper.upper)
 
     def _rate_interval(self, place: int, column: int, tails: Tails) -> Ends:
         """Return the interval of one rate of one run."""
-        rate = float(self.rates[place, column])
-        if self.rows.averaged:
-            noise = np.concatenate([self.candidates.part_noise, self.candidates.value_noise], 2)
-            error = float(np.sqrt((noise[:, place, column] ** 2).mean()))
-            ends = [self.candidates.critical(t) * error for t in (tails.lower, tails.upper)]
-            return max(0.0, rate - ends[0]), min(1.0, rate + ends[1])
-        size = float(self.parts[column].size(self.pooled[place]))
-        limits = [
-            rate_limits(rate * size, size, level=1 - 2 * t) for t in (tails.lower, tails.upper)
-        ]
-        return float(limits[0].lower), float(limits[1].upper)
+        lower, upper = (
+            self._of_runs(place, column, level=1 - 2 * tail).limits()
+            for tail in (tails.lower, tails.upper)
+        )
+        return float(lower.lower), float(upper.upper)
 
 
 def choose_run(
@@ -298,10 +292,16 @@ def choose_run(
     ------
     UserError : runs that cannot be compared, or none within the bounds.
     """
-    read = read_shared(runs)
-    judging, choosing, notes = read.judging, read.choosing, read.notes
-    test = _estimates(judging, metric, bounds, read.test_share, notes)
-    rows = _estimates(choosing, metric, bounds, read.test_share, notes) if choosing else test
+    return choose_among(read_shared(runs), metric, bounds, level=level)
+
+
+def choose_among(
+    read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
+) -> Choice:
+    """Return the same of runs whose predictions are read."""
+    judging, choosing, notes = read.judging, read.choosing, [*read.notes]
+    test = _estimates(judging, metric, bounds, notes)
+    rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
     place = choose(candidates)
     if place is None:
@@ -322,9 +322,10 @@ def choose_run(
         values=rows.rates[:, rows.own :],
         eligible=candidates.eligible,
         near=not_told_from_best(candidates, level=level),
+        larger=larger_than(candidates, place, level=level),
         judged=tuple(test.judged(place, naive, corrected)),
         apart=choosing is not None,
-        repeats=len(judging.repeats) if judging.averaged else 1,
+        repeats=judging.splits.repeats if test.resampled else 1,
         notes=tuple(notes),
     )
 
@@ -341,7 +342,7 @@ def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
 
 
 def _estimates(
-    rows: SharedRows, metric: Metric, bounds: tuple[Bound, ...], share: float, notes: list[str]
+    rows: SharedRows, metric: Metric, bounds: tuple[Bound, ...], notes: list[str]
 ) -> _Estimates:
     """Return the rates of all runs, without groups in which they do not exist."""
     groups: list[int | None] = list(range(len(rows.names))) if metric.is_gap else [None]
@@ -360,4 +361,4 @@ def _estimates(
     others = [bound.metric for bound in bounds]
     others += [ERROR_RATE] * (ERROR_RATE not in (*others, metric))
     parts = (*present, *(_Part(each.rates[0]) for each in others))
-    return _Estimates(metric, parts, len(present), bounds, rows, share)
+    return _Estimates(metric, parts, len(present), bounds, rows)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError
 from fairbench.core.files import csv_text, write_text
 from fairbench.data.dataset import Task
+from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
 from fairbench.results.predictions import TEST, VALIDATION
@@ -140,6 +141,7 @@ class SharedRows:
     repeat, fold, row, target, group : (n,).
     prediction : (n, k) of 0 and 1.
     names : of the groups.
+    test_share : the share of the rows trained on or tested that a hold-out tests.
     """
 
     repeat: NDArray[np.int64]
@@ -149,16 +151,18 @@ class SharedRows:
     group: NDArray[np.int64]
     prediction: NDArray[np.int64]
     names: tuple[str, ...]
+    test_share: float = 0.5
 
     @cached_property
-    def repeats(self) -> NDArray[np.int64]:
-        """The repeats there are."""
-        return np.unique(self.repeat)
-
-    @property
-    def averaged(self) -> bool:
-        """Whether there are several hold-outs, which share rows; folds share none."""
-        return len(self.repeats) > 1 and len(np.unique(self.fold)) == 1
+    def splits(self) -> Splits:
+        """How the splits share rows."""
+        repeats = len(np.unique(self.repeat))
+        if len(np.unique(self.fold)) > 1:
+            return Splits(FOLDS, repeats)
+        if repeats == 1:
+            return Splits(ONE)
+        same = len(np.unique(self.row)) * repeats == len(self.row)
+        return Splits(SAME if same else REPEATS, repeats, self.test_share)
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
@@ -167,28 +171,25 @@ class SharedRows:
 
     @cached_property
     def counts(self) -> NDArray[np.float64]:
-        """Confusion counts of every repeat, (J, k, G, 4)."""
-        n, k = len(self.names), self.prediction.shape[1]
-        found = np.empty((len(self.repeats), k, n, 4))
-        for j, repeat in enumerate(self.repeats):
-            kept = self.repeat == repeat
-            for i in range(k):
-                parts = self.target[kept], self.prediction[kept, i], self.group[kept]
-                found[j, i] = confusion(*parts, n_groups=n).reshape(n, 4)
-        return found
+        """Confusion counts of every split, (S, k, G, 4)."""
+        places = np.stack([self.repeat, self.fold], axis=1)
+        split = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
+        groups, count = len(self.names), int(split.max()) + 1
+        part = split * groups + self.group
+        found = [
+            confusion(self.target, prediction, part, n_groups=count * groups)
+            for prediction in self.prediction.T
+        ]
+        return np.stack(found, axis=1).reshape(count, groups, -1, 4).swapaxes(1, 2).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Runs with the rows that judge them, and those that choose where they are others.
-
-    `test_share` is the share of all rows that a repeat tests.
-    """
+    """Runs with the rows that judge them, and those that choose where they are others."""
 
     runs: Sequence[Run]
     judging: SharedRows
     choosing: SharedRows | None
-    test_share: float
     notes: list[str]
 
 
@@ -197,6 +198,7 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     if len(runs) < 2:
         raise UserError(f"{len(runs)} finished run matches; a choice needs at least two")
     _check_comparable(runs)
+    _check_not_weighted(runs)
     people = runs[0].people()
     if people.task is not Task.BINARY:
         raise UserError(f"run {runs[0].id} is of a regression; classifiers are chosen from")
@@ -210,6 +212,10 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     predicted = np.stack([every[run] for run in kept], axis=1)
     row = table["row"].to_numpy(np.int64)
 
+    test, validation = part == TEST, part == VALIDATION
+    splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
+    share = float(test.sum() / (splits * len(people) - validation.sum()))
+
     def of(mask: NDArray[np.bool_]) -> SharedRows:
         return SharedRows(
             table["repeat"].to_numpy(np.int64)[mask],
@@ -219,16 +225,20 @@ def read_shared(runs: Sequence[Run]) -> Shared:
             groups.cat.codes.to_numpy(np.int64)[row[mask]],
             predicted[mask].astype(np.int64),
             tuple(map(str, groups.cat.categories)),
+            share,
         )
 
-    test, validation = part == TEST, part == VALIDATION
     apart = validation.any() and not np.isin(row[validation], row[test]).any()
     apart = apart and not np.isnan(predicted[validation]).any()
     notes = [
         f"{run.name} ({run.id}) is left out: it predicts nothing" for run in runs if run not in kept
     ]
-    share = test.sum() / len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0)) / len(people)
-    return Shared(kept, of(test), of(validation) if apart else None, float(share), notes)
+    if people.clusters is not None:
+        notes.append(
+            "rows that belong together count as independent here, which may make intervals too "
+            "narrow"
+        )
+    return Shared(kept, of(test), of(validation) if apart else None, notes)
 
 
 def _check_comparable(runs: Sequence[Run]) -> None:
@@ -247,3 +257,13 @@ def _check_comparable(runs: Sequence[Run]) -> None:
         f"these {len(runs)} runs do not all predict the same rows for the same groups ({listed}): "
         "select runs that do, such as dataset=german protect=sex seed=0 or split.repeats=10"
     )
+
+
+def _check_not_weighted(runs: Sequence[Run]) -> None:
+    """Refuse runs whose tables are of weighted rows: every row counts as one here."""
+    weighted = [run.id for run in runs if run.config["evaluator"].get("weights")]
+    if weighted:
+        raise UserError(
+            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
+            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
+        )

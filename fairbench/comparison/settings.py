@@ -17,7 +17,7 @@ from fairbench.inference.effective_counts import (
     shrinkage,
 )
 from fairbench.inference.objectives import objective
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
 
 Array = NDArray[np.float64]
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
@@ -185,10 +185,15 @@ def minimised(name: str) -> Metric:
 
     Raises
     ------
-    UserError : no such metric.
+    UserError : another metric, or none of this name.
     """
     gaps = {key: each for key, each in metrics_of(BINARY, "widest").items() if each.is_gap}
     known = gaps | {key: each for key, each in _rates().items() if each.better == "lower"}
-    if name not in known:
+    if name in known:
+        return known[name]
+    if find(name) is None:
         raise unknown_name("metric to minimise", name, known)
-    return known[name]
+    raise UserError(
+        f"minimise={name}: only gaps between groups, and rates that are better low, can be "
+        f"minimised: {', '.join(sorted(known))}"
+    )

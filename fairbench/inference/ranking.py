@@ -191,35 +191,32 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     spent = 1 - level
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
     single = candidates.critical(0.2 * spent / bounded)
-    reach = candidates.critical(0.8 * spent / ((1 + candidates.folded) * m * max(count - 1, 1)))
+    # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
+    each = 0.8 * spent / max(count - 1, 1)
+    reach = candidates.critical(each / ((1 + candidates.folded) * m))
+    surely = candidates.critical(each)
     spread = candidates.value_errors
     kept = (candidates.values - single * spread <= candidates.bounds).all(axis=1)
-    within = (candidates.values + reach * spread <= candidates.bounds).all(axis=1)
+    within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
     within |= np.isinf(candidates.bounds).all()
     rivals = np.flatnonzero(within)
     rivals = rivals[np.argsort(candidates.objectives[rivals], kind="stable")][:_RIVALS]
-    every = np.ones((m, 2), bool)
-    every[:, 1] = candidates.folded
     for rival in rivals:
-        behind = surely_larger(candidates, int(rival), every, reach) > 0
-        behind[rival] = False
-        kept &= ~behind
+        kept &= ~_behind(candidates, int(rival), reach)
     return np.asarray(kept)
 
 
-def shrinkage_of_correlations(centred: Array) -> float:
-    """Return how much of the correlations between columns (J, D) is as likely to be chance.
+def larger_than(candidates: Candidates, place: int, *, level: float = 0.95) -> NDArray[np.bool_]:
+    """Say whose objectives are surely larger than that of one candidate, all at once, (k,)."""
+    count, m = candidates.differences.shape
+    statements = (1 + candidates.folded) * m * max(count - 1, 1)
+    return _behind(candidates, place, candidates.critical((1 - level) / statements))
 
-    Schaefer and Strimmer (2005, doi 10.2202/1544-6115.1175): the summed variances of the
-    correlations over the sum of their squares, at most 1.
-    """
-    repeats = len(centred)
-    spread = np.sqrt((centred**2).sum(axis=0) / (repeats - 1))
-    scaled = (centred / np.where(spread > 0, spread, 1))[:, spread > 0]
-    gram, single = scaled @ scaled.T, scaled**2
-    products = (single.sum(axis=1) ** 2).sum() - (single**2).sum()
-    squares = (gram**2).sum() - (single.sum(axis=0) ** 2).sum()
-    if squares <= 0:
-        return 1.0
-    variances = (products - squares / repeats) * repeats / (repeats - 1) ** 3
-    return float(np.clip(variances / (squares / (repeats - 1) ** 2), 0, 1))
+
+def _behind(candidates: Candidates, place: int, reach: float) -> NDArray[np.bool_]:
+    """Say whose objectives are larger than one candidate's by more than their errors, (k,)."""
+    every = np.ones((candidates.differences.shape[1], 2), bool)
+    every[:, 1] = candidates.folded
+    behind = surely_larger(candidates, place, every, reach) > 0
+    behind[place] = False
+    return np.asarray(behind)

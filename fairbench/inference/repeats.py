@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -217,8 +217,8 @@ class RunRates:
 
     def limits(self, *, together: bool = False) -> Limits:
         """Return the rates' means (..., G): corrected t, and as wide as their counts alone are."""
-        count, mean, half = _corrected(self.values, self.splits, self._t_level(together))
-        counted = self._counted(mean, count, together)
+        _, mean, half = _corrected(self.values, self.splits, self._t_level(together))
+        counted = self._counted(mean, together)
         half = np.nan_to_num(half)
         return Limits(
             mean,
@@ -230,8 +230,8 @@ class RunRates:
         """Return the mean differences of all ordered pairs of groups, (..., G, G)."""
         first, second = self.values[..., :, None, :], self.values[..., None, :, :]
         _, mean, half = _corrected(first - second, self.splits, self._t_level(together))
-        count, rates, _ = _corrected(self.values, self.splits, self.level)
-        counted = difference_limits(*pairs(self._counted(rates, count, together)))
+        _, rates, _ = _corrected(self.values, self.splits, self.level)
+        counted = difference_limits(*pairs(self._counted(rates, together)))
         half = np.nan_to_num(half)
         below, above = counted.value - counted.lower, counted.upper - counted.value
         return Limits(
@@ -244,13 +244,19 @@ class RunRates:
         """Return the mean differences of every other group from the first, (..., G - 1)."""
         return Limits(*(each[..., 1:, 0] for each in self.differences()))
 
-    def _counted(self, mean: Array, count: Array, together: bool) -> Limits:
-        """Return what the counts alone say of the rates, at their effective size."""
+    @cached_property
+    def effective_size(self) -> Array:
+        """How many rows of one split the means are worth, as far as their counts go, (..., G)."""
         known = np.isfinite(self.values) & (self.sizes > 0)
+        count = np.isfinite(self.values).sum(axis=-1).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             harmonic = count / np.where(known, 1 / self.sizes, 0).sum(axis=-1)
-            size = np.nan_to_num(harmonic / self.splits.of_counts(np.maximum(count, 1)))
-        level = self.level
+            size: Array = harmonic / self.splits.of_counts(np.maximum(count, 1))
+        return np.nan_to_num(size)
+
+    def _counted(self, mean: Array, together: bool) -> Limits:
+        """Return what the counts alone say of the rates, at their effective size."""
+        size, level = self.effective_size, self.level
         if together:
             level = simultaneous_level(level, self.values.shape[-2], self.rates)
         return rate_limits(np.nan_to_num(mean) * size, size, level=level)

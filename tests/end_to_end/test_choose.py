@@ -7,6 +7,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.choice import choose_run
+from fairbench.comparison.run_predictions import SharedRows
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
@@ -60,24 +61,48 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
         assert (each.corrected == each.naive) == choice.apart
 
 
-@pytest.mark.parametrize("split", ["one", "several"])
-def test_values_are_those_of_the_stored_metrics(results, split):
-    choice = made(results, split)
-    for run, error in zip(choice.runs, choice.values[:, 0], strict=True):
-        metrics = run.metrics()
-        stored = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
-        assert stored["value"].mean() == pytest.approx(error)
-    if split == "one":
-        gap = metrics.query(f"metric == 'equalized_odds' and attribute == '{run.protect}'")
-        assert gap["value"].iloc[0] == pytest.approx(choice.objectives[-1])
+@pytest.mark.parametrize("split", SPLITS)
+def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split):
+    for metric in ("statistical_parity", "equalized_odds"):
+        choice = made(results, split, metric, bounds=(LOOSE[0], Bound.read("selection_rate<=1")))
+        run = choice.runs[choice.place]
+        table = run.summary().query("variant == '' and group == ''")
+        for judged in choice.judged:
+            name, attribute = judged.metric.name, run.protect if judged.metric.is_gap else ""
+            row = table.query(f"metric == '{name}' and attribute == '{attribute}'").iloc[0]
+            # The table's mean is of the splits' gaps, its interval of the gap of their means.
+            if not judged.metric.is_gap or split in ("one", "apart"):
+                assert judged.value == pytest.approx(row["mean"])
+            np.testing.assert_allclose(judged.naive, (row["lower"], row["upper"]))
 
 
-def test_the_naive_intervals_of_one_split_are_those_of_the_run(results):
-    choice = made(results, "one", "statistical_parity")
-    run = choice.runs[choice.place]
-    query = f"metric == 'statistical_parity' and attribute == '{run.protect}' and group == ''"
-    row = run.metrics().query(query).iloc[0]
-    np.testing.assert_allclose(choice.judged[0].naive, (row["lower"], row["upper"]))
+def test_runs_that_weigh_their_rows_are_refused(results):
+    folder, ids = results
+    runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]
+    runs[1].config["evaluator"]["weights"] = True
+    with pytest.raises(UserError, match=f"1 of these runs, such as {runs[1].id}, weigh"):
+        choose_run(runs, minimised("error_rate"), ())
+
+
+@pytest.mark.parametrize(
+    ("repeat", "fold", "row", "kind"),
+    [
+        ([0, 0, 0, 0], [0, 0, 0, 0], [3, 5, 7, 9], "one"),
+        ([0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 5, 7], "repeats"),
+        ([0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 3, 5], "same"),
+        ([0, 0, 0, 0], [0, 0, 1, 1], [3, 5, 7, 9], "folds"),
+    ],
+)
+def test_it_is_known_how_splits_share_rows(repeat, fold, row, kind):
+    label, group = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    predicted = np.array([[0, 1], [1, 1], [0, 0], [0, 0]])
+    places = (np.array(each) for each in (repeat, fold, row))
+    rows = SharedRows(*places, label, group, predicted, ("a", "b"))
+    assert rows.splits.kind == kind
+    assert rows.counts.shape == (1 if kind == "one" else 2, 2, 2, 4)
+    np.testing.assert_array_equal(
+        rows.counts.sum(axis=0), [[[1, 0, 0, 1], [1, 0, 1, 0]], [[0, 1, 0, 1], [1, 0, 1, 0]]]
+    )
 
 
 def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
@@ -118,7 +143,8 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
     ("words", "message"),
     [
         ([], "do not all predict the same rows"),
-        (["split=kfold", "minimise=accuracy"], "unknown metric to minimise 'accuracy'"),
+        (["split=kfold", "minimise=accuracy"], "minimise=accuracy: only gaps.* statistical_parity"),
+        (["split=kfold", "minimise=odds"], "unknown metric to minimise 'odds'"),
         (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
         (["split=kfold", "where=error<=0.1"], "unknown rate in where= 'error'"),
         (["split=kfold", "where=error_rate<=15"], "a number between 0 and 1"),

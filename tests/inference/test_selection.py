@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fairbench.inference.ranking import not_told_from_best
+from fairbench.inference.ranking import larger_than, not_told_from_best
 from fairbench.inference.selection import (
     Candidates,
     choose,
@@ -150,6 +150,15 @@ def test_the_best_is_among_those_not_told_from_it(bound):
     kept = [not_told_from_best(population.candidates(each)) for each in population.drawn(150)]
     assert np.mean(kept, axis=0)[best] > 0.93
     assert np.sum(kept) < 150 * 8
+
+
+def test_a_larger_gap_may_be_best_where_smaller_ones_may_miss_the_bound():
+    population = Population([1.0, 2.0, 30.0, 40.0], [3.9, 3.9, 0.0, 0.0], bound=4.0)
+    candidates = population.candidates(np.zeros((4, 2)))
+    assert not_told_from_best(candidates).tolist() == [True, True, True, False]
+    assert larger_than(candidates, choose(candidates)).tolist() == [False, False, True, True]
+    free = Population([1.0, 2.0, 30.0, 40.0]).candidates(np.zeros((4, 2)))
+    assert not_told_from_best(free).tolist() == [True, True, False, False]
 
 
 def test_the_same_predictions_are_never_told_apart_and_correlation_tells_others_apart():

@@ -9,8 +9,10 @@ All runs must predict the same rows of one data set for the same groups. Words s
 dataset=adult, method=baseline,ensemble or learner.max_depth=6 select runs, as in
 "fairbench store ls"; from=EXPERIMENT takes those of an experiment in conf/experiment. With one
 hold-out split that has validation rows (split.repeats=1 split.validation=0.2), the validation rows
-choose and the test rows judge, and nothing needs to be corrected. Over several hold-outs, the means
-over all of them are compared. A comparison needs quotes, or the shell takes < for a file.
+choose and the test rows judge, and nothing needs to be corrected. Over several hold-outs or folds,
+the means over all of them are compared. Every row counts as one: runs that weigh their rows are
+refused, and rows that belong together count as independent. A comparison needs quotes, or the
+shell takes < for a file.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class ChooseOptions(Results):
         argument="KEY=VALUE", pairs=lambda name: True,
     )  # fmt: skip
     minimise: str = option(
-        "equalized_odds", "What is to be small: a gap between groups, or a rate.",
+        "equalized_odds", "What is to be small: a gap between groups, or a rate better low.",
         shown="METRIC",
     )  # fmt: skip
     where: tuple[str, ...] = option(
@@ -165,7 +167,17 @@ def _near(choice: Choice, names: Mapping[str, str]) -> str:
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
     more = f" and {len(near) - 5} more" if len(near) > 5 else ""
     several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    return f"{len(near)} {several} told from the best: {listed}{more}."
+    text = f"{len(near)} {several} told from the best: {listed}{more}."
+    behind = int((choice.near & choice.larger).sum())
+    if not behind:
+        return text
+    has = f"{behind} of them have" if behind > 1 else "One of them has"
+    them = "they are" if behind > 1 else "it is"
+    name = _name(choice.judged[0].metric)
+    return (
+        f"{text} {has} a surely larger {name} than the chosen run: {them} the best only if the "
+        "chosen run, and any other with a smaller one, is truly beyond a bound."
+    )
 
 
 def _judged_table(choice: Choice) -> Table:
@@ -210,7 +222,9 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
 def _standing(choice: Choice, i: int) -> str:
     if i == choice.place:
         return "chosen"
-    return "not told from the best" if choice.near[i] else "not the best"
+    if not choice.near[i]:
+        return "not the best"
+    return "best only if others miss a bound" if choice.larger[i] else "not told from the best"
 
 
 COMMAND = Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -68,20 +69,17 @@ class Counted:
     pooled: PooledGroups | None = None
 
     @cached_property
-    def _sizes(self) -> dict[str, NDArray[np.int64]]:
+    def sizes(self) -> dict[str, list[int]]:
+        """How many rows each rate rests on in each group."""
         rates = counted_rates()
         _, sizes = shares_of(rates, self.counts if self.rows is None else self.rows)
-        return {rate.name: size.astype(int) for rate, size in zip(rates, sizes, strict=True)}
-
-    def sizes(self, *rates: Rate) -> NDArray[np.int64]:
-        """Return how many rows each of R rates rests on in each group, (R, G)."""
-        return np.stack([self._sizes[rate.name] for rate in rates])
+        each = sizes.astype(int).tolist()
+        return {rate.name: size for rate, size in zip(rates, each, strict=True)}
 
     def weakest(self, rates: tuple[Rate, ...], among: Sequence[int]) -> tuple[int, int, Rate]:
         """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
-        sizes = self.sizes(*rates)[:, among]
-        r, g = divmod(int(sizes.argmin()), len(among))
-        return int(sizes[r, g]), among[g], rates[r]
+        sizes = [(self.sizes[rate.name][g], g, rate) for rate in rates for g in among]
+        return min(sizes, key=itemgetter(0))
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap between these groups is under epsilon."""
@@ -183,7 +181,7 @@ class GroupEvaluation:
         ends = np.stack(counted.intervals.rates(list(metrics.values())), axis=-1).tolist()
         for (name, metric), of_metric in zip(metrics.items(), ends, strict=True):
             values = metric(counted.counts).tolist()
-            sizes = counted.sizes(*metric.rates).min(axis=0).tolist()
+            sizes = np.min([counted.sizes[rate.name] for rate in metric.rates], axis=0).tolist()
             for g, (value, n, interval) in enumerate(zip(values, sizes, of_metric, strict=True)):
                 status = self._status(counted, metric, [g], n)
                 self.table.add(name, value, n, everyone[g], interval=interval, status=status)
@@ -205,7 +203,7 @@ class GroupEvaluation:
         outside: Sequence[float] | None,
     ) -> None:
         """Add the differences of a rate from the reference's, or ratios to it."""
-        values, sizes = metric(counted.counts).tolist(), counted.sizes(*metric.rates)[0].tolist()
+        values, sizes = metric(counted.counts).tolist(), counted.sizes[metric.rates[0].name]
         band, bounded = Setting(band=self.ratio_band), counted.intervals.bounded
         for g, value in enumerate(values, start=1):
             where, n = Where(counted.attribute, counted.groups[g]), min(sizes[0], sizes[g])

@@ -29,6 +29,7 @@ from fairbench.metrics.rates import (
     error_rate,
     false_positive_rate,
     selection_rate,
+    shares_of,
     true_positive_rate,
 )
 from fairbench.metrics.registry import BINARY, metrics_of
@@ -71,8 +72,7 @@ class PooledGroups:
         gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
         rates = {rate.name: rate for rates in gaps for rate in rates}
         found = pool_rates(
-            np.stack([rate.successes(self.counts) for rate in rates.values()]),
-            np.stack([rate.size(self.counts) for rate in rates.values()]),
+            *shares_of(list(rates.values()), self.counts),
             self.generator,
             attributes=parts_of(self.attribute, self.groups),
             draws=min(self.draws, DRAWS),
@@ -91,7 +91,7 @@ class PooledGroups:
             success, failure = rate.weights
             share = self.of(rate).draws[:, among]
             values = success * share / (success * share + failure * (1 - share))
-            gaps.append(np.ptp(values, axis=1))
+            gaps.append(values.max(axis=1) - values.min(axis=1))
         return float((np.max(gaps, axis=0) < epsilon).mean())
 
     def add_to(self, table: MetricTable, level: float, rows: Counts | None = None) -> None:
@@ -104,21 +104,16 @@ class PooledGroups:
         for rate, largest in SHOWN.items():
             posterior, sizes = self.of(rate), rate.size(self.counts if rows is None else rows)
             lower, upper = posterior.interval(level)
-            worst = posterior.worst(largest=largest)
-            statuses = [*_statuses(rate, posterior, sizes)]
-            for g, group in enumerate(self.groups):
-                where, n, status = Where(self.attribute, group), int(sizes[g]), statuses[g]
+            worst = posterior.worst(largest=largest).tolist()
+            columns = np.stack([posterior.mean, lower, upper], axis=1).tolist()
+            statuses = _statuses(rate, posterior, sizes)
+            for g, (status, (mean, *ends)) in enumerate(zip(statuses, columns, strict=True)):
+                where, n = Where(self.attribute, self.groups[g]), int(sizes[g])
                 known = status.kind != "undefined"
-                value = posterior.mean[g] if known else NAN
-                ends = (lower[g], upper[g])
+                value, least = (mean, worst[g]) if known else (NAN, NAN)
                 table.add(f"{rate.name}_pooled", value, n, where, interval=ends, status=status)
-                table.add(
-                    f"{rate.name}_worst",
-                    worst[g] if known else NAN,
-                    n,
-                    where,
-                    status=OK if known else status,
-                )
+                status = OK if known else status
+                table.add(f"{rate.name}_worst", least, n, where, status=status)
 
 
 def _statuses(rate: Rate, posterior: Pooled, sizes: Array) -> Iterator[Status]:

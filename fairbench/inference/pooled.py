@@ -17,7 +17,7 @@ Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,8 @@ class Pooled:
     spread : posterior mean of how far logits of groups lie from what their attributes say.
     exception : (G,) probability that a group is unlike the others.
     efficiency : effective over actual number of importance draws.
+    surprise : (G,) how probable a rate as far out as a group's is in a group like the others, in
+        either direction, and judged without the group itself; 1 for an empty group.
     """
 
     draws: Floats
@@ -59,8 +61,7 @@ class Pooled:
     spread: float
     exception: Floats
     efficiency: float
-    _sample: _Sample
-    _counts: tuple[Floats, Floats]
+    surprise: Floats
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the credible interval of every group's rate, (G,) each."""
@@ -76,14 +77,6 @@ class Pooled:
     def complement(self) -> Pooled:
         """The posterior of 1 minus the rates."""
         return replace(self, draws=1 - self.draws, mean=1 - self.mean)
-
-    @cached_property
-    def surprise(self) -> Floats:
-        """How probable a rate as far out as each group's is in a group like the others, (G,).
-
-        In either direction, and judged without the group itself; 1 for an empty group.
-        """
-        return _surprise(*self._counts, self._sample)
 
     def worst(self, *, largest: bool = False) -> Floats:
         """Return each group's probability to have the smallest (or the largest) rate, (G,)."""
@@ -187,7 +180,7 @@ class _Sample:
     """M weighted draws of log spreads (M, S) and effects, and what follows from each of them.
 
     `centre` (M, G) is what a group like the others has, `strength` (M, 1) how many rows that is
-    worth, `log` and `odds` (M, G) are of :meth:`_Model.likelihood`. All of R rates, or of one.
+    worth, `log` and `odds` (M, G) are of :meth:`_Model.likelihood`. All of R rates.
     """
 
     weights: Floats
@@ -239,17 +232,13 @@ def pool_rates(
     spread = np.exp(sample.log_spreads[..., -1:])
     means = [(weights @ each)[:, 0] for each in (expected, spread, exception)]
     rates = _rate_draws(model, sample, exception, generator, draws)
+    efficiency = 1 / (sample.weights**2).sum(axis=1) / sample.weights.shape[1]
+    surprise = _surprise(successes, sizes, sample)
     return [
-        Pooled(
-            rates[r],
-            means[0][r],
-            float(means[1][r, 0]),
-            means[2][r],
-            float(1 / (sample.weights[r] ** 2).sum() / sample.weights.shape[1]),
-            _Sample(*(getattr(sample, each.name)[r] for each in fields(sample))),
-            (successes[r], sizes[r]),
+        Pooled(draws, mean, float(spread[0]), exception, float(efficient), surprising)
+        for draws, mean, spread, exception, efficient, surprising in zip(
+            rates, *means, efficiency, surprise, strict=True
         )
-        for r in range(len(rates))
     ]
 
 
@@ -377,24 +366,24 @@ def _rate_draws(
 
 
 def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
-    """Return twice the tail of the predictive distribution under the others, (G,).
+    """Return twice the tail of the predictive distribution under the others, (R, G).
 
     Leaving a group out reweights by the inverse of its own likelihood. Tails are exact only where
     the moments say that the group may be surprising.
     """
-    rows, centre, strength = np.maximum(n, 1), sample.centre, sample.strength
-    log = np.log(np.maximum(sample.weights, _TINY))[:, None] - sample.log
-    weights: Floats = special.softmax(log, axis=0)
+    rows, centre, strength = np.maximum(n, 1)[:, None], sample.centre, sample.strength
+    log = np.log(np.maximum(sample.weights, _TINY))[..., None] - sample.log
+    weights = _normalised(log.swapaxes(1, 2)).swapaxes(1, 2)
     variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
-    mean = (weights * centre).sum(axis=0)
-    variance = (weights * (variance + centre**2)).sum(axis=0) - mean**2
-    deviation = np.abs(y / rows - mean) / np.sqrt(np.maximum(variance, _TINY))
+    mean = (weights * centre).sum(axis=1)
+    variance = (weights * (variance + centre**2)).sum(axis=1) - mean**2
+    deviation = np.abs(y / rows[:, 0] - mean) / np.sqrt(np.maximum(variance, _TINY))
     surprise: Floats = np.where(n > 0, 2 * special.ndtr(-deviation), 1.0)
-    points = special.ndtr(_normals(len(strength), 1)[:, 0])
-    for g in np.flatnonzero(surprise < _LOOK):
-        first = np.maximum(strength[:, 0] * centre[:, g], _TINY)
-        second = np.maximum(strength[:, 0] - first, _TINY)
-        rates = special.betaincinv(first, second, points)
-        tail = float(weights[:, g] @ below(y[g], rows[g], rates))
-        surprise[g] = 2 * min(tail, 1 - tail)
+    r, g = np.nonzero(surprise < _LOOK)
+    points = special.ndtr(_normals(strength.shape[1], 1)[:, 0])
+    first = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
+    second = np.maximum(strength[r, :, 0] - first, _TINY)
+    rates = special.betaincinv(first, second, points)
+    tail = (weights[r, :, g] * below(y[r, g, None], rows[r, 0, g, None], rates)).sum(axis=1)
+    surprise[r, g] = 2 * np.minimum(tail, 1 - tail)
     return surprise

@@ -160,8 +160,7 @@ class Evaluator:
         """
         if data.design is not None and self.interval != FREQUENTIST:
             raise UserError(_NO_DESIGN)
-        frequentist = self.interval == FREQUENTIST
-        weighed = MetricTable(level=self.level, frequentist=frequentist)
+        weighed = MetricTable(level=self.level, frequentist=self.interval == FREQUENTIST)
         # What knows weights and clusters adds to the one table, what does not to the other.
         table = MetricTable(level=self.level) if data.design else weighed
         if data.task is Task.BINARY:
@@ -176,10 +175,9 @@ class Evaluator:
         attribute = protect or next(iter(data.groups), "")
         if can_abstain(data) and data.groups:
             chooser = data if self.choose_on == "test" else validation
-            abstention = AbstentionEvaluation(
+            AbstentionEvaluation(
                 table, self.abstention_rates, CANDIDATES, attribute, self.choose_by
-            )
-            abstention.run(data, chooser)
+            ).run(data, chooser)
         if data.task is Task.BINARY:
             evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
@@ -393,6 +391,10 @@ def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
 
 
 def _labels(column: NDArray[Any]) -> pd.Categorical:
-    labels = pd.Series(column).astype(object)
-    missing = labels.isna() | (labels == "")
-    return pd.Categorical(labels.where(~missing, "unknown").astype(str))
+    """Return labels as texts; what is missing (code -1, the last name) or empty is ``unknown``."""
+    labels = pd.Series(column, dtype=object)
+    texts, missing = labels.astype(str), labels.isna().any()
+    codes, distinct = pd.factorize(texts.where(labels.notna()) if missing else texts)
+    names = [str(text) or "unknown" for text in distinct] + ["unknown"] * bool(missing)
+    used = sorted(set(names))
+    return pd.Categorical.from_codes(np.array([used.index(name) for name in names])[codes], used)

@@ -260,10 +260,8 @@ def _sampled(model: _Model, generator: np.random.Generator) -> _Sample:
     """Draw effects for spreads near their posterior, and weight them by the exact one."""
     spreads, start, like, proposal = _proposed(model)
     modes, precision = model.mode(spreads, start, like, 2)
-    spreads, modes, precision, proposal = (
-        np.repeat(a, _EACH, axis=1) for a in (spreads, modes, precision, proposal)
-    )
     effects, density = _t_draws(modes, precision, generator)
+    spreads, proposal = (np.repeat(a, _EACH, axis=1) for a in (spreads, proposal))
     strength = model.strength(spreads)
     likelihood, odds = model.likelihood(effects, strength)
     log = likelihood.sum(axis=-1) + model.prior(effects, spreads) - proposal - density
@@ -327,15 +325,17 @@ def _fitted(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _t_draws(
     modes: Floats, precision: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return one multivariate t draw (R, M, B) around each mode, and its log density."""
+    """Return multivariate t draws (R, M * _EACH, B) around M modes, and their log densities."""
     root = np.linalg.cholesky(precision)
-    normals = generator.standard_normal(modes.shape)
-    scale = generator.chisquare(_DEGREES, modes.shape[:-1]) / _DEGREES
+    rates, points, size = modes.shape
+    normals = generator.standard_normal((rates, points * _EACH, size))
+    scale = generator.chisquare(_DEGREES, normals.shape[:-1]) / _DEGREES
     away = normals / np.sqrt(scale)[..., None]
-    draws = modes + np.linalg.solve(root.swapaxes(-1, -2), away[..., None])[..., 0]
+    columns = away.reshape(rates, points, _EACH, size).swapaxes(-1, -2)
+    draws = modes[..., None] + np.linalg.solve(root.swapaxes(-1, -2), columns)
     density = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    powers = (_DEGREES + modes.shape[-1]) / 2
-    return draws, np.asarray(density - powers * np.log1p((away**2).sum(axis=-1) / _DEGREES))
+    powers = (_DEGREES + size) / 2 * np.log1p((away**2).sum(axis=-1) / _DEGREES)
+    return draws.swapaxes(-1, -2).reshape(away.shape), np.repeat(density, _EACH, axis=1) - powers
 
 
 def _normalised(log: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -14,12 +14,13 @@ from scipy import special
 from benchmarks.coverage.populations import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
+from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
-from fairbench.inference.survey import Design, SurveyCounts, ratios
+from fairbench.inference.survey import Design, Sampled, SurveyCounts, ratios
 from fairbench.metrics.rates import selection_rate
 
 Array = NDArray[np.float64]
-METRICS = ("rate", "difference", "largest gap")
+METRICS = ("rate", "difference", "largest gap", "difference of means")
 # Rows of no clusters; and numbers of clusters, with the sizes that they have.
 ROWS = (50, 200, 2000)
 CLUSTERS = tuple(product((20, 50, 200), ((2, 2), (2, 20), (20, 20))))
@@ -62,9 +63,10 @@ class Surveyed:
 
 @dataclass(frozen=True)
 class Rows:
-    """Replications (R, n) of outcomes and weights, of rows (n,) in clusters and groups."""
+    """Replications (R, n) of outcomes, losses and weights, of rows (n,) in clusters and groups."""
 
     outcome: NDArray[np.int64]
+    loss: Array
     weight: Array
     unit: NDArray[np.intp]
     group: NDArray[np.intp]
@@ -109,11 +111,17 @@ def _draw(population: Surveyed, replications: int, draw: np.random.Generator) ->
     spread = np.sqrt(np.log1p(population.variation**2))
     weight = np.exp(spread * draw.standard_normal(shape))
     weight = weight * np.where(outcome, population.informed, 1.0)
+    # Losses are skewed, larger of those with the outcome, and alike within clusters.
+    alike = np.sqrt(population.correlation)
+    noise = alike * draw.standard_normal((replications, population.clusters))[:, unit]
+    noise = noise + np.sqrt(1 - alike**2) * draw.standard_normal(shape)
+    loss = np.exp(0.5 * noise) * (1 + outcome)
     rates = np.repeat(base, population.groups, axis=1)
     rates[:, -1] += (-1 if rare else 1) * population.gap
     of_people = population.informed * rates / (population.informed * rates + 1 - rates)
-    truth = of_people[:, 0], of_people[:, -1] - of_people[:, 0], np.ptp(of_people, axis=1)
-    data = Rows(outcome.astype(np.int64), weight, unit, group, population.groups)
+    apart = of_people[:, -1] - of_people[:, 0]
+    truth = of_people[:, 0], apart, np.ptp(of_people, axis=1), np.exp(0.125) * apart
+    data = Rows(outcome.astype(np.int64), loss, weight, unit, group, population.groups)
     return Sample(data, dict(zip(METRICS, truth, strict=True)))
 
 
@@ -130,7 +138,7 @@ def _each(made: Made) -> Callable[[Any, np.random.Generator], Mapping[str, Inter
                 np.array([float(each[i].lower) for each in found]),
                 np.array([float(each[i].upper) for each in found]),
             )
-            for i, metric in enumerate(METRICS)
+            for i, metric in enumerate(METRICS[: len(found[0])])
         }
 
     return intervals
@@ -144,7 +152,17 @@ def _ours(rows: Rows, r: int) -> Sequence[Limits]:
     single, together = (counts.limits(selection_rate, level=level) for level in (LEVEL, wider))
     last = rows.groups - 1
     difference = difference_limits(single.take(last), single.take(0), shared[last, 0])
-    return single.take(0), difference, largest_gap(GroupLimits(single, together, shared))
+    gap = largest_gap(GroupLimits(single, together, shared))
+    sample = Sampled.of(design, rows.group, rows.groups)
+    mean = sample.means(rows.loss[r])
+    totals = sample.totals(sample.share * (rows.loss[r] - mean[rows.group]))
+    moments = Moments.of_sampled(mean, totals, sample)
+    means = around(mean, loss_limits(moments, level=LEVEL, least=0.0))
+    shared = sample.correlation(totals)
+    return (
+        *(single.take(0), difference, gap),
+        difference_limits(means.take(last), means.take(0), shared[last, 0]),
+    )
 
 
 def _kish(rows: Rows, r: int) -> Sequence[Limits]:
@@ -165,7 +183,7 @@ def _kish(rows: Rows, r: int) -> Sequence[Limits]:
 
 def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
     """Return intervals that take no notice of weights and clusters."""
-    equal = Rows(rows.outcome, np.ones_like(rows.weight), rows.unit, rows.group, rows.groups)
+    equal = replace(rows, weight=np.ones_like(rows.weight))
     return _kish(equal, r)
 
 
@@ -180,7 +198,9 @@ def _linearised(rows: Rows, r: int) -> Sequence[Limits]:
     apart = estimates.difference(highest, lowest)
     ends = [apart.value[0] + sign * t * apart.error[0] for sign in (-1, 1)]
     gap = Limits(apart.value[0], np.maximum(ends[0], 0), ends[1])
-    return rate.take(0), difference.limits(level=LEVEL).take(0), gap
+    means = ratios(groups * rows.loss[r], groups, design).difference(rows.groups - 1, 0)
+    of_means = means.limits(level=LEVEL).take(0)
+    return rate.take(0), difference.limits(level=LEVEL).take(0), gap, of_means
 
 
 FAMILIES = (

@@ -168,9 +168,8 @@ def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
         return
     predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
     if table.design is not None:
-        unaware = MetricTable()
-        ScoreEvaluation(unaware, table.label, predictions, bins).run(table.groups)
-        rows.add_unweighted(unaware.rows, table.design)
+        scores = ScoreEvaluation(rows, table.label, predictions, bins, design=table.design)
+        scores.run(table.groups)
         return
     groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}
     ScoreEvaluation(rows, table.label[known], predictions, bins).run(groups)

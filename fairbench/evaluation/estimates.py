@@ -1,20 +1,18 @@
-"""Estimates of every group of an attribute: their intervals, and rows of what compares them.
+"""Estimates of all groups of all attributes at once: their intervals, and what compares groups.
 
-A kind of metric says here how its interval is made; evaluations of scores and of regressions take
-declared metrics, make estimates of all groups at once, and add their rows.
+Evaluations of scores and of regressions hand over declared metrics, several of one kind together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.predictions import Groups
+from fairbench.evaluation.predictions import Groups, Parts
 from fairbench.evaluation.table import (
     NAN,
     NO_SETTING,
@@ -24,17 +22,16 @@ from fairbench.evaluation.table import (
     Status,
     Where,
     insufficient,
-    mean_of,
-    normal_interval,
     undefined,
 )
-from fairbench.inference import means, scores
+from fairbench.inference import means
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.means import Level, around, at_levels
+from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.registry import BINARY, Interval, Metric
 
 Array = NDArray[np.float64]
-LimitsAt = Callable[[float], Limits]
+LimitsAt = Callable[[Level], Limits]
 Why = Callable[[int], str]
 
 
@@ -46,76 +43,145 @@ class Estimates:
     ----------
     value : (G,) what is printed.
     statuses : (G,) of the values, whatever their intervals.
-    limits : the limits of all groups at a level, NaN where an interval would not hold.
     lacking : why a group has no interval.
-    papers : the ends of a group's interval at a level in the papers' evaluation, if it has one.
     least : the least that is printed of a value or its interval, which comparisons go under.
     called : what comparisons of groups are called after, if groups are compared.
+    place : of its rows among those of other metrics.
     """
 
     metric: str
     value: Sequence[float]
     statuses: list[Status]
-    limits: LimitsAt
     lacking: Why
     setting: Setting = NO_SETTING
-    papers: Callable[[int, float], tuple[float, float]] | None = None
     least: float = -np.inf
     called: str = ""
+    place: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """K metrics of one kind.
+
+    Attributes
+    ----------
+    limits : the limits (K, G) of all groups at a level (K, G), NaN where none would hold.
+    papers : both ends (2, K, G) at a level in the papers' evaluation, where it has any.
+    totals : (K, P) sums of linearised scores, where groups may share clusters.
+    """
+
+    estimates: Sequence[Estimates]
+    limits: LimitsAt
+    papers: Callable[[float], Array] | None = None
+    totals: Array | None = None
+
+
+@dataclass(eq=False)
+class _Judged:
+    """A metric with its limits, and what they and its rows make of its value."""
+
+    each: Estimates
+    limits: Limits
+    papers: Array | None
+    statuses: list[Status]
+    wider: Limits | None = None
+    correlation: Array | None = None
+    among: dict[int, list[int]] = field(default_factory=dict)
 
 
 def add_estimates(
-    table: MetricTable, groups: Groups, estimates: Sequence[Estimates], minimum: int
+    table: MetricTable,
+    parts: Parts,
+    batches: Sequence[Batch],
+    minimum: int = 0,
+    *,
+    then: Callable[[Groups], None] | None = None,
 ) -> None:
-    """Add a row for every group and metric, then what compares the groups of an attribute."""
-    judged = [_judged(table, groups, each, minimum) for each in estimates]
-    for g, n in enumerate(groups.size):
-        for each, (limits, statuses) in zip(estimates, judged, strict=True):
-            interval = (max(limits.lower[g], each.least), limits.upper[g])
-            status = statuses[g]
-            if not table.frequentist:
-                interval = each.papers(g, table.level) if each.papers else (NAN, NAN)
-                status = each.statuses[g]
-            table.add(
-                each.metric,
-                max(each.value[g], each.least),
-                n,
-                groups.where(g),
-                setting=each.setting,
-                interval=interval,
-                status=status,
-            )
-    if not groups.attribute or len(groups) < 2:
-        return
-    for each, (limits, statuses) in zip(estimates, judged, strict=True):
+    """Add a row for every group and metric, and what compares the groups of each attribute.
+
+    Parameters
+    ----------
+    minimum : estimates of fewer rows are flagged.
+    then : adds more about an attribute (or everyone) after its rows.
+    """
+    judged = [each for batch in batches for each in _judge(table, parts, batch, minimum)]
+    judged.sort(key=lambda found: found.each.place)
+    for first, groups in parts.placed:
+        for g, n in enumerate(groups.size):
+            for each in judged:
+                _add_group(table, each, first + g, n, groups.where(g))
+        if groups.attribute and len(groups) > 1:
+            compared = [each for each in judged if each.each.called]
+            for each, gap in zip(compared, _gaps(compared, first), strict=True):
+                _add_differences(table, groups, each, first)
+                _add_gap(table, groups, each, first, gap)
+        if then:
+            then(groups)
+
+
+def _add_group(table: MetricTable, found: _Judged, g: int, n: int, where: Where) -> None:
+    each = found.each
+    interval = (max(found.limits.lower[g], each.least), found.limits.upper[g])
+    status = found.statuses[g]
+    if not table.frequentist:
+        interval = (NAN, NAN) if found.papers is None else tuple(found.papers[:, g])
+        status = each.statuses[g]
+    value = max(each.value[g], each.least)
+    table.add(each.metric, value, n, where, setting=each.setting, interval=interval, status=status)
+
+
+def _judge(table: MetricTable, parts: Parts, batch: Batch, minimum: int) -> list[_Judged]:
+    """Return the metrics of a batch with limits at the table's level, and at that of all pairs."""
+    limits = batch.limits(table.level)
+    papers = None if table.frequentist or batch.papers is None else batch.papers(table.level)
+    known = ~np.isnan(limits.lower)
+    found, levels = [], np.full(known.shape, table.level)
+    for k, each in enumerate(batch.estimates):
+        statuses = _statuses(parts, each, known[k].tolist(), minimum)
+        mine = None if papers is None else papers[:, k]
+        judged = _Judged(each, Limits(*(end[k] for end in limits)), mine, statuses)
         if each.called:
-            _add_differences(table, groups, each, limits, statuses)
-            _add_gap(table, groups, each, limits, statuses)
+            for first, groups in parts.placed:
+                judged.among[first] = _among(statuses, known[k], first, len(groups))
+                here = slice(first, first + len(groups))
+                levels[k, here] = simultaneous_level(table.level, len(judged.among[first]))
+        if batch.totals is not None and parts.sample is not None:
+            judged.correlation = parts.sample.correlation(batch.totals[k])
+        found.append(judged)
+    wider = batch.limits(levels) if (levels != table.level).any() else limits
+    for k, judged in enumerate(found):
+        judged.wider = Limits(*(end[k] for end in wider))
+    return found
 
 
-def _judged(
-    table: MetricTable, groups: Groups, each: Estimates, minimum: int
-) -> tuple[Limits, list[Status]]:
-    """Return the limits of every group, and what they and its rows make of its value."""
-    limits = each.limits(table.level)
+def _statuses(parts: Parts, each: Estimates, known: list[bool], minimum: int) -> list[Status]:
     statuses = list(each.statuses)
-    for g, n in enumerate(groups.size):
-        if statuses[g] != OK:
-            continue
-        if n < minimum:
-            statuses[g] = insufficient(f"n={n}{groups.in_words(g)}")
-        elif np.isnan(limits.lower[g]):
-            statuses[g] = insufficient(each.lacking(g) + groups.in_words(g))
-    return limits, statuses
+    for g, n in enumerate(parts.size):
+        if statuses[g] == OK:
+            if n < minimum:
+                statuses[g] = insufficient(f"n={n}{parts.in_words(g)}")
+            elif not known[g]:
+                infinite = "no interval of an infinite mean"
+                why = infinite if np.isinf(each.value[g]) else each.lacking(g)
+                statuses[g] = insufficient(why + parts.in_words(g))
+    return statuses
 
 
-def _add_differences(
-    table: MetricTable, groups: Groups, each: Estimates, limits: Limits, statuses: list[Status]
-) -> None:
-    others = difference_limits(limits.take(slice(1, None)), limits.take(slice(0, 1)))
+def _among(statuses: list[Status], known: NDArray[np.bool_], first: int, groups: int) -> list[int]:
+    """Return the groups of an attribute, from 0, whose limits a largest gap can be made of."""
+    valued = [status.kind in ("ok", "insufficient") for status in statuses[first : first + groups]]
+    return list(map(int, np.flatnonzero(valued & known[first : first + groups])))
+
+
+def _add_differences(table: MetricTable, groups: Groups, found: _Judged, first: int) -> None:
+    each, limits = found.each, found.limits
+    here = slice(first + 1, first + len(groups))
+    shared = 0.0 if found.correlation is None else found.correlation[here, first]
+    others = difference_limits(limits.take(here), limits.take([first]), shared)
+    statuses = found.statuses[first : first + len(groups)]
     for g in range(1, len(groups)):
-        found = statuses[g], statuses[0]
-        status = next((s for s in found if s.kind in ("undefined", "invalid")), None)
+        both = statuses[g], statuses[0]
+        status = next((s for s in both if s.kind in ("undefined", "invalid")), None)
         table.add(
             f"{each.called}_difference",
             others.value[g - 1] if status is None else NAN,
@@ -123,237 +189,212 @@ def _add_differences(
             groups.where(g),
             setting=each.setting,
             interval=(others.lower[g - 1], others.upper[g - 1]),
-            status=status or next((s for s in found if s != OK), OK),
+            status=status or next((s for s in both if s != OK), OK),
         )
 
 
+def _gaps(compared: Sequence[_Judged], first: int) -> list[Limits | None]:
+    """Return each metric's largest gap between groups with limits, None of fewer than two.
+
+    Metrics that compare the same groups are taken together.
+    """
+    gaps: list[Limits | None] = [None] * len(compared)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for i, each in enumerate(compared):
+        if len(each.among[first]) > 1:
+            alike.setdefault(tuple(each.among[first]), []).append(i)
+    for among, which in alike.items():
+        gap = _largest([compared[i] for i in which], np.array(among) + first)
+        for place, i in enumerate(which):
+            gaps[i] = Limits(*(end[place] for end in gap))
+    return gaps
+
+
+def _largest(found: Sequence[_Judged], among: NDArray[np.intp]) -> Limits:
+    def of_all(limits: Sequence[Limits]) -> Limits:
+        return Limits(*(np.stack(ends)[:, among] for ends in zip(*limits, strict=True)))
+
+    single = of_all([each.limits for each in found])
+    wider = of_all([each.wider or each.limits for each in found])
+    shared: Array | float = 0.0
+    if any(each.correlation is not None for each in found):
+        none = np.zeros((len(among), len(among)))
+        known = [each.correlation for each in found]
+        shared = np.stack([none if c is None else c[np.ix_(among, among)] for c in known])
+    return largest_gap(GroupLimits(single, wider, shared))
+
+
 def _add_gap(
-    table: MetricTable, groups: Groups, each: Estimates, limits: Limits, statuses: list[Status]
+    table: MetricTable, groups: Groups, found: _Judged, first: int, gap: Limits | None
 ) -> None:
     """Add the largest gap between groups that have an interval; name those left out."""
-    defined = [g for g, status in enumerate(statuses) if status.kind in ("ok", "insufficient")]
-    among = [g for g in defined if not np.isnan(limits.lower[g])]
-    known = len(among) > 1
-    if not known:
-        among = defined
+    statuses = found.statuses[first : first + len(groups)]
+    among = found.among[first]
+    if gap is None:
+        among = [g for g, status in enumerate(statuses) if status.kind in ("ok", "insufficient")]
     left_out = [g for g in range(len(groups)) if g not in among]
     status = next((statuses[g] for g in among if statuses[g] != OK), OK)
     if left_out:
         names = ", ".join(f"'{groups.names[g]}'" for g in left_out)
         status = insufficient(f"without {names}: {statuses[left_out[0]].reason}")
-    interval, value = (NAN, NAN), NAN
-    if known:
-        wider = each.limits(simultaneous_level(table.level, len(among)))
-        gap = largest_gap(GroupLimits(limits.take(among), wider.take(among)))
-        value, interval = float(gap.value), (float(gap.lower), float(gap.upper))
+    value, *interval = NAN, NAN, NAN
+    if gap is not None:
+        value, *interval = map(float, gap)
     elif len(among) > 1:
-        value = float(np.ptp(limits.value[among]))
+        value = float(np.ptp(found.limits.value[np.array(among) + first]))
     else:
         status = undefined("fewer than two groups have a value")
     table.add(
-        f"{each.called}_gap",
+        f"{found.each.called}_gap",
         value,
         min((groups.size[g] for g in among), default=0),
         Where(groups.attribute),
-        setting=each.setting,
-        interval=interval,
+        setting=found.each.setting,
+        interval=(interval[0], interval[1]),
         status=status,
     )
 
 
-def mean_estimates(
-    name: str,
-    losses: Array,
-    groups: Groups,
-    *,
-    least: float = -np.inf,
-    outcome: Array | None = None,
-    heavy: bool = False,
-    fewest: int = 0,
-    statuses: Sequence[Status] = (),
-    setting: Setting = NO_SETTING,
-) -> Estimates:
-    """Return the means of per-row losses (n,).
+# Values of groups, limits at a level, why a group has none, and totals as those of a batch.
+Closed = tuple[Array, LimitsAt, Why, Array | None]
+Kinds = Mapping[Interval, Callable[[Sequence[Array], Parts], Closed]]
+
+
+def declared_batches(
+    metrics: Iterable[Metric],
+    target: Array,
+    columns: Mapping[str, Array],
+    parts: Parts,
+    kinds: Kinds,
+    statuses: Callable[[Metric], list[Status]] | None = None,
+) -> Iterator[Batch]:
+    """Yield declared metrics of every group, those of one kind of mean together.
 
     Parameters
     ----------
+    columns : (n,) each, by the names that metrics need; those that need others are left out.
+    kinds : of interval, other than those of means.
+    statuses : of a metric's columns, by group; of one that is not ok, nothing is computed.
+    """
+    alike: dict[Interval, list[tuple[Metric, Estimates]]] = {}
+    for place, metric in enumerate(metrics):
+        if not metric.special and all(name in columns for name in metric.needs):
+            known = statuses(metric) if statuses else parts.statuses()
+            each = Estimates(metric.name, (), known, str, called=metric.name, place=place)
+            alike.setdefault(metric.interval, []).append((metric, each))
+    for kind, found in alike.items():
+        arrays = [[target, *(columns[name] for name in metric.needs)] for metric, _ in found]
+        if kind not in ("mean", "heavy_mean"):
+            for (metric, each), mine in zip(found, arrays, strict=True):
+                yield _closed(metric, each, kinds[kind](mine, parts), parts)
+            continue
+        with np.errstate(invalid="ignore", divide="ignore"):
+            losses = [metric(*mine) for (metric, _), mine in zip(found, arrays, strict=True)]
+        yield mean_batch(
+            np.stack(losses),
+            [each for _, each in found],
+            parts,
+            least=[metric.least for metric, _ in found],
+            outcome=target if found[0][0].task == BINARY else None,
+            heavy=kind == "heavy_mean",
+            fewest=[metric.fewest for metric, _ in found],
+        )
+
+
+def _closed(metric: Metric, each: Estimates, found: Closed, parts: Parts) -> Batch:
+    """Return a metric that is no mean, from its closed form."""
+    value, limits, lacking, totals = found
+    value = np.where([status == OK for status in each.statuses], value, np.nan)
+    statuses = [
+        undefined(metric.undefined.format(part=name or "the part"))
+        if status == OK and np.isnan(each_value)
+        else status
+        for status, each_value, name in zip(each.statuses, value, parts.names, strict=True)
+    ]
+
+    def at(level: Level) -> Limits:
+        return around(value[None], Limits(*(np.atleast_2d(end) for end in limits(level))))
+
+    filled = replace(each, value=value.tolist(), statuses=statuses, lacking=lacking)
+    return Batch([filled], at, None, totals if totals is None else totals[None])
+
+
+def mean_batch(
+    losses: Array,
+    estimates: Sequence[Estimates],
+    parts: Parts,
+    *,
+    least: Sequence[float] | float = -np.inf,
+    outcome: Array | None = None,
+    heavy: bool = False,
+    fewest: Sequence[int] | int = 0,
+) -> Batch:
+    """Return the means of per-row losses (K, n).
+
+    Parameters
+    ----------
+    estimates : what is known of each of the K, without its values.
+    least : the least that each mean can be.
     outcome : labels 0 or 1 that the losses are of, where one of them may be rare.
     heavy : whether losses grow like squares.
     fewest : rows under which there is no interval, where that is more than means need.
-    statuses : of each group's losses; what is not ok is not printed.
     """
-    parts, known = groups.split(losses), groups.statuses(statuses)
-    value = np.array(
-        [mean_of(part) if status == OK else NAN for part, status in zip(parts, known, strict=True)]
+    flat = parts.rows(losses)
+    ok = [[status == OK for status in each.statuses] for each in estimates]
+    value = np.where(ok, parts.mean_of(flat), np.nan)
+    bound = np.broadcast_to(np.asarray(least, float), (len(losses),))[:, None]
+    rows = np.broadcast_to(np.maximum(fewest, means.ROWS), (len(losses),))
+    finite = np.where(np.isfinite(flat), flat, 0.0)
+    if outcome is not None:
+        limits, few, totals = _outcome_limits(finite, parts.rows(outcome), parts)
+        whys = [few] * len(losses)
+    else:
+        limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=rows[:, None])
+        whys = [parts.too_few(means.ROOT_ROWS if heavy else int(n)) for n in rows]
+    filled = [
+        replace(each, value=mine.tolist(), lacking=why)
+        for each, mine, why in zip(estimates, value, whys, strict=True)
+    ]
+    return Batch(
+        filled,
+        lambda level: around(value, limits(level), bound),
+        partial(parts.normal_ends, flat),
+        totals,
     )
-    finite = np.where(np.isfinite(losses), losses, 0.0)
-    limits, few = _mean_limits(finite, groups, outcome, heavy=heavy, fewest=fewest)
-
-    def lacking(g: int) -> str:
-        return few(g) if np.isfinite(value[g]) else "no interval of an infinite mean"
-
-    def at(level: float) -> Limits:
-        return _around(value, limits(level), least)
-
-    def papers(g: int, level: float) -> tuple[float, float]:
-        return normal_interval(parts[g], level)
-
-    return Estimates(name, value.tolist(), known, at, lacking, setting, papers, called=name)
 
 
 def _mean_limits(
-    losses: Array, groups: Groups, outcome: Array | None, *, heavy: bool, fewest: int
-) -> tuple[LimitsAt, Why]:
-    count = len(groups)
-    if outcome is None:
-        moments = means.Moments.of_groups(losses, groups.codes, count)
-        if heavy:
-            return partial(_at, means.heavy_limits, moments), _too_few(means.ROOT_ROWS, groups.size)
-        rows = max(fewest, means.ROWS)
-        loss_limits = partial(means.loss_limits, rows=rows)
-        return partial(_at, loss_limits, moments), _too_few(rows, groups.size)
-    cells = (2 * groups.codes + outcome).astype(np.intp)
+    losses: Array, parts: Parts, *, heavy: bool, rows: Array
+) -> tuple[LimitsAt, Array | None]:
+    totals, sample = None, parts.sample
+    if sample is None:
+        moments = means.Moments.of_groups(losses, parts.codes, len(parts))
+    else:
+        value = sample.means(losses)
+        totals = sample.totals(sample.share * (losses - value[:, parts.codes]))
+        moments = means.Moments.of_sampled(value, totals, sample)
+    if heavy:
+        return lambda level: means.heavy_limits(moments, level=level), totals
+    return lambda level: means.loss_limits(moments, level=level, rows=rows), totals
+
+
+def _outcome_limits(
+    losses: Array, outcome: Array, parts: Parts
+) -> tuple[LimitsAt, Why, Array | None]:
+    count = len(parts)
+    if parts.sample is not None and parts.repeated is not None:
+        found = means.OutcomeMeans.of(losses, outcome, parts.sample, parts.repeated)
+        few = parts.too_rare(means.RARE_ROWS, found.size.min(axis=-1), means.ROWS)
+        return lambda level: found.limits(level=level), few, found.totals
+    cells = 2 * parts.codes + outcome.astype(np.intp)
     moments = means.Moments.of_groups(losses, cells, 2 * count)
     moments = moments.take(np.arange(2 * count).reshape(-1, 2))
-    rare = moments.size.min(axis=-1).astype(int).tolist()
+    size = moments.size[0]
 
-    def limits(level: float) -> Limits:
-        share = _shares(moments.size.tobytes(), level)
+    def limits(level: Level) -> Limits:
+        share = at_levels(
+            lambda each: means.shown_share(size[:, 1], size.sum(axis=-1), level=each), level
+        )
         return means.outcome_limits(moments, level=level, share=share)
 
-    return limits, _too_rare(means.RARE_ROWS, rare, means.ROWS, groups.size)
-
-
-@lru_cache(maxsize=64)
-def _shares(size: bytes, level: float) -> Limits:
-    """Return the limits of shares of label 1, which all losses of a group rest on, once for all."""
-    counts = np.frombuffer(size).reshape(-1, 2)
-    return means.shown_share(counts[:, 1], counts.sum(axis=-1), level=level)
-
-
-def _at(function: Callable[..., Limits], found: object, level: float) -> Limits:
-    return function(found, level=level)
-
-
-def _around(value: Array, limits: Limits, least: float = -np.inf) -> Limits:
-    """Return the limits around what is printed, which is the same but for the last bits."""
-    lower, upper = (
-        np.where(np.isfinite(value), each, np.nan) for each in (limits.lower, limits.upper)
-    )
-    return Limits(value, np.minimum(np.maximum(lower, least), value), np.maximum(upper, value))
-
-
-def _too_few(least: int, size: Sequence[int]) -> Why:
-    return lambda g: f"n={size[g]}, an interval needs {least}"
-
-
-def _too_rare(least: int, rare: Sequence[int], rows: int, size: Sequence[int]) -> Why:
-    def reason(g: int) -> str:
-        if rare[g] < least:
-            return f"{rare[g]} rows with the rarer label, an interval needs {least}"
-        return f"n={size[g]}, an interval needs {rows}"
-
-    return reason
-
-
-def rate_estimates(
-    name: str,
-    successes: Array,
-    groups: Groups,
-    *,
-    statuses: Sequence[Status] = (),
-    setting: Setting = NO_SETTING,
-) -> Estimates:
-    """Return shares of rows (n,) that are 1 and not 0."""
-    each = mean_estimates(name, successes, groups, statuses=statuses, setting=setting)
-    count, size = np.bincount(groups.codes, successes, len(groups)), np.array(groups.size)
-
-    def at(level: float) -> Limits:
-        limits = rate_limits(count, size, level=level)
-        return _around(np.asarray(each.value), limits)
-
-    return replace(each, limits=at, lacking=_too_few(1, groups.size))
-
-
-def declared_estimates(
-    metric: Metric,
-    arrays: Sequence[Array],
-    groups: Groups,
-    statuses: Sequence[Status] = (),
-) -> Estimates:
-    """Return a declared metric of every group.
-
-    Parameters
-    ----------
-    arrays : the target and the columns that the metric needs, (n,) each, as it declares them.
-    statuses : of each group's columns; of one that is not ok, nothing is computed.
-    """
-    if metric.interval in ("mean", "heavy_mean"):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            losses = metric(*arrays)
-        outcome = arrays[0] if metric.task == BINARY else None
-        return mean_estimates(
-            metric.name,
-            losses,
-            groups,
-            least=metric.least,
-            outcome=outcome,
-            heavy=metric.interval == "heavy_mean",
-            fewest=metric.fewest,
-            statuses=statuses,
-        )
-    known = groups.statuses(statuses)
-    value = _values(metric, arrays, groups, known)
-    for g, each in enumerate(value):
-        if known[g] == OK and np.isnan(each):
-            part = groups.names[g] or "the part"
-            known[g] = undefined(metric.undefined.format(part=part))
-    limits, lacking = _KINDS[metric.interval](arrays, groups)
-
-    def at(level: float) -> Limits:
-        return _around(value, limits(level))
-
-    return Estimates(metric.name, value.tolist(), known, at, lacking, called=metric.name)
-
-
-def _values(
-    metric: Metric, arrays: Sequence[Array], groups: Groups, statuses: Sequence[Status]
-) -> Array:
-    parts = zip(*(groups.split(each) for each in arrays), strict=True)
-    return np.array(
-        [
-            float(metric(*part)) if status == OK else NAN
-            for part, status in zip(parts, statuses, strict=True)
-        ]
-    )
-
-
-Kind = Callable[[Sequence[Array], Groups], tuple[LimitsAt, Why]]
-
-
-def _root_mean(arrays: Sequence[Array], groups: Groups) -> tuple[LimitsAt, Why]:
-    target, prediction = arrays
-    squares = np.nan_to_num((target - prediction) ** 2, posinf=0)
-    moments = means.Moments.of_groups(squares, groups.codes, len(groups))
-    return partial(_at, means.root_limits, moments), _too_few(means.ROOT_ROWS, groups.size)
-
-
-def _explained(arrays: Sequence[Array], groups: Groups) -> tuple[LimitsAt, Why]:
-    target, prediction = (np.nan_to_num(each, posinf=0, neginf=0) for each in arrays)
-    found = scores.explained(target, prediction, groups.codes, len(groups))
-    return partial(_at, scores.explained_limits, found), _too_few(
-        scores.EXPLAINED_ROWS, groups.size
-    )
-
-
-def _area(arrays: Sequence[Array], groups: Groups) -> tuple[LimitsAt, Why]:
-    target, score = arrays
-    found = scores.areas(target, score, groups.codes, len(groups))
-    rare = np.minimum(found.positives, found.negatives).astype(int).tolist()
-    limits = partial(_at, scores.area_limits, found)
-    return limits, _too_rare(scores.RARE_ROWS, rare, 1, groups.size)
-
-
-_KINDS: Mapping[Interval, Kind] = MappingProxyType(
-    {"root_mean": _root_mean, "explained": _explained, "auc": _area}
-)
+    return limits, parts.too_rare(means.RARE_ROWS, size.min(axis=-1), means.ROWS), None

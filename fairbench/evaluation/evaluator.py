@@ -165,11 +165,11 @@ class Evaluator:
         table = MetricTable(level=self.level) if data.design else weighed
         if data.task is Task.BINARY:
             self._classification(weighed, data, generator)
-            ScoreEvaluation(
-                table, data.target, data.predictions, self.bins, self.minimum_group_size
-            ).run(data.groups)
+            arrays = data.target, data.predictions, self.bins, self.minimum_group_size
+            ScoreEvaluation(weighed, *arrays, data.design).run(data.groups)
         else:
-            evaluate_regression(table, data, self.coverage_levels, minimum=self.minimum_group_size)
+            minimum, levels = self.minimum_group_size, self.coverage_levels
+            evaluate_regression(weighed, data, levels, minimum=minimum)
         if "uncertainty" in data.predictions:
             self._spread(table, data.target, data.predictions)
         attribute = protect or next(iter(data.groups), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import OK, Status, Where, no_rows, undefined
-from fairbench.inference.survey import Design
+from fairbench.inference.means import Moments
+from fairbench.inference.rates import quantile
+from fairbench.inference.survey import Design, Sampled, sums
 
 Columns = Mapping[str, NDArray[Any]]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -128,6 +130,15 @@ class Labelled:
         """Return the number of rows."""
         return len(self.target)
 
+    def with_weight(self) -> Labelled:
+        """Return the rows that have a weight; all where rows count alike."""
+        if self.design is None or self.design.weight.all():
+            return self
+        kept = np.flatnonzero(self.design.weight > 0)
+        groups = {name: labels.iloc[kept] for name, labels in self.groups.items()}
+        predictions, design = self.predictions.iloc[kept], self.design.take(kept)
+        return Labelled(self.target[kept], predictions, groups, self.task, design=design)
+
     def column(self, name: str) -> NDArray[np.float64]:
         """Return a column of the predictions as float64."""
         values: NDArray[np.float64] = self.predictions[name].to_numpy(np.float64)
@@ -192,3 +203,126 @@ class Groups:
             each if n or each != OK else undefined(no_rows(name))
             for each, n, name in zip(given, self.size, self.names, strict=True)
         ]
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Everyone and the groups of every attribute, one after the other: G groups of rows.
+
+    Attributes
+    ----------
+    attributes : everyone as one group, then the groups of each attribute.
+    design : how the n rows were sampled; those without weight are left out.
+    """
+
+    attributes: tuple[Groups, ...]
+    design: Design | None = None
+
+    @classmethod
+    def of(cls, rows: int, groups: Mapping[str, pd.Series], design: Design | None = None) -> Parts:
+        """Return everyone of `rows` rows, and the groups of each attribute's labels."""
+        named = (Groups.of(name, labels) for name, labels in groups.items())
+        return cls((Groups.everyone(rows), *named), design)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.size)
+
+    @cached_property
+    def size(self) -> list[int]:
+        """The rows of each group."""
+        return [n for groups in self.attributes for n in groups.size]
+
+    @cached_property
+    def codes(self) -> NDArray[np.intp]:
+        """The group of every row, for each attribute in turn."""
+        codes = [g.codes + first for g, first in zip(self.attributes, self.first, strict=True)]
+        return np.concatenate(codes)
+
+    @cached_property
+    def first(self) -> list[int]:
+        """The place of each attribute's first group."""
+        first: list[int] = np.cumsum([0, *map(len, self.attributes[:-1])]).tolist()
+        return first
+
+    @property
+    def placed(self) -> Iterator[tuple[int, Groups]]:
+        """The groups of each attribute, with the place of the first."""
+        return zip(self.first, self.attributes, strict=True)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The places of `codes` by group, rows of a group as they come."""
+        small = self.codes.astype(np.int16) if len(self) < 2**15 else self.codes
+        return np.argsort(small, kind="stable")
+
+    @cached_property
+    def repeated(self) -> Design | None:
+        """How the rows of all attributes in turn were sampled."""
+        return self.design.repeated(len(self.attributes)) if self.design else None
+
+    @cached_property
+    def sample(self) -> Sampled | None:
+        """How the rows of every group were sampled."""
+        return Sampled.of(self.repeated, self.codes, len(self)) if self.repeated else None
+
+    def rows(self, values: NDArray[np.floating]) -> Array:
+        """Return values (..., n) of rows, for each attribute in turn."""
+        return np.concatenate([values] * len(self.attributes), axis=-1)
+
+    def mean_of(self, values: Array) -> Array:
+        """Return the means (..., G) of values that are there for each attribute in turn."""
+        if self.sample is not None:
+            return self.sample.means(values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(sums(values, self.codes, len(self)) / np.array(self.size))
+
+    def normal_ends(self, values: Array, level: float) -> Array:
+        """Return both ends (2, ..., G) of normal intervals of the means of such values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = Moments.of_groups(values, self.codes, len(self))
+            half = quantile(level) * found.sd / np.sqrt(found.size)
+            both = np.stack([found.mean - half, found.mean + half])
+        return np.asarray(np.where(np.isfinite(found.mean), both, np.nan))
+
+    def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> list[Status]:
+        """Return the status of each group; invalid where rows (n,) are `bad`."""
+        found = [status for groups in self.attributes for status in groups.statuses()]
+        if bad is None or not bad.any():
+            return found
+        count = np.bincount(self.codes, self.rows(bad.astype(float)), len(self)).astype(int)
+        for g, wrong in enumerate(count.tolist()):
+            if wrong:
+                found[g] = Status("invalid", f"{what} invalid in {wrong} of {self.size[g]} rows")
+        return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The name of each group, empty of everyone."""
+        return [name for groups in self.attributes for name in groups.names]
+
+    def in_words(self, g: int) -> str:
+        """Return ``in group 'a'`` with a space before it, nothing of everyone."""
+        return f" in group '{self.names[g]}'" if self.names[g] else ""
+
+    def too_few(self, least: int) -> Callable[[int], str]:
+        """Return what says why a group has no interval."""
+        if self.sample is None:
+            return lambda g: f"n={self.size[g]}, an interval needs {least}"
+        like = self.sample.size
+        return lambda g: f"n={self.size[g]}, like {like[g]:.0f} of equal weight, needs {least}"
+
+    def too_rare(self, least: int, rare: Array, rows: int) -> Callable[[int], str]:
+        """Return the same of rows of the rarer label."""
+        few, equal = self.too_few(rows), "" if self.sample is None else "equally weighted "
+
+        def reason(g: int) -> str:
+            if rare[g] < least:
+                label = f"{equal}rows with the rarer label"
+                return f"{int(rare[g])} {label}, an interval needs {least}"
+            return few(g)
+
+        return reason

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
 from fairbench.evaluation.estimates import (
+    Batch,
+    Closed,
     Estimates,
+    Kinds,
     add_estimates,
-    declared_estimates,
-    mean_estimates,
-    rate_estimates,
+    declared_batches,
+    mean_batch,
 )
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -28,9 +31,14 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
-from fairbench.inference.means import ROOT_ROWS, Moments, root_limits
-from fairbench.inference.scores import RANK_ROWS, correlation_limits, distance_limits
+from fairbench.inference import means, scores
+from fairbench.inference.gaps import distance_limits
+from fairbench.inference.means import ROOT_ROWS, Moments, around, at_levels, root_limits
+from fairbench.inference.rates import Limits, rate_limits
+from fairbench.inference.scores import RANK_ROWS, correlation_limits
+from fairbench.inference.survey import SurveyCounts, sums
 from fairbench.metrics.probability import spearman
+from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
     distribution_distances,
@@ -53,11 +61,34 @@ def evaluate_regression(
     levels : of the prediction intervals whose coverage and width are reported.
     minimum : metrics of fewer rows are flagged.
     """
-    _groups(table, data, Groups.everyone(len(data)), levels, minimum)
-    for attribute, labels in data.groups.items():
-        groups = Groups.of(attribute, labels)
-        _groups(table, data, groups, levels, minimum)
-        _parity(table, data, groups)
+    counted = data.with_weight()
+
+    def parity(groups: Groups) -> None:
+        if groups.attribute:
+            plain = MetricTable(level=table.level, frequentist=table.frequentist)
+            _parity(plain, data, Groups.of(groups.attribute, data.groups[groups.attribute]))
+            table.add_unweighted(plain.rows, data.design)
+
+    batches = list(_batches(counted, levels))
+    add_estimates(table, _parts(counted), batches, minimum, then=parity)
+
+
+def _parts(data: Labelled) -> Parts:
+    return Parts.of(len(data), data.groups, data.design)
+
+
+def _batches(data: Labelled, levels: Sequence[float]) -> Iterator[Batch]:
+    columns = {str(name): data.column(name) for name in data.predictions}
+    name, parts = _sd_column(data), _parts(data)
+    if name:
+        columns["sd_or_uncertainty"] = columns[name]
+
+    def statuses(metric: Metric) -> list[Status]:
+        return parts.statuses(*_bad(metric, columns))
+
+    metrics = metrics_of(REGRESSION)
+    yield from declared_batches(metrics.values(), data.target, columns, parts, _KINDS, statuses)
+    yield from _intervals(data, parts, levels, len(metrics))
 
 
 def _parity(table: MetricTable, data: Labelled, groups: Groups) -> None:
@@ -117,28 +148,6 @@ def _sd_column(data: Labelled) -> str | None:
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
-def _groups(
-    table: MetricTable, data: Labelled, groups: Groups, levels: Sequence[float], minimum: int
-) -> None:
-    columns = {str(name): data.column(name) for name in data.predictions}
-    name = _sd_column(data)
-    if name:
-        columns["sd_or_uncertainty"] = columns[name]
-    estimates = []
-    for metric in metrics_of(REGRESSION).values():
-        if not metric.special and all(need in columns for need in metric.needs):
-            statuses = _statuses(groups, *_bad(metric, columns))
-            arrays = [data.target, *(columns[n] for n in metric.needs)]
-            estimates.append(declared_estimates(metric, arrays, groups, statuses))
-    estimates += _intervals(data, groups, levels)
-    add_estimates(table, groups, estimates, minimum)
-
-
-def _statuses(groups: Groups, bad: Mask, what: str) -> list[Status]:
-    """Say of each group in how many rows something is invalid."""
-    return [invalid_rows(rows, what) for rows in groups.split(bad)]
-
-
 def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
     """Say which rows do not hold what a metric can be computed from, and what is wrong there."""
     mean = columns["prediction"]
@@ -149,28 +158,100 @@ def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
     return ~np.isfinite(mean), "prediction"
 
 
-def _intervals(data: Labelled, groups: Groups, levels: Sequence[float]) -> Iterator[Estimates]:
+def _intervals(
+    data: Labelled, parts: Parts, levels: Sequence[float], place: int
+) -> Iterator[Batch]:
     """Yield coverage and width of the method's own intervals, or of the normal ones of its sd."""
+    found, covered, widths = [], [], []
     for level in levels:
-        setting = Setting(level=level)
-        percent = f"{100 * level:g}"
-        if f"lower_{percent}" in data.predictions:
-            lower, upper = (data.column(f"{end}_{percent}") for end in ("lower", "upper"))
-        elif "sd" in data.predictions:
-            mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
-            with np.errstate(invalid="ignore"):
-                lower, upper = mean - half, mean + half
-        else:
+        ends = _ends(data, level)
+        if ends is None:
             continue
-        statuses = _statuses(groups, ~(upper >= lower), "interval")
-        covered = ((lower <= data.target) & (data.target <= upper)).astype(float)
-        yield rate_estimates("coverage", covered, groups, statuses=statuses, setting=setting)
+        lower, upper = ends
+        covered.append(((lower <= data.target) & (data.target <= upper)).astype(float))
         with np.errstate(invalid="ignore"):
-            width = upper - lower
-        widths = mean_estimates(
-            "interval_width", width, groups, least=0.0, statuses=statuses, setting=setting
-        )
-        yield replace(widths, called="")
+            widths.append(upper - lower)
+        statuses, place = parts.statuses(~(upper >= lower), "interval"), place + 2
+        found.append(Estimates("coverage", (), statuses, str, Setting(level=level), place=place))
+    if not found:
+        return
+    compared = [replace(each, called=each.metric) for each in found]
+    yield rate_batch(np.stack(covered), compared, parts)
+    after = [replace(each, metric="interval_width", place=each.place + 1) for each in found]
+    yield mean_batch(np.stack(widths), after, parts, least=0.0)
+
+
+def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
+    """Return both ends of the rows' prediction intervals, if there are any."""
+    percent = f"{100 * level:g}"
+    if f"lower_{percent}" in data.predictions:
+        return data.column(f"lower_{percent}"), data.column(f"upper_{percent}")
+    if "sd" not in data.predictions:
+        return None
+    mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
+    with np.errstate(invalid="ignore"):
+        return mean - half, mean + half
+
+
+def rate_batch(successes: Array, estimates: Sequence[Estimates], parts: Parts) -> Batch:
+    """Return shares of rows (K, n) that are 1 and not 0; `estimates` as in :func:`mean_batch`."""
+    flat = parts.rows(successes)
+    ok = [[status == OK for status in each.statuses] for each in estimates]
+    value, totals, sample = np.where(ok, parts.mean_of(flat), np.nan), None, parts.sample
+    if sample is None or parts.repeated is None:
+        count, size = sums(flat, parts.codes, len(parts)), np.array(parts.size)
+
+        def at(level: float) -> Limits:
+            return rate_limits(count, size, level=level)
+
+    else:
+        totals = sample.totals(sample.share * (flat - parts.mean_of(flat)[:, parts.codes]))
+        surveys = [
+            SurveyCounts.of(
+                3 * each.astype(np.intp), parts.codes, parts.repeated, groups=len(parts)
+            )
+            for each in flat
+        ]
+
+        def at(level: float) -> Limits:
+            found = [each.limits(selection_rate, level=level) for each in surveys]
+            return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
+
+    filled = [
+        replace(each, value=mine.tolist(), lacking=parts.too_few(1))
+        for each, mine in zip(estimates, value, strict=True)
+    ]
+    return Batch(
+        filled,
+        lambda level: around(value, at_levels(at, level)),
+        partial(parts.normal_ends, flat),
+        totals,
+    )
+
+
+def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
+    target, prediction = arrays
+    squares = np.nan_to_num((target - prediction) ** 2, posinf=0)
+    flat, sample, totals = parts.rows(squares), parts.sample, None
+    mean = parts.mean_of(flat)
+    if sample is None:
+        moments = means.Moments.of_groups(flat, parts.codes, len(parts))
+    else:
+        totals = sample.totals(sample.share * (flat - mean[parts.codes]))
+        moments = means.Moments.of_sampled(mean, totals, sample)
+    few = parts.too_few(means.ROOT_ROWS)
+    return np.sqrt(mean), lambda level: means.root_limits(moments, level=level), few, totals
+
+
+def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:
+    target, prediction = (parts.rows(np.nan_to_num(each, posinf=0, neginf=0)) for each in arrays)
+    found = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
+    few = parts.too_few(scores.EXPLAINED_ROWS)
+    limits = lambda level: scores.explained_limits(found, level=level)  # noqa: E731
+    return 1 - found.left, limits, few, found.totals
+
+
+_KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.estimates import Estimates, add_estimates, declared_estimates
-from fairbench.evaluation.predictions import Groups
+from fairbench.evaluation.estimates import (
+    Batch,
+    Closed,
+    Estimates,
+    Kinds,
+    add_estimates,
+    declared_batches,
+)
+from fairbench.evaluation.predictions import Groups, Parts
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting
-from fairbench.inference.means import Moments, loss_limits
+from fairbench.inference import scores
+from fairbench.inference.means import Level, Moments, around, loss_limits
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.inference.scores import Bins, calibration_limits
+from fairbench.inference.scores import Bins, calibration_limits, plug_in
+from fairbench.inference.survey import Design, Sampled, SurveyCounts, sums
 from fairbench.metrics import probability
+from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
 _CALIBRATION = "expected_calibration_error"
+_BINNINGS = ("width", "mass")
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,7 @@ class ScoreEvaluation:
     ----------
     bins : of the reliability diagram and the calibration error.
     minimum : metrics of fewer rows are flagged.
+    design : how the rows were sampled, where they do not count alike.
     """
 
     table: MetricTable
@@ -38,96 +50,155 @@ class ScoreEvaluation:
     predictions: pd.DataFrame
     bins: int
     minimum: int = 0
-
-    @cached_property
-    def _columns(self) -> dict[str, Array]:
-        return {str(name): self.predictions[name].to_numpy() for name in self.predictions}
+    design: Design | None = None
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, each group's, and the points of the reliability diagram.
 
         Rows are put in the order of their scores first, so that no group need be sorted again.
+        Those without weight are left out.
         """
-        if "score" in self.predictions:
-            order = np.argsort(self.predictions["score"].to_numpy(), kind="stable")
-            ordered = replace(
-                self, target=self.target[order], predictions=self.predictions.iloc[order]
-            )
-            ordered._add({name: labels.iloc[order] for name, labels in groups.items()})
-        else:
-            self._add(groups)
-
-    def _add(self, groups: Mapping[str, pd.Series]) -> None:
-        self._groups(Groups.everyone(len(self.target)))
-        if "score" in self.predictions:
-            self._diagram()
-        for attribute, labels in groups.items():
-            self._groups(Groups.of(attribute, labels))
-
-    def _groups(self, groups: Groups) -> None:
-        columns, estimates = self._columns, []
-        for metric in metrics_of(BINARY, "mean", "auc", "none").values():
-            if not metric.special and all(name in columns for name in metric.needs):
-                arrays = [self.target, *(columns[name] for name in metric.needs)]
-                estimates.append(declared_estimates(metric, arrays, groups))
+        weight = np.ones(len(self.target)) if self.design is None else self.design.weight
+        order = np.flatnonzero(weight > 0)
+        columns = {str(name): self.predictions[name].to_numpy() for name in self.predictions}
         if "score" in columns:
-            estimates += self._calibration(groups, columns["score"])
-        add_estimates(self.table, groups, estimates, self.minimum)
+            order = order[np.argsort(columns["score"][order], kind="stable")]
+        columns = {name: values[order] for name, values in columns.items()}
+        design = None if self.design is None else self.design.take(order)
+        target = self.target[order]
+        ordered = {name: labels.iloc[order] for name, labels in groups.items()}
+        parts = Parts.of(len(target), ordered, design)
+        metrics = metrics_of(BINARY, "mean", "auc", "none")
+        batches = list(declared_batches(metrics.values(), target, columns, parts, _KINDS))
+        if "score" in columns:
+            batches.append(self._calibration(parts, target, columns["score"], len(metrics)))
 
-    def _calibration(self, groups: Groups, score: Array) -> Iterator[Estimates]:
-        """Yield calibration errors as they are printed, and less what chance adds to them.
+        def then(groups: Groups) -> None:
+            if "score" in columns and not groups.attribute:
+                self._diagram(target, columns["score"], design)
+
+        add_estimates(self.table, parts, batches, self.minimum, then=then)
+
+    def _calibration(self, parts: Parts, target: Array, score: Array, place: int) -> Batch:
+        """Return calibration errors as they are printed, and less what chance adds to them.
 
         Both have one interval, of the error in these bins, which holds either.
         """
-        for binning in ("width", "mass"):
+        bins = _all_bins(parts, parts.rows(target), parts.rows(score), self.bins)
+        statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
+        ok = np.array([status == OK for status in statuses])
+        errors, estimates = np.where(ok, plug_in(bins), NAN), []
+        corrected = calibration_limits(bins, level=self.table.level).value
+        for printed, less, binning in zip(errors, corrected, _BINNINGS, strict=True):
             setting = Setting(bins=self.bins, binning=binning)
-            diagrams = probability.reliabilities(
-                self.target,
-                score,
-                groups.codes,
-                len(groups),
-                bins=self.bins,
-                equal_mass=binning == "mass",
-            )
-            limits = cache(partial(_calibration_limits, _bins(diagrams, self.bins)))
-            statuses = groups.statuses()
-            printed = [
-                diagram.expected_calibration_error() if status == OK else NAN
-                for diagram, status in zip(diagrams, statuses, strict=True)
-            ]
-            yield Estimates(_CALIBRATION, printed, statuses, limits, str, setting, least=0.0)
-            corrected, name = limits(self.table.level).value.tolist(), f"{_CALIBRATION}_debiased"
-            yield Estimates(
-                name, corrected, statuses, limits, str, setting, least=0.0, called=_CALIBRATION
-            )
+            for name, value, called in (
+                (_CALIBRATION, printed, ""),
+                (f"{_CALIBRATION}_debiased", less, _CALIBRATION),
+            ):
+                estimates.append(
+                    Estimates(
+                        name, value.tolist(), statuses, _of_clusters, setting, 0.0, called, place
+                    )
+                )
 
-    def _diagram(self) -> None:
-        score = self.predictions["score"].to_numpy()
-        diagram = probability.reliability(self.target, score, bins=self.bins)
+        def limits(level: Level) -> Limits:
+            # Groups are compared by the second of each two.
+            each = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
+            found = calibration_limits(bins, level=each)
+            if clustered:
+                found = Limits(found.value, *(np.full_like(end, NAN) for end in found[1:]))
+            return Limits(*(np.repeat(end, 2, axis=0) for end in found))
+
+        return Batch(estimates, limits)
+
+    def _diagram(self, target: Array, score: Array, design: Design | None) -> None:
         cells = np.unique(probability.bins_of_width(score, self.bins), return_inverse=True)[1]
-        spread = Moments.of_groups(score, cells, len(diagram.size))
-        means = loss_limits(spread, level=self.table.level)
-        positives = diagram.base_rate * diagram.size
-        rates = rate_limits(positives, diagram.size, level=self.table.level)
-        for i, size in enumerate(diagram.size):
+        means, rates = _points(target, score, cells, design, self.table.level)
+        for i, size in enumerate(np.bincount(cells)):
             setting = Setting(bins=self.bins, bin=i)
-            for name, value, limits in (
-                ("reliability_mean_score", diagram.mean_score[i], means),
-                ("reliability_base_rate", diagram.base_rate[i], rates),
+            for name, limits in (
+                ("reliability_mean_score", means),
+                ("reliability_base_rate", rates),
             ):
                 interval = (limits.lower[i], limits.upper[i])
-                self.table.add_bounded(name, value, size, interval, f"n={size}", setting=setting)
+                self.table.add_bounded(
+                    name, limits.value[i], size, interval, f"n={size}", setting=setting
+                )
 
 
-def _bins(diagrams: list[probability.Reliability], bins: int) -> Bins:
-    """Return diagrams, which leave out empty bins, in arrays (G, B)."""
-    size, positives, score = np.zeros((3, len(diagrams), bins))
-    for g, diagram in enumerate(diagrams):
-        used = slice(len(diagram.size))
-        size[g, used], score[g, used] = diagram.size, diagram.mean_score
-        positives[g, used] = diagram.base_rate * diagram.size
-    return Bins(size, positives, score)
+def _of_clusters(g: int) -> str:
+    return "no interval is known to hold for clustered rows"
 
 
-def _calibration_limits(bins: Bins, level: float) -> Limits:
-    return calibration_limits(bins, level=level)
+def _points(
+    target: Array, score: Array, cells: Codes, design: Design | None, level: float
+) -> tuple[Limits, Limits]:
+    """Return the mean score and the share of label 1 in each bin that has rows."""
+    bins = int(cells.max(initial=-1)) + 1
+    if design is None:
+        size = np.bincount(cells, minlength=bins)
+        means = loss_limits(Moments.of_groups(score, cells, bins), level=level)
+        return means, rate_limits(sums(target, cells, bins), size, level=level)
+    sample = Sampled.of(design, cells, bins)
+    mean = sample.means(score)
+    totals = sample.totals(sample.share * (score - mean[cells]))
+    means = around(mean, loss_limits(Moments.of_sampled(mean, totals, sample), level=level))
+    counts = SurveyCounts.of(3 * target.astype(np.intp), cells, design, groups=bins)
+    return means, counts.limits(selection_rate, level=level)
+
+
+def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
+    """Return reliability diagrams (2, G, bins), of bins of equal width and of equal mass."""
+    codes, groups = parts.codes, len(parts)
+    design = parts.repeated if parts.design is not None and parts.design.weighted else None
+    weight = None if design is None else design.weight
+    by_mass = probability.bins_of_mass(score, codes, groups, bins, weight)
+    shared = probability.mean_over_scores(target, score, codes, weight)
+    diagrams = [
+        _bins(cell, label, score, groups * bins, weight)
+        for cell, label in (
+            (bins * codes + probability.bins_of_width(score, bins), target),
+            (bins * codes + by_mass, shared),
+        )
+    ]
+    size, positives, mean, mass = np.reshape(
+        np.stack(diagrams, axis=1), (4, len(_BINNINGS), groups, bins)
+    )
+    if weight is None:
+        return Bins(size, positives, mean)
+    return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
+
+
+def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | None) -> Array:
+    """Return size, rows with label 1, mean score and weight of every cell, (4, cells).
+
+    Of weighted rows the size is Kish's.
+    """
+    if weight is None:
+        mass = size = np.bincount(cell, minlength=cells).astype(float)
+        ones, mean = sums(label, cell, cells), sums(score, cell, cells)
+    else:
+        mass, squares = sums(weight, cell, cells), sums(weight**2, cell, cells)
+        size = mass**2 / np.maximum(squares, 1e-300)
+        ones, mean = sums(weight * label, cell, cells), sums(weight * score, cell, cells)
+    whole = np.maximum(mass, 1e-300)
+    return np.stack([size, ones / whole * size, mean / whole, mass])
+
+
+def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
+    target, score = arrays
+    # Where rows come in the order of their scores, so do those of every group.
+    order = parts.order if (score[1:] >= score[:-1]).all() else None
+    found = scores.areas(
+        parts.rows(target),
+        parts.rows(score),
+        parts.codes,
+        len(parts),
+        design=parts.repeated,
+        order=order,
+    )
+    few = parts.too_rare(scores.RARE_ROWS, np.minimum(found.positives, found.negatives), 1)
+    return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
+
+
+_KINDS: Kinds = {"auc": _area}

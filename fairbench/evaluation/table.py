@@ -182,12 +182,15 @@ class MetricTable:
         ]
         return MetricTable(rows, self.level, self.frequentist)
 
-    def add_unweighted(self, rows: Iterable[Row], design: Design) -> None:
+    def add_unweighted(self, rows: Iterable[Row], design: Design | None) -> None:
         """Append rows of metrics that know nothing of how rows were sampled, and say so.
 
         Of weighted rows their values would be of other people than those spoken of; of clustered
         ones their intervals would be too short.
         """
+        if design is None:
+            self.rows.extend(rows)
+            return
         for row in rows:
             status, interval = Status(*row[7:9]), row[4:6]
             if design.weighted and status.kind not in ("undefined", "invalid"):

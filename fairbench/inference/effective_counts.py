@@ -1,7 +1,8 @@
-"""Effective counts: K overlapping folds count as fewer rows (Barrainkua et al. 2024, section 4).
+"""Effective counts: how many independent rows folds that overlap, or weighted rows, count as.
 
-Fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
-independent rows: the shrinkage that every function here returns.
+K fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
+independent rows: the shrinkage (Barrainkua et al. 2024, section 4). Rows of unequal weight, or of
+clusters, have an effective size.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 Array = NDArray[np.float64]
+PRIOR = 0.5  # how much of a cluster a variance is mixed with that sees few events
 
 
 def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Array) -> Array:
@@ -101,3 +104,46 @@ def half_splits(
     for _ in range(splits):
         order = generator.permutation(rows)
         yield np.sort(order[: rows // 2]), np.sort(order[rows // 2 : rows // 2 * 2])
+
+
+def effective_size(
+    rate: ArrayLike,
+    variance: ArrayLike,
+    *,
+    rows: ArrayLike,
+    kish: ArrayLike,
+    share: ArrayLike,
+    units: ArrayLike,
+    level: float = 0.95,
+) -> Array:
+    """Return how many equally weighted, independent rows would tell as much about a rate.
+
+    Parameters
+    ----------
+    rate : weighted rates p, of any shape; the others broadcast with it.
+    variance : sums over clusters of squared linearised scores.
+    rows : how many rows n the rate rests on.
+    kish : Kish's effective number of these rows, (sum w)^2 / sum w^2.
+    share : the weighted mean share of a cluster: sum over clusters of their weight squared, over
+        the whole weight squared (1 / n where nothing is clustered or weighted).
+    units : in how many clusters these rows are.
+
+    Notes
+    -----
+    p (1 - p) / variance, with three guards. Where few rows are events, the variance sees too few of
+    their clusters to be relied on (with no event it is 0): it is mixed with half an event whose
+    whole cluster shares it, the worst case. The size is at most Kish's, as the weights of the
+    events that did not happen are not seen. And it is reduced by the squared ratio of t quantiles
+    for the few clusters that the variance is known from (Korn and Graubard 1998). Of rows of equal
+    weight without clusters it is n exactly.
+    """
+    p, n, units = np.asarray(rate, float), np.asarray(rows, float), np.asarray(units, float)
+    share = np.asarray(share, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = (p * (1 - p) + PRIOR * share) / n
+        effect = (np.asarray(variance, float) + PRIOR * share**2) / expected
+        size = np.minimum(n / effect, kish)
+        tail = (1 + level) / 2
+        t = special.stdtrit(np.maximum([n - 1, units - 1], 1), tail)
+        size = size * (t[0] / t[1]) ** 2
+    return np.where(n > 0, size, 0.0)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
+    quantile,
     rate_limits,
     ratio_limits,
 )
@@ -160,3 +161,39 @@ def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
     differences = difference_limits(*pairs(rates.together), rates.correlation)
     surely: NDArray[np.bool_] = differences.lower > 0
     return surely
+
+
+def distance_limits(
+    distance: ArrayLike, size: ArrayLike, *, level: float = 0.95, known: bool = True
+) -> Limits:
+    """Return the largest distance between two groups' distribution functions, with its interval.
+
+    It is never 0, even between groups that are alike, so its interval is folded: it begins where
+    the surest of all pairs of groups does, and ends with the largest end of any single pair.
+
+    Parameters
+    ----------
+    distance : (..., G, G) distances between the empirical distribution functions of any two groups
+        (Kolmogorov and Smirnov's), or of means of distribution functions, one a row.
+    size : (..., G) rows of each group, at least 1.
+    known : False where all distances are the largest's, whichever pair that is of: it may be that
+        of the two smallest groups.
+
+    Notes
+    -----
+    The lower end of a pair is Massart's (1990) bound of the largest error anywhere, with the level
+    shared between the pairs; the upper that of the error at the one point where the distance truly
+    is largest, at which a share's standard error is at most 1/2 over the root of the rows.
+    """
+    rows, apart = np.asarray(size, float), np.asarray(distance, float)
+    groups = rows.shape[-1]
+    other = ~np.eye(groups, dtype=bool)
+    error = np.sqrt(1 / rows[..., :, None] + 1 / rows[..., None, :])
+    if not known:
+        error = np.where(other, error, 0).max(axis=(-2, -1), keepdims=True)
+    surely = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
+    value, lower, upper = (
+        np.where(other, each, -np.inf).max(axis=(-2, -1))
+        for each in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
+    )
+    return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))

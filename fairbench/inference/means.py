@@ -7,15 +7,19 @@ rows on there is one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.inference.rates import Limits, rate_limits
+from fairbench.inference.survey import Design, Sampled, SurveyCounts
+from fairbench.metrics.rates import selection_rate
 
 Floats = NDArray[np.float64]
+Level = float | Floats
 
 ROWS = 20  # of a mean
 ROOT_ROWS = 50  # of a mean of squares or its root: squares have far heavier tails
@@ -56,24 +60,51 @@ class Moments:
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
-        """Return the moments (G,) of (n,) values in groups 0 .. G - 1."""
-        size = np.bincount(codes, minlength=groups).astype(float)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.bincount(codes, values, groups) / size
-        away = values - mean[codes]
-        squares, cubes = (np.bincount(codes, away**power, groups).astype(float) for power in (2, 3))
-        return cls(size, mean, *_spread(size, squares, cubes), *_outermost(values, codes, groups))
+        """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1."""
+        rows = np.bincount(codes, minlength=groups)
+        present = np.flatnonzero(rows)
+        # Of short numbers the sort is linear.
+        small = codes.astype(np.int16) if groups < 2**15 else codes
+        x = values[..., np.argsort(small, kind="stable")]
+        found = np.full((6, *x.shape[:-1], groups), np.nan)
+        found[0] = rows
+        if len(present):
+            size, first = rows[present], (np.cumsum(rows) - rows)[present]
+            mean = np.add.reduceat(x, first, axis=-1) / size
+            away = x - np.repeat(mean, size, axis=-1)
+            square = away * away
+            squares, cubes = (np.add.reduceat(each, first, -1) for each in (square, square * away))
+            outermost = (f.reduceat(x, first, axis=-1) for f in (np.minimum, np.maximum))
+            found[1:, ..., present] = mean, *_spread(size.astype(float), squares, cubes), *outermost
+        return cls(*found)
+
+    @classmethod
+    def of_sampled(cls, value: Floats, totals: Floats, sample: Sampled) -> Moments:
+        """Return the moments (..., G) of pseudo-values, one of each cluster and group.
+
+        Parameters
+        ----------
+        value, totals : estimates (..., G), and sums of linearised scores by pair (..., P).
+
+        Notes
+        -----
+        Their number is Kish's, and their spread the one that gives the same standard error. Their
+        outermost lie as much nearer, which is further out than a row of average weight would be:
+        where weights vary, the largest of them have not been seen either.
+        """
+        groups = len(sample.units)
+        found = cls.of_groups(sample.pseudo_values(value, totals), sample.group, groups)
+        nearer = np.sqrt(sample.size / np.maximum(sample.units, 1))
+        size = np.broadcast_to(sample.size, found.size.shape)
+        lowest, highest = (
+            found.mean + nearer * (each - found.mean) for each in (found.lowest, found.highest)
+        )
+        spread = nearer * found.sd, nearer * found.skewness
+        return cls(size, found.mean, *spread, lowest, highest)
 
     def take(self, index: NDArray[np.integer]) -> Moments:
-        """Return the same at some positions."""
-        return Moments(
-            self.size[index],
-            self.mean[index],
-            self.sd[index],
-            self.skewness[index],
-            self.lowest[index],
-            self.highest[index],
-        )
+        """Return the same at some positions of the last axis."""
+        return Moments(*(getattr(self, each.name)[..., index] for each in fields(self)))
 
 
 def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
@@ -84,18 +115,8 @@ def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Float
     return sd, skewness
 
 
-def _outermost(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
-    lowest, highest = np.full((2, groups), np.nan)
-    order = np.argsort(codes, kind="stable")
-    present, first = np.unique(codes[order], return_index=True)
-    if len(present):
-        lowest[present] = np.minimum.reduceat(values[order], first)
-        highest[present] = np.maximum.reduceat(values[order], first)
-    return lowest, highest
-
-
 def loss_limits(
-    moments: Moments, *, level: float = 0.95, least: float = -np.inf, rows: int = ROWS
+    moments: Moments, *, level: Level = 0.95, least: Level = -np.inf, rows: Level = ROWS
 ) -> Limits:
     """Return means with their intervals, NaN of fewer than `rows` rows.
 
@@ -115,12 +136,30 @@ def loss_limits(
     return _bounded(centred_limits(moments, level=level), moments.size >= rows, least)
 
 
-def _bounded(limits: Limits, enough: NDArray[np.bool_], least: float) -> Limits:
+def _bounded(limits: Limits, enough: NDArray[np.bool_], least: Level) -> Limits:
     lower = np.where(enough, np.maximum(limits.lower, least), np.nan)
     return Limits(limits.value, lower, np.where(enough, limits.upper, np.nan))
 
 
-def centred_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+def around(value: Floats, limits: Limits, least: Level = -np.inf) -> Limits:
+    """Return limits around what is printed, at least `least`; none where that is not finite."""
+    lower, upper = (np.where(np.isfinite(value), each, np.nan) for each in limits[1:])
+    return Limits(value, np.minimum(np.maximum(lower, least), value), np.maximum(upper, value))
+
+
+def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
+    """Return limits (..., G) at levels that broadcast, of a function of a single level."""
+    if np.ndim(level) == 0:
+        return function(float(level))
+    several = np.unique(level)
+    found = function(float(several[0]))
+    for each in several[1:]:
+        here, other = level == each, function(float(each))
+        found = Limits(*(np.where(here, *ends) for ends in zip(other, found, strict=True)))
+    return found
+
+
+def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
     above, below = moments.highest - moments.mean, moments.mean - moments.lowest
     upper = _reach(moments, above, below, moments.skewness, level)
@@ -128,7 +167,7 @@ def centred_limits(moments: Moments, *, level: float = 0.95) -> Limits:
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, level: float) -> Floats:
+def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, level: Level) -> Floats:
     """Return how far the interval reaches on the side of a tail, away from the mean."""
     n, sd = moments.size, moments.sd
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -141,7 +180,7 @@ def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, leve
     return reach
 
 
-def with_one_more(moments: Moments, distance: Floats, level: float) -> Floats:
+def with_one_more(moments: Moments, distance: Floats, level: Level) -> Floats:
     """Return Student's upper end, from the mean, of a sample with a row more at a distance."""
     n = moments.size
     shift = distance / (n + 1)
@@ -157,13 +196,13 @@ def _transformed(quantile: Floats, skewness: Floats) -> Floats:
     return np.where(np.abs(skewness) < 1e-6, quantile, bent)
 
 
-def _student(n: Floats, level: float) -> Floats:
+def _student(n: Floats, level: Level) -> Floats:
     """Return Student's quantile of so many rows; infinite of one."""
     quantile: Floats = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
     return np.where(n > 1, quantile, np.inf)
 
 
-def root_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+def root_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return roots of means of squares with their intervals, NaN under :data:`ROOT_ROWS` rows.
 
     Parameters
@@ -174,7 +213,7 @@ def root_limits(moments: Moments, *, level: float = 0.95) -> Limits:
     return Limits(*(np.sqrt(np.maximum(each, 0)) for each in squares))
 
 
-def heavy_limits(moments: Moments, *, level: float = 0.95) -> Limits:
+def heavy_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means of losses that grow like squares, NaN under :data:`ROOT_ROWS` rows.
 
     Such is a normal's negative log-likelihood, which has a least value for any sd.
@@ -188,7 +227,7 @@ def heavy_limits(moments: Moments, *, level: float = 0.95) -> Limits:
     return _heavy(moments, moments.lowest, level)
 
 
-def _heavy(moments: Moments, base: Floats, level: float) -> Limits:
+def _heavy(moments: Moments, base: Floats, level: Level) -> Limits:
     """Return the limits of means of losses of at least `base`."""
     n, mean = moments.size, moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -203,9 +242,11 @@ def _heavy(moments: Moments, base: Floats, level: float) -> Limits:
 def outcome_limits(
     moments: Moments,
     *,
-    level: float = 0.95,
-    least: float = -np.inf,
+    level: Level = 0.95,
+    least: Level = -np.inf,
     share: Limits | None = None,
+    correlation: Floats | None = None,
+    enough: NDArray[np.bool_] | None = None,
 ) -> Limits:
     """Return mean losses of labels 0 or 1 with their intervals.
 
@@ -217,27 +258,106 @@ def outcome_limits(
     ----------
     moments : (..., 2) of the rows with label 0 and of those with label 1.
     share : of label 1, as :func:`shown_share` returns it, where it is known already.
+    correlation : (..., 3) of the errors of the means of the two labels, of the share and the first,
+        and of the share and the second, where rows were sampled so that they are correlated.
+    enough : (...) whether there are enough rows, where they do not count alike.
 
     Returns
     -------
     (...) limits; NaN under :data:`ROWS` rows, and under :data:`RARE_ROWS` with the rarer label.
     """
     size, total = moments.size, moments.size.sum(axis=-1)
-    rare = size.min(axis=-1)
-    share = share or shown_share(size[..., 1], total, level=level)
-    weight = np.stack([1 - share.value, share.value], axis=-1)
+    share = share or at_levels(lambda each: shown_share(size[..., 1], total, level=each), level)
+    weight = np.stack(np.broadcast_arrays(1 - share.value, share.value), axis=-1)
     means = np.where(size > 0, moments.mean, 0.0)
     slope = means[..., 1] - means[..., 0]
     ends = slope * (share.lower - share.value), slope * (share.upper - share.value)
-    each = centred_limits(moments, level=level)
-    down = weight * (each.value - each.lower), np.minimum(*ends)[..., None]
-    up = weight * (each.upper - each.value), np.maximum(*ends)[..., None]
+    each = centred_limits(moments, level=np.asarray(level)[..., None])
+    down, up = weight * (each.value - each.lower), weight * (each.upper - each.value)
     value = (weight * means).sum(axis=-1)
-    lower, upper = (
-        np.sqrt((np.concatenate(parts, axis=-1) ** 2).sum(axis=-1)) for parts in (down, up)
+    turned = None if correlation is None else _turned(correlation, slope)
+    lower = value - _together(down, np.minimum(*ends), turned)
+    upper = value + _together(up, np.maximum(*ends), turned)
+    if enough is None:
+        enough = (total >= ROWS) & (size.min(axis=-1) >= RARE_ROWS)
+    return _bounded(Limits(value, lower, upper), enough, least)
+
+
+def _turned(correlation: Floats, slope: Floats) -> Floats:
+    """Return correlations with what the share adds to the mean, which may be the less of it."""
+    sign = np.sign(slope)[..., None]
+    return np.concatenate(
+        [np.broadcast_to(correlation[..., :1], sign.shape), sign * correlation[..., 1:]], -1
     )
-    enough = (total >= ROWS) & (rare >= RARE_ROWS)
-    return _bounded(Limits(value, value - lower, value + upper), enough, least)
+
+
+def _together(means: Floats, share: Floats, correlation: Floats | None) -> Floats:
+    """Return the length of the distances of two means (..., 2) and of a share, added up."""
+    share = np.abs(share)
+    squares = (means**2).sum(axis=-1) + share**2
+    if correlation is not None:
+        products = means[..., 0] * means[..., 1], means[..., 0] * share, means[..., 1] * share
+        squares = squares + 2 * (correlation * np.stack(products, axis=-1)).sum(axis=-1)
+    length: Floats = np.sqrt(np.maximum(squares, 0))
+    return length
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeMeans:
+    """Mean losses (..., G) of labels in groups of weighted or clustered rows.
+
+    Attributes
+    ----------
+    value : (..., G) weighted means.
+    moments : (..., G, 2) of pseudo-values by label.
+    correlation : (..., G, 3), see :func:`outcome_limits`.
+    totals : (..., P) sums of the linearised scores of the mean losses, by cluster and group.
+    size : (G, 2) numbers of clusters with either label, as many as count of their group's.
+    counts : from which the limits of the shares of label 1 are.
+    """
+
+    value: Floats
+    moments: Moments
+    correlation: Floats
+    totals: Floats
+    size: Floats
+    counts: SurveyCounts
+
+    @classmethod
+    def of(cls, losses: Floats, outcome: Floats, sample: Sampled, design: Design) -> OutcomeMeans:
+        """Return the mean losses of (..., n) losses of outcomes (n,) 0 or 1."""
+        groups, label = len(sample.units), outcome.astype(np.intp)
+        cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
+        means, mean = cells.means(losses), sample.means(losses)
+        away = cells.share * (losses - means[..., cells.codes])
+        moments = Moments.of_sampled(means, cells.totals(away), cells)
+        moments = moments.take(np.arange(2 * groups).reshape(-1, 2))
+        zero, one = (sample.totals(np.where(label == each, away, 0.0)) for each in (0, 1))
+        rate = sample.means(outcome)
+        share = sample.totals(sample.share * (outcome - rate[sample.codes]))
+        pairs = (zero, one), (share, zero), (share, one)
+        correlation = np.stack([sample.product(*each) for each in pairs], axis=-1)
+        totals = sample.totals(sample.share * (losses - mean[..., sample.codes]))
+        counts = SurveyCounts.of(3 * label, sample.codes, design, groups=groups)
+        # Whether there is an interval must not depend on which rows have the large weights.
+        size = cells.units.reshape(-1, 2) * (sample.size / np.maximum(sample.units, 1))[:, None]
+        return cls(mean, moments, correlation, totals, size, counts)
+
+    def limits(self, *, level: Level = 0.95, least: Level = -np.inf) -> Limits:
+        """Return the mean losses with their intervals."""
+        found = outcome_limits(
+            self.moments,
+            level=level,
+            share=at_levels(self._share, level),
+            correlation=self.correlation,
+            enough=(self.size.sum(axis=-1) >= ROWS) & (self.size.min(axis=-1) >= RARE_ROWS),
+        )
+        return around(self.value, found, least)
+
+    def _share(self, level: float) -> Limits:
+        size, weight = self.counts.size(selection_rate, level=level), self.counts.weighted
+        whole = np.maximum(weight.sum(axis=1), 1e-300)
+        return shown_share(weight[:, 3] / whole * size, size, level=level)
 
 
 def shown_share(successes: Floats, total: Floats, *, level: float = 0.95) -> Limits:

@@ -6,13 +6,15 @@ Closed forms for any number of groups at once: no draws.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.inference.means import UNSEEN, Moments, with_one_more
+from fairbench.inference.means import UNSEEN, Level, Moments, with_one_more
 from fairbench.inference.rates import Limits, quantile
+from fairbench.inference.survey import Design, Sampled, sums
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -29,59 +31,98 @@ class Areas:
     Attributes
     ----------
     area : NaN where there is only one label.
-    positives, negatives : numbers of rows with label 1 and 0.
+    positives, negatives : numbers of rows with label 1 and 0; of weighted or clustered rows, of
+        clusters of equal weight that say as much (Kish).
     variance : DeLong's, NaN where a label has under two rows.
+    units : how many clusters the variance is known from, where rows are clustered.
+    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
     """
 
     area: Floats
     positives: Floats
     negatives: Floats
     variance: Floats
+    units: Floats | None = None
+    totals: Floats | None = None
 
 
-def areas(target: Floats, score: Floats, codes: Codes, groups: int) -> Areas:
+def areas(
+    target: Floats,
+    score: Floats,
+    codes: Codes,
+    groups: int,
+    *,
+    design: Design | None = None,
+    order: NDArray[np.intp] | None = None,
+) -> Areas:
     """Return the areas (G,) of rows (n,) in groups 0 .. G - 1, with DeLong's variances.
+
+    Parameters
+    ----------
+    design : how the rows were sampled: pairs of rows count by the product of their weights.
+    order : the rows by group, and by score in a group, where that is known.
 
     Notes
     -----
     DeLong, DeLong and Clarke-Pearson (1988), by ranks (Sun and Xu 2014): the variance is that of
-    the placements, the share of the other label's rows that each row beats, ties counting half.
+    the placements, the share of the other label's rows that each row beats, ties counting half. Of
+    clusters it is that of their sums.
     """
-    order = np.lexsort((score, codes))
-    positive, ordered, group = target[order] > 0.5, score[order], codes[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
-    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
-    labels = [np.bincount(group, each, groups).astype(float) for each in (~positive, positive)]
-    sums, squares = [], []
-    for mine, other in ((positive, 0), (~positive, 1)):
-        beaten = _below(mine, block, first, group, labels[other])
-        sums.append(np.bincount(group[mine], beaten, groups))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            placement = beaten / labels[other][group[mine]]
-            mean = np.bincount(group[mine], placement, groups) / labels[1 - other]
-        away = (placement - mean[group[mine]]) ** 2
-        squares.append(np.bincount(group[mine], away, groups))
-    negatives, positives = labels
+    order = np.lexsort((score, codes)) if order is None else order
+    label, group = (target[order] > 0.5).astype(np.intp), codes[order]
+    weight = np.ones(len(order)) if design is None else design.weight[order]
+    won = _won(label, score[order], group, weight, groups)
+    cell = 2 * group + label
+    mass = np.bincount(cell, weight, 2 * groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        area = sums[0] / (positives * negatives)
-        variance = squares[0] / (positives - 1) / positives
-        variance = variance + squares[1] / (negatives - 1) / negatives
-    several = (positives > 1) & (negatives > 1)
-    return Areas(area, positives, negatives, np.where(several, variance, np.nan))
+        area = np.bincount(group, weight * label * won, groups) / mass[1::2]
+        area = np.where(mass[::2] > 0, area, np.nan)
+        away = weight * (won - area[group]) / mass[cell]
+    if design is None:
+        rows = np.bincount(cell, minlength=2 * groups).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = np.bincount(cell, away**2, 2 * groups) * (rows / (rows - 1))
+        several = (rows > 1).reshape(-1, 2).all(axis=1)
+        variance = np.where(several, squares.reshape(-1, 2).sum(axis=1), np.nan)
+        return Areas(area, rows[1::2], rows[::2], variance)
+    scores, placed = np.empty_like(away), np.empty_like(cell)
+    scores[order], placed[order] = away, cell
+    return _sampled_areas(area, scores, placed, design)
 
 
-def _below(
-    mine: NDArray[np.bool_], block: Codes, first: Codes, group: Codes, others: Floats
-) -> Floats:
-    """Return of each row of one label how many of the other's have a lower score; ties half."""
-    per_block = np.bincount(block, ~mine, len(first))
-    before = np.cumsum(per_block) - per_block
-    earlier_groups = (np.cumsum(others) - others)[group[first]]
-    return np.asarray((before - earlier_groups + per_block / 2)[block[mine]])
+def _won(label: Codes, score: Floats, group: Codes, weight: Floats, groups: int) -> Floats:
+    """Return what share of the other label's weight each row beats, of rows in order."""
+    new = np.ones(len(score), bool)
+    new[1:] = (score[1:] != score[:-1]) | (group[1:] != group[:-1])
+    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
+    under = []
+    for mine in (0, 1):
+        mass = weight * (label == mine)
+        of_block, whole = np.bincount(block, mass, len(first)), np.bincount(group, mass, groups)
+        before = np.cumsum(of_block) - of_block - (np.cumsum(whole) - whole)[group[first]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            under.append(((before + of_block / 2) / whole[group[first]])[block])
+    return np.asarray(np.where(label == 1, under[0], 1 - under[1]))
 
 
-def area_limits(found: Areas, *, level: float = 0.95) -> Limits:
+def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) -> Areas:
+    """Return areas of sampled rows from linearised scores (n,) and cells of group and label."""
+    groups = len(area)
+    cells = Sampled.of(design, cell, 2 * groups)
+    sample = Sampled.of(design, cell // 2, groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # As with a row left out, of the rows of a label.
+        scores = scores * np.sqrt(cells.units / (cells.units - 1))[cell]
+    totals = sample.totals(scores)
+    variance = sums(totals**2, sample.group, groups)
+    several = (cells.units > 1).reshape(-1, 2).all(axis=1) & (sample.units > 1)
+    negatives, positives = cells.size.reshape(-1, 2).T
+    variance = np.where(several, variance, np.nan)
+    units = sample.units if design.clustered else None
+    return Areas(area, positives, negatives, variance, units, totals)
+
+
+def area_limits(found: Areas, *, level: Level = 0.95) -> Limits:
     """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
 
     Notes
@@ -93,7 +134,7 @@ def area_limits(found: Areas, *, level: float = 0.95) -> Limits:
     """
     area = found.area
     with np.errstate(invalid="ignore", divide="ignore"):
-        reach = quantile(level) * np.sqrt(found.variance) / (area * (1 - area))
+        reach = _quantile(level, found.units) * np.sqrt(found.variance) / (area * (1 - area))
         centre = special.logit(area)
     inside = (area > 0) & (area < 1) & np.isfinite(reach)
     ends = [np.where(inside, special.expit(centre + sign * reach), area) for sign in (-1, 1)]
@@ -103,14 +144,22 @@ def area_limits(found: Areas, *, level: float = 0.95) -> Limits:
     return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
-def _newcombe(found: Areas, level: float) -> Floats:
+def _quantile(level: Level, units: Floats | None = None) -> Floats:
+    """Return the normal quantiles of two-sided intervals, or Student's of so many clusters."""
+    tail = (1 + np.asarray(level)) / 2
+    if units is None:
+        return np.asarray(special.ndtri(tail))
+    return np.asarray(special.stdtrit(np.maximum(units - 1, 1), tail))
+
+
+def _newcombe(found: Areas, level: Level) -> Floats:
     """Return the furthest areas on either side whose own normal interval would reach the one found.
 
     Both ends, (2, ...), are found by bisection, to seven digits.
     """
     m, n, area = found.positives, found.negatives, found.area
     inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
-    rows, many = quantile(level) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
+    rows, many = _quantile(level) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
     for _ in range(24):
         middle = (inner + outer) / 2
         spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
@@ -122,26 +171,32 @@ def _newcombe(found: Areas, level: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Reliability diagrams of groups, (..., B) each: rows, rows with label 1, and mean scores."""
+    """Reliability diagrams of groups, (..., B) each: rows, rows with label 1, and mean scores.
+
+    Of weighted rows they are effective numbers, and `share` is the share of the weight.
+    """
 
     size: Floats
     positives: Floats
     score: Floats
+    share: Floats | None = None
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """The share of its group's rows in each bin; 0 in a group of none."""
+        if self.share is not None:
+            return self.share
         total = self.size.sum(axis=-1, keepdims=True)
         weight: Floats = self.size / np.maximum(total, 1)
         return weight
 
-    @property
+    @cached_property
     def away(self) -> Floats:
         """The share of label 1 minus the mean score; 0 in an empty bin."""
         rows = np.maximum(self.size, 1)
         return np.where(self.size > 0, self.positives / rows - self.score, 0.0)
 
-    @property
+    @cached_property
     def error(self) -> Floats:
         """The standard error of that, under a rate between the observed and the mean score."""
         rate = (self.positives + 2 * self.score) / (self.size + 2)
@@ -177,7 +232,7 @@ def debiased(bins: Bins) -> Floats:
     return error
 
 
-def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
+def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
     """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
 
     The error is that of the population in the same bins. The printed error is too large by at least
@@ -185,8 +240,8 @@ def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
     what the limits of its rate allow, as independent errors add up. The printed error, which is
     not debiased, always lies inside as well.
     """
-    z, weight, away = quantile(level), bins.weight, bins.away
-    lower, upper = _wilson(bins, z)
+    z, weight, away = _quantile(level), bins.weight, bins.away
+    lower, upper = _wilson(bins, z[..., None])
     high = np.maximum(upper - bins.score, bins.score - lower) - np.abs(away)
     low = np.where(away > 0, bins.score + away - lower, upper - bins.score - away)
     error = plug_in(bins)
@@ -201,7 +256,7 @@ def calibration_limits(bins: Bins, *, level: float = 0.95) -> Limits:
     return Limits(value, _of_rows(bins, lower), _of_rows(bins, error + up))
 
 
-def _wilson(bins: Bins, z: float) -> tuple[Floats, Floats]:
+def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:
     """Return Wilson's limits of the bins' rates: of many bins, the quickest that hold."""
     n = np.maximum(bins.size, 1e-300)
     centre = (bins.positives + z**2 / 2) / (n + z**2)
@@ -223,27 +278,42 @@ def _of_rows(bins: Bins, values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Shares of variance (...) that predictions leave, and the moments of their rows' influence."""
+    """Shares of variance (...) that predictions leave, and the moments of their rows' influence.
+
+    `totals` (P,) are sums of linearised scores by cluster and group, where rows were sampled.
+    """
 
     left: Floats
     influence: Moments
+    totals: Floats | None = None
 
 
 def explained(
-    target: Floats, prediction: Floats, codes: NDArray[np.integer], groups: int
+    target: Floats,
+    prediction: Floats,
+    codes: Codes,
+    groups: int,
+    *,
+    sample: Sampled | None = None,
 ) -> Explained:
     """Return what predictions (n,) leave of the variance in groups 0 .. G - 1."""
     size = np.maximum(np.bincount(codes, minlength=groups), 1)
-    mean = np.bincount(codes, target, groups) / size
+    share = 1 / size[codes] if sample is None else sample.share
+    mean = np.bincount(codes, share * target, groups)
     errors, spreads = (target - prediction) ** 2, (target - mean[codes]) ** 2
-    unexplained, total = (np.bincount(codes, each, groups) / size for each in (errors, spreads))
+    unexplained, total = (np.bincount(codes, share * each, groups) for each in (errors, spreads))
+    ends = Moments.of_groups(target, codes, groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(total > 0, unexplained / total, np.nan)
+        left = np.where((total > 0) & (ends.lowest < ends.highest), unexplained / total, np.nan)
         influence = np.nan_to_num(errors / unexplained[codes] - spreads / total[codes])
-    return Explained(left, Moments.of_groups(influence, codes, groups))
+    if sample is None:
+        return Explained(left, Moments.of_groups(influence, codes, groups))
+    totals = sample.totals(share * influence)
+    moments = Moments.of_sampled(np.zeros(groups), totals, sample)
+    return Explained(left, moments, totals)
 
 
-def explained_limits(found: Explained, *, level: float = 0.95) -> Limits:
+def explained_limits(found: Explained, *, level: Level = 0.95) -> Limits:
     """Return coefficients of determination with intervals, NaN under :data:`EXPLAINED_ROWS`.
 
     Notes
@@ -278,42 +348,6 @@ def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95
         lower, upper = np.tanh(centre - reach), np.tanh(centre + reach)
     enough = rows >= RANK_ROWS
     return Limits(found, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
-
-
-def distance_limits(
-    distance: ArrayLike, size: ArrayLike, *, level: float = 0.95, known: bool = True
-) -> Limits:
-    """Return the largest distance between two groups' distribution functions, with its interval.
-
-    It is never 0, even between groups that are alike, so its interval is folded: it begins where
-    the surest of all pairs of groups does, and ends with the largest end of any single pair.
-
-    Parameters
-    ----------
-    distance : (..., G, G) distances between the empirical distribution functions of any two groups
-        (Kolmogorov and Smirnov's), or of means of distribution functions, one a row.
-    size : (..., G) rows of each group, at least 1.
-    known : False where all distances are the largest's, whichever pair that is of: it may be that
-        of the two smallest groups.
-
-    Notes
-    -----
-    The lower end of a pair is Massart's (1990) bound of the largest error anywhere, with the level
-    shared between the pairs; the upper that of the error at the one point where the distance truly
-    is largest, at which a share's standard error is at most 1/2 over the root of the rows.
-    """
-    rows, apart = np.asarray(size, float), np.asarray(distance, float)
-    groups = rows.shape[-1]
-    other = ~np.eye(groups, dtype=bool)
-    error = np.sqrt(1 / rows[..., :, None] + 1 / rows[..., None, :])
-    if not known:
-        error = np.where(other, error, 0).max(axis=(-2, -1), keepdims=True)
-    surely = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
-    value, lower, upper = (
-        np.where(other, each, -np.inf).max(axis=(-2, -1))
-        for each in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
-    )
-    return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))
 
 
 def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: float = 0.95) -> Limits:

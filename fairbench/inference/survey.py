@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.errors import UserError
+from fairbench.inference.effective_counts import PRIOR, effective_size
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Rate, accuracy, selection_rate
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-_PRIOR = 0.5  # how much of a cluster a variance is mixed with that sees few events
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,17 @@ class Design:
         """Return the sums by cluster (..., units) of values of rows (..., n)."""
         if not self.clustered:
             return np.asarray(scores, float)
-        flat = np.reshape(scores, (-1, len(self)))
-        sums = [np.bincount(self.unit, each, self.units) for each in flat]
-        return np.reshape(sums, (*np.shape(scores)[:-1], self.units))
+        return sums(scores, self.unit, self.units)
+
+    def repeated(self, times: int) -> Design:
+        """Return the design of all rows several times over, one after the other.
+
+        Where rows are in a group of each of several attributes, and clusters stay what they are.
+        """
+        weight = np.tile(self.weight, times)
+        if not self.clustered:
+            return Design(weight, np.arange(len(weight)), len(weight), clustered=False)
+        return Design(weight, np.tile(self.unit, times), self.units, clustered=True)
 
 
 def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
@@ -157,15 +165,6 @@ class Estimate:
         half = special.stdtrit(self.degrees, (1 + level) / 2) * self.error
         return Limits(self.value, self.value - half, self.value + half)
 
-    def pseudo_values(self) -> Floats:
-        """Return values (K, C) whose means are the estimates, and whose standard errors theirs.
-
-        What makes intervals of the means of independent losses makes intervals of these estimates
-        of them: one pseudo-value a cluster.
-        """
-        values: Floats = self.value[:, None] + self.totals * self.totals.shape[-1]
-        return values
-
 
 def ratios(top: ArrayLike, bottom: ArrayLike, design: Design) -> Estimate:
     """Return ratios of weighted sums: sum w top / sum w bottom.
@@ -183,74 +182,97 @@ def ratios(top: ArrayLike, bottom: ArrayLike, design: Design) -> Estimate:
     return Estimate(value[:, 0], design.totals(scores))
 
 
-def weighted_auc(target: ArrayLike, score: ArrayLike, design: Design) -> Estimate:
-    """Return the area under the ROC curve, of weighted rows, as K = 1 estimate.
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """How the rows of G groups were sampled, for estimates of every group.
 
-    It is the share of pairs of a positive and a negative, weighted by the product of their weights,
-    in which the positive scores higher; ties count half. NaN without either.
-
-    Notes
-    -----
-    A row's linearised score is how far its own share of pairs won is from the area (DeLong,
-    DeLong and Clarke-Pearson 1988), times its weight among its class.
-    """
-    y, s = np.asarray(target, float), np.asarray(score, float)
-    of_class = [np.where(y == label, design.weight, 0.0) for label in (0, 1)]
-    mass = [float(each.sum()) for each in of_class]
-    if not (mass[0] and mass[1]):
-        return Estimate(np.array([np.nan]), np.full((1, design.units), np.nan))
-    _, place = np.unique(s, return_inverse=True)
-    under = []  # the share of each class that scores lower than a row, ties half
-    for each, whole in zip(of_class, mass, strict=True):
-        at = np.bincount(place, each)
-        under.append(((np.cumsum(at) - at / 2) / whole)[place])
-    won = np.where(y == 1, under[0], 1 - under[1])
-    area = float(of_class[1] @ won / mass[1])
-    scores = (won - area) * (of_class[0] / mass[0] + of_class[1] / mass[1])
-    return Estimate(np.array([area]), design.totals(scores[None]))
-
-
-def effective_size(
-    rate: ArrayLike,
-    variance: ArrayLike,
-    *,
-    rows: ArrayLike,
-    kish: ArrayLike,
-    share: ArrayLike,
-    units: ArrayLike,
-    level: float = 0.95,
-) -> Floats:
-    """Return how many equally weighted, independent rows would tell as much about a rate.
-
-    Parameters
+    Attributes
     ----------
-    rate : weighted rates p, of any shape; the others broadcast with it.
-    variance : sums over clusters of squared linearised scores.
-    rows : how many rows n the rate rests on.
-    kish : Kish's effective number of these rows, (sum w)^2 / sum w^2.
-    share : the weighted mean share of a cluster: sum over clusters of their weight squared, over
-        the whole weight squared (1 / n where nothing is clustered or weighted).
-    units : in how many clusters these rows are.
-
-    Notes
-    -----
-    p (1 - p) / variance, with three guards. Where few rows are events, the variance sees too few of
-    their clusters to be relied on (with no event it is 0): it is mixed with half an event whose
-    whole cluster shares it, the worst case. The size is at most Kish's, as the weights of the
-    events that did not happen are not seen. And it is reduced by the squared ratio of t quantiles
-    for the few clusters that the variance is known from (Korn and Graubard 1998). Of rows of equal
-    weight without clusters it is n exactly.
+    codes : (n,) which group 0 .. G - 1 each row is in.
+    share : (n,) the share of its group's weight that each row has; no weight is 0.
+    pair : (n,) in which of P pairs of a cluster and a group each row is.
+    unit, group : (P,) the cluster and the group of each pair.
+    units : (G,) how many clusters each group is in.
+    clustered : whether any cluster has several rows.
     """
-    p, n, units = np.asarray(rate, float), np.asarray(rows, float), np.asarray(units, float)
-    share = np.asarray(share, float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        expected = (p * (1 - p) + _PRIOR * share) / n
-        effect = (np.asarray(variance, float) + _PRIOR * share**2) / expected
-        size = np.minimum(n / effect, kish)
-        tail = (1 + level) / 2
-        t = special.stdtrit(np.maximum([n - 1, units - 1], 1), tail)
-        size = size * (t[0] / t[1]) ** 2
-    return np.where(n > 0, size, 0.0)
+
+    codes: Codes
+    share: Floats
+    pair: Codes
+    unit: Codes
+    group: Codes
+    units: Floats
+    clustered: bool
+
+    @classmethod
+    def of(cls, design: Design, codes: NDArray[np.integer[Any]], groups: int) -> Sampled:
+        """Return how rows in groups 0 .. G - 1 were sampled."""
+        share = design.weight / np.bincount(codes, design.weight, groups)[codes]
+        groups_of = codes.astype(np.intp, copy=False)
+        pair, unit, group = design.unit, design.unit, groups_of
+        if design.clustered:
+            found, pair = np.unique(design.unit * groups + codes, return_inverse=True)
+            unit, group = found // groups, found % groups
+        units = np.bincount(group, minlength=groups).astype(float)
+        return cls(groups_of, share, pair, unit, group, units, design.clustered)
+
+    def means(self, values: Floats) -> Floats:
+        """Return the weighted means (..., G) of values (..., n)."""
+        return sums(self.share * values, self.codes, len(self.units))
+
+    def totals(self, scores: Floats) -> Floats:
+        """Return the sums by pair (..., P) of linearised scores (..., n)."""
+        return sums(scores, self.pair, len(self.unit)) if self.clustered else scores
+
+    def pseudo_values(self, value: Floats, totals: Floats) -> Floats:
+        """Return the jackknife's pseudo-values (..., P) of values (..., G).
+
+        What makes intervals of means of independent losses makes intervals of the values of them:
+        one pseudo-value a cluster and group. Of rows of equal weight without clusters, those of a
+        mean are the losses.
+        """
+        units, share = self.units[self.group], self.totals(self.share)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            others = np.where(units > 1, (units - 1) / (1 - share), 1.0)
+        values: Floats = value[..., self.group] + others * totals
+        return values
+
+    @cached_property
+    def size(self) -> Floats:
+        """Kish's effective numbers (G,) of clusters: those of equal weight that say as much."""
+        share = self.totals(self.share)
+        with np.errstate(divide="ignore"):
+            kish = 1 / np.bincount(self.group, share**2, len(self.units))
+        return np.where(self.units > 0, kish, 0.0)
+
+    def product(self, first: Floats, second: Floats) -> Floats:
+        """Return the correlations (..., G) of two estimates' errors, from totals (..., P)."""
+        together, one, two = (
+            sums(a * b, self.group, len(self.units))
+            for a, b in ((first, second), (first, first), (second, second))
+        )
+        correlation = together / np.sqrt(np.maximum(one * two, 1e-300))
+        return np.asarray(np.clip(correlation, -1, 1))
+
+    def correlation(self, totals: Floats) -> Floats:
+        """Return the correlations (G, G) of groups' errors, 0 of groups that share no clusters."""
+        count = len(self.units)
+        if not self.clustered:
+            return np.zeros((count, count))
+        from scipy.sparse import csr_matrix
+
+        shape = (int(self.unit.max(initial=0)) + 1, count)
+        matrix = csr_matrix((np.nan_to_num(totals), (self.unit, self.group)), shape)
+        product: Floats = (matrix.T @ matrix).toarray()
+        spread = np.sqrt(np.maximum(np.diag(product), 1e-300))
+        return np.asarray(np.clip(product / np.outer(spread, spread), -1, 1))
+
+
+def sums(values: Floats, codes: NDArray[np.integer[Any]], groups: int) -> Floats:
+    """Return the sums (..., G) of values (..., n) by group."""
+    flat = np.reshape(values, (-1, len(codes)))
+    found = [np.bincount(codes, each, groups) for each in flat]
+    return np.reshape(np.asarray(found, float), (*np.shape(values)[:-1], groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +334,7 @@ class SurveyCounts:
 
     def _variance(self, scores: Floats, share: Floats) -> Floats:
         """Return variances (G,) mixed with what half an event in a whole cluster would add."""
-        return self._by_group(scores**2) + _PRIOR * self._by_group(share**2) ** 2
+        return self._by_group(scores**2) + PRIOR * self._by_group(share**2) ** 2
 
     def size(self, rate: Rate, *, level: float = 0.95) -> Floats:
         """Return the effective number of rows (G,) that a rate rests on."""

@@ -154,6 +154,47 @@ def reliability(
     return reliabilities(y, p, everyone, 1, bins=bins, equal_mass=equal_mass)[0]
 
 
+def bins_of_mass(
+    score: Values, codes: NDArray[np.integer], groups: int, bins: int, weight: Values | None = None
+) -> NDArray[np.int64]:
+    """Return which of `bins` bins of equal numbers of rows each score is in, group by group.
+
+    Rows of equal scores may fall into several. Of weighted rows, a row is in the bin that it starts
+    in, in the order of scores and weights; bins have equal shares of the weight.
+    """
+    rows = np.bincount(codes, minlength=groups)
+    index = np.empty(len(codes), np.int64)
+    if weight is None:
+        order = np.lexsort((score, codes))
+        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[codes[order]]
+        index[order] = place * bins // np.maximum(rows, 1)[codes[order]]
+        return index
+    order = np.lexsort((weight, score, codes))
+    mass = np.bincount(codes, weight, groups)
+    group, each = codes[order], weight[order]
+    before = np.cumsum(each) - each - (np.cumsum(mass) - mass)[group]
+    # A hair more, lest rounding puts the first row of a bin in the one before.
+    start = (before / mass[group] * bins + 1e-9).astype(np.int64)
+    index[order] = np.minimum(start, bins - 1)
+    return index
+
+
+def mean_over_scores(
+    values: Values, score: Values, codes: NDArray[np.integer], weight: Values | None = None
+) -> Values:
+    """Return each row's mean of values over the rows of its group that have the same score."""
+    order = np.lexsort((score, codes))
+    ordered, group = score[order], codes[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
+    if new.all():
+        return values
+    block, mass = np.cumsum(new) - 1, np.ones(len(order)) if weight is None else weight[order]
+    means = np.empty_like(values)
+    means[order] = (np.bincount(block, mass * values[order]) / np.bincount(block, mass))[block]
+    return means
+
+
 def reliabilities(
     target: Values,
     score: Values,
@@ -164,18 +205,11 @@ def reliabilities(
     equal_mass: bool = False,
 ) -> list[Reliability]:
     """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
-    index = bins_of_width(score, bins)
     if equal_mass:
-        order = np.lexsort((score, codes))
-        target, index = target.copy(), index.copy()
-        ordered, group = score[order], codes[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
-        block = np.cumsum(new) - 1
-        target[order] = (np.bincount(block, target[order]) / np.bincount(block))[block]
-        rows = np.bincount(codes, minlength=groups)
-        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[group]
-        index[order] = place * bins // np.maximum(rows, 1)[group]
+        index = bins_of_mass(score, codes, groups, bins)
+        target = mean_over_scores(target, score, codes)
+    else:
+        index = bins_of_width(score, bins)
     cell = bins * codes + index
     size = np.bincount(cell, minlength=bins * groups)
     with np.errstate(invalid="ignore"):

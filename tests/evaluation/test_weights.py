@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import metrics as sk
 
 import fairbench
 from fairbench import Evaluator
@@ -18,6 +19,12 @@ KEYS = ["metric", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100)
 COUNTED = [
     name for kind in ("rate", "difference", "ratio", "widest") for name in metrics_of(BINARY, kind)
+]
+
+SCORES = [
+    f"{name}{form}"
+    for name in ("log_loss", "brier_score", "roc_auc")
+    for form in ("", "_difference", "_gap")
 ]
 
 
@@ -57,6 +64,68 @@ def test_whole_weights_give_the_values_of_repeated_rows():
     width = (one["upper"] - one["lower"]) - (two["upper"] - two["lower"])[one.index]
     assert (width[one["value"].notna() & np.isfinite(width)] > 0).mean() > 0.95
     assert (one["n"] < two["n"][one.index]).mean() > 0.95  # n counts rows, not people
+
+
+@pytest.mark.parametrize("group", ["", "a", "c"])
+def test_weighted_scores_and_errors_are_those_of_scikit_learn(group):
+    (target, hard), options = sample()
+    weight, race = np.random.default_rng(1).lognormal(0, 1, 240), options["sensitive_features"]
+    rows = (race["race"] == group) | (group == "")
+    y, p, w = target[rows], options["score"][rows], weight[rows]
+    table = evaluate(target, hard, **options, sample_weight=weight)
+    noise = np.random.default_rng(2).normal(size=240)
+    regression = evaluate(
+        outcome := options["score"] + noise,
+        options["score"],
+        sensitive_features=race,
+        task="regression",
+        sample_weight=weight,
+    )
+    t = outcome[rows]
+    for found, metric, expected in (
+        (table, "log_loss", sk.log_loss(y, p, sample_weight=w)),
+        (table, "brier_score", sk.brier_score_loss(y, p, sample_weight=w)),
+        (table, "roc_auc", sk.roc_auc_score(y, p, sample_weight=w)),
+        (regression, "mae", sk.mean_absolute_error(t, p, sample_weight=w)),
+        (regression, "rmse", sk.root_mean_squared_error(t, p, sample_weight=w)),
+        (regression, "r2", sk.r2_score(t, p, sample_weight=w)),
+        (regression, "mean_residual", np.average(t - p, weights=w)),
+    ):
+        place = (found["group"] == group) & found["attribute"].isin(["race", ""])
+        row = found[place & (found["metric"] == metric)].iloc[0]
+        assert row["value"] == pytest.approx(expected, rel=1e-12), metric
+        if row["status"] == "ok":
+            assert row["lower"] <= row["value"] <= row["upper"]
+
+
+def test_clusters_leave_scores_as_they_are_and_change_their_intervals():
+    arrays, options = sample()
+    clusters = np.arange(240) // 4
+    one = places(evaluate(*arrays, **options, clusters=clusters), SCORES)
+    two = places(evaluate(*arrays, **options), SCORES)
+    pd.testing.assert_series_equal(one["value"], two["value"], atol=1e-12)
+    width = (one["upper"] - one["lower"]) / (two["upper"] - two["lower"])
+    assert width.notna().sum() > 10
+    # Rows in no more than the clusters that chance put them in: about as wide.
+    assert 0.9 < width.median() < 1.6
+
+
+def test_rows_of_no_weight_are_left_out_of_scores():
+    arrays, options = sample()
+    weight = np.random.default_rng(1).lognormal(0, 1, 240)
+    weight[::3], kept = 0, np.arange(240) % 3 > 0
+    alone = {
+        name: {key: each[kept] for key, each in value.items()}
+        if isinstance(value, dict)
+        else value[kept]
+        for name, value in options.items()
+    }
+    one = evaluate(*arrays, **options, sample_weight=weight)
+    two = evaluate(*(each[kept] for each in arrays), **alone, sample_weight=weight[kept])
+    one, two = places(one, SCORES), places(two, SCORES)
+    pd.testing.assert_frame_equal(
+        one[["value", "lower", "upper", "n"]], two[["value", "lower", "upper", "n"]]
+    )
 
 
 def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import r2_score, roc_auc_score
 
+from fairbench.inference.gaps import distance_limits
 from fairbench.inference.scores import (
     Areas,
     Bins,
@@ -14,7 +15,6 @@ from fairbench.inference.scores import (
     correlation_limits,
     coverage_area_limits,
     debiased,
-    distance_limits,
     explained,
     explained_limits,
     plug_in,

@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
+from sklearn.metrics import roc_auc_score
 
 from fairbench.core.errors import UserError
+from fairbench.inference.effective_counts import effective_size
 from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.means import Moments, OutcomeMeans
 from fairbench.inference.rates import difference_limits, rate_limits, ratio_limits
+from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import (
     Design,
-    Estimate,
+    Sampled,
     SurveyCounts,
-    effective_size,
     ratios,
-    weighted_auc,
 )
+from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.rates import (
     accuracy,
     f1_score,
@@ -193,26 +197,42 @@ def test_correlation_narrows_differences_and_ratios() -> None:
 
 def test_weighted_area_is_that_of_repeated_rows() -> None:
     """Whole weights are repetitions; the error of equal weights is DeLong's."""
-    y, s = LABEL, np.round(VALUE, 1)
+    y, s, one = LABEL, np.round(VALUE, 1), np.zeros(60, np.intp)
     weight = 1 + I % 3
-    whole = weighted_auc(y, s, Design.of(60, weight=weight)).value[0]
-    repeated = weighted_auc(np.repeat(y, weight), np.repeat(s, weight), Design.of(weight.sum()))
-    assert np.isclose(whole, repeated.value[0], atol=1e-12)
-    pairs = (s[y == 1][:, None] > s[y == 0]) + (s[y == 1][:, None] == s[y == 0]) / 2
-    delong = np.hypot(*(pairs.mean(axis=a).std() / np.sqrt(pairs.shape[1 - a]) for a in (0, 1)))
-    alone = weighted_auc(y, s, Design.of(60))
-    assert np.isclose(alone.value[0], pairs.mean())
-    assert np.isclose(alone.error[0], delong * np.sqrt(60 / 59))
-    assert np.isnan(weighted_auc(np.ones(60), s, Design.of(60)).value[0])
+    whole = areas(y, s, one, 1, design=Design.of(60, weight=weight)).area[0]
+    repeated = areas(*(np.repeat(each, weight) for each in (y, s, one)), 1)
+    assert np.isclose(whole, repeated.area[0], atol=1e-12)
+    assert np.isclose(whole, roc_auc_score(y, s, sample_weight=weight), atol=1e-12)
+    plain, alone = areas(y, s, one, 1), areas(y, s, one, 1, design=Design.of(60))
+    assert np.isclose(alone.area[0], plain.area[0], atol=1e-14)
+    assert np.isclose(alone.variance[0], plain.variance[0])
+    assert np.allclose((alone.positives, alone.negatives), (plain.positives, plain.negatives))
+    assert np.isnan(areas(np.ones(60), s, one, 1, design=Design.of(60)).area[0])
 
 
-def test_pseudo_values_have_the_estimates_mean_and_error() -> None:
-    """Their mean and standard error are those of the estimate."""
-    estimate = ratios(VALUE, np.ones(60), Design.of(60, weight=WEIGHT, clusters=CLUSTER))
-    values = estimate.pseudo_values()
-    assert np.isclose(values.mean(), estimate.value[0])
-    assert np.isclose(values.std(ddof=1) / np.sqrt(13), estimate.error[0])
-    assert isinstance(estimate, Estimate)
+def test_pseudo_values_of_equal_rows_are_the_rows() -> None:
+    """So that intervals of their means are those of rows that all count alike."""
+    sample = Sampled.of(Design.of(60), GROUP, 3)
+    mean = sample.means(VALUE)
+    totals = sample.totals(sample.share * (VALUE - mean[GROUP]))
+    assert np.allclose(sample.pseudo_values(mean, totals), VALUE)
+    plain, sampled = Moments.of_groups(VALUE, GROUP, 3), Moments.of_sampled(mean, totals, sample)
+    for field in ("size", "mean", "sd", "skewness", "lowest", "highest"):
+        assert np.allclose(getattr(plain, field), getattr(sampled, field), atol=1e-12), field
+
+
+def test_means_of_groups_and_what_they_share_are_those_of_samplics() -> None:
+    """Their errors are samplics', but that clusters without rows of a group are not counted."""
+    sample = Sampled.of(Design.of(60, weight=WEIGHT, clusters=CLUSTER), GROUP, 3)
+    mean = sample.means(LABEL)
+    totals = sample.totals(sample.share * (LABEL - mean[GROUP]))
+    errors = np.sqrt(np.bincount(sample.group, totals**2) * 13 / 12)
+    for g in range(3):
+        value, error, _ = SAMPLICS[f"group {g}"]
+        assert np.allclose((mean[g], errors[g]), (value, error), rtol=0, atol=1e-12)
+    shared = sample.correlation(totals)[1, 0]
+    difference = np.sqrt(errors[0] ** 2 + errors[1] ** 2 - 2 * shared * errors[0] * errors[1])
+    assert np.isclose(difference, DIFFERENCE[1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -256,3 +276,35 @@ def test_coverage_of_differences_of_groups_that_share_clusters() -> None:
             difference.lower <= 0.07 <= difference.upper,
         )
     assert (hits / replications > 0.925).all()  # of 0.95 or more; standard error 0.011
+
+
+def _scored(draw: np.random.Generator, rows: tuple[int, int], spread: float) -> tuple[Any, ...]:
+    """Return losses, labels, scores and weights (R, n); the weights grow with the loss."""
+    score = special.expit(special.logit(0.3) + 1.2 * draw.standard_normal(rows))
+    label = (draw.random(rows) < score) * 1.0
+    losses = log_loss_rows(label, score)
+    return losses, label, score, np.exp(spread * draw.standard_normal(rows) + 0.4 * (losses - 0.5))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rows", [200, 500])
+@pytest.mark.parametrize("spread", [0.5, 0.8, 1.2])
+def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None:
+    """Weights that vary with the loss: mean log losses and areas of groups, and differences."""
+    draw, count = np.random.default_rng([rows, int(10 * spread)]), 1500
+    truths = _scored(draw, (2000, 2000), spread)
+    losses, label, score, weight = (each.ravel() for each in truths)
+    truth = np.average(losses, weights=weight), roc_auc_score(label, score, sample_weight=weight)
+    found: list[list[Any]] = [[], []]
+    for _ in range(2):
+        losses, label, score, weight = (e.ravel() for e in _scored(draw, (count, rows), spread))
+        codes, design = np.arange(count).repeat(rows), Design.of(count * rows, weight=weight)
+        sample = Sampled.of(design, codes, count)
+        found[0].append(OutcomeMeans.of(losses, label, sample, design).limits(least=0.0))
+        found[1].append(area_limits(areas(label, score, codes, count, design=design)))
+    for true, (first, second) in zip(truth, found, strict=True):
+        for limits, value in ((first, true), (difference_limits(first, second), 0.0)):
+            printed = ~np.isnan(limits.lower)
+            assert printed.mean() > 0.85
+            held = ((limits.lower <= value) & (value <= limits.upper))[printed].mean()
+            assert held > 0.93 - 2 * np.sqrt(0.93 * 0.07 / count)

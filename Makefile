@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
 # One thread a process: parallelism is over processes, and results must not depend on it.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system-packages run data test test-all golden lint format bench coverage report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-all golden lint format bench coverage report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
@@ -17,20 +18,22 @@ help: ## list the targets
 
 setup: $(STAMP) ## create or update the environment
 
-$(STAMP): requirements.lock
+$(STAMP): requirements.lock requirements-torch.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: fairbench needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV): one minute or two, once ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock 2>&1 \
-		| { grep -v '^WARNING: Location' || true; }
-	@$(BIN)/python -c 'import hydra, mlflow, xgboost' \
+	@$(PIP) --no-deps --require-hashes -r requirements.lock 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(PIP) -r requirements-torch.lock 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -m pip check >/dev/null && $(BIN)/python -c 'import hydra, mlflow, torch, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."
+
+licences: $(STAMP) ## the licence of every package of the environment
+	@$(BIN)/pip-licenses --order=license
 
 system-packages: ## Slurm and Chromium, for the tests that drive them (apt-get, as root)
 	@.ci/system_packages

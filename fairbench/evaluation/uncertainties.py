@@ -25,6 +25,14 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
+from fairbench.inference.means import ROOT_ROWS as FEWEST
+from fairbench.inference.means import Moments, around, loss_limits
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    probability_ratio_below,
+    ratio_limits,
+)
 from fairbench.metrics.group_means import GroupMeans, Neighbours, individual_fairness
 
 Array = NDArray[np.float64]
@@ -70,7 +78,12 @@ class UncertaintyEvaluation:
         for attribute, labels in {"": everyone, **data.groups}.items():
             at = _Groups.of(attribute, labels, values)
             means = GroupMeans.of(values.to_numpy(), at.codes, len(at.names))
-            self._attribute(at, means, self._floor(data))
+            lowest = means.interval(self.level)[0][0]
+            if self.table.frequentist:
+                found: GroupMeans | _Limits = _Limits.of(values, at, self.level)
+            else:
+                found = means
+            self._attribute(at, found, lowest, self._floor(data))
 
     def _floor(self, data: Labelled) -> float:
         """Return the variance under which there is nothing to divide by."""
@@ -78,13 +91,15 @@ class UncertaintyEvaluation:
             return 2 * self.negligible_sd**2
         return (self.negligible_sd * float(data.target.std())) ** 2
 
-    def _attribute(self, at: _Groups, means: GroupMeans, floor: float) -> None:
+    def _attribute(
+        self, at: _Groups, means: GroupMeans | _Limits, lowest: Array, floor: float
+    ) -> None:
         lower, upper = means.interval(self.level)
         self._add("", at, means.mean, lower, upper)
         self._add("_difference", at, *means.difference(self.level))
         # What the paper calls F, and the probability that it is further from 1 than is fair.
         reference = means.mean[0]
-        small = (np.fmin(lower[0], reference) < floor) | (reference == 0)
+        small = (np.fmin(lowest, reference) < floor) | (reference == 0)
         at = at.without_small_denominators(reference, small)
         self._add("_ratio", at, *means.ratio(self.level))
         outside, band = means.ratio_outside(self.ratio_band), Setting(band=self.ratio_band)
@@ -104,11 +119,13 @@ class UncertaintyEvaluation:
             for g in range(bool(form), len(at.names)):
                 n, status = at.status(measure, [0, g] if form else [g], self.minimum)
                 value = NAN if status.kind in ("undefined", "invalid") else values[g, i]
-                if np.isnan(value) and status.kind not in ("undefined", "invalid"):
-                    status = undefined("the error of a mean of 1 row is unknown")
                 interval = (NAN, NAN)
                 if lower is not None and upper is not None and n > 1:
                     interval = (lower[g, i], upper[g, i])
+                if self.table.frequentist and status == OK and n < FEWEST:
+                    status = insufficient(f"n={n}, an interval needs {FEWEST}")
+                elif np.isnan(value) and status.kind not in ("undefined", "invalid"):
+                    status = undefined("the error of a mean of 1 row is unknown")
                 self.table.add(
                     f"{measure}_uncertainty{form}",
                     value,
@@ -118,6 +135,57 @@ class UncertaintyEvaluation:
                     interval=interval,
                     status=status,
                 )
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The means (G, V) of V measures in G groups, with intervals that skewed measures leave whole.
+
+    It answers as `GroupMeans` does, whose intervals take the logarithms of means to be normal:
+    those of 50 rows cover 85 to 94 % where measures are as skewed as lognormal ones.
+    """
+
+    limits: Limits
+    level: float
+
+    @classmethod
+    def of(cls, values: pd.DataFrame, at: _Groups, level: float) -> _Limits:
+        """Return the means of measures (n, V) that are at least 0."""
+        columns = np.nan_to_num(values.to_numpy(np.float64).T, posinf=0, neginf=0)
+        moments = Moments.of_groups(columns, at.codes, len(at.names))
+        limits = loss_limits(moments, level=level, least=0.0, rows=FEWEST)
+        return cls(Limits(*(each.T for each in around(moments.mean, limits))), level)
+
+    @property
+    def mean(self) -> Array:
+        """The means (G, V)."""
+        return self.limits.value
+
+    @property
+    def _reference(self) -> Limits:
+        return Limits(*(each[:1] for each in self.limits))
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Return the ends (G, V) of the means' intervals."""
+        return self.limits.lower, self.limits.upper
+
+    def difference(self, level: float) -> tuple[Array, Array, Array]:
+        """Return every mean minus the reference's and the ends of its interval, (G, V) each."""
+        return difference_limits(self.limits, self._reference)
+
+    def ratio(self, level: float) -> tuple[Array, Array, Array]:
+        """Return every mean over the reference's and the ends of its interval, (G, V) each."""
+        value, lower, upper = ratio_limits(self.limits, self._reference)
+        none = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
+        return value, np.where(none, NAN, lower), np.where(none, NAN, upper)
+
+    def ratio_outside(self, band: float) -> Array:
+        """Return how sure it is (G, V) that the ratio is further than `band` from 1."""
+        below, under = (
+            probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
+            for ratio in (1 - band, 1 + band)
+        )
+        return np.asarray(below + 1 - under)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,19 @@
 """Rows for uncertainties by group: what is averaged, what is divided, and what is not."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.uncertainties import UncertaintyEvaluation, variances
+from fairbench.evaluation.uncertainties import (
+    UncertaintyEvaluation,
+    _Groups,
+    _Limits,
+    variances,
+)
 from tests.evaluation.labelled import by_place, labelled
 
 
@@ -120,3 +126,32 @@ def test_the_one_line_path_takes_the_two_variances_and_changes_nothing_else():
 def test_a_negative_floor_is_refused():
     with pytest.raises(UserError, match=r"^evaluator\.negligible_sd is -1"):
         Evaluator(negligible_sd=-1)
+
+
+@pytest.mark.parametrize("rows", [(50, 50), (200, 200), (50, 500)])
+@pytest.mark.parametrize("measure", ["gini", "gamma", "lognormal"])
+def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows):
+    """At least 93 %, and three standard errors."""
+    draw, count = np.random.default_rng(sum(rows)), 1000
+    sample = {
+        "gini": lambda shape: (lambda p: 2 * p * (1 - p))(draw.beta(1, 3, shape)),
+        "gamma": lambda shape: draw.gamma(0.5, 1, shape),
+        "lognormal": lambda shape: draw.lognormal(0, 1, shape),
+    }[measure]
+    truth = sample(2_000_000).mean()
+    values = pd.DataFrame(sample((sum(rows), count)))
+    labels = pd.Series(pd.Categorical(np.repeat(["a", "b"], rows)))
+    found = _Limits.of(values, _Groups.of("g", labels, values), 0.95)
+    for (lower, upper), true in (
+        (found.interval(0.95), truth),
+        (found.difference(0.95)[1:], 0),
+        (found.ratio(0.95)[1:], 1),
+    ):
+        assert ((lower[1] <= true) & (true <= upper[1])).mean() > 0.93 - 3 * 0.008
+
+
+def test_few_rows_have_values_without_intervals():
+    data = labelled(np.zeros(60), "a" * 40 + "b" * 20, prediction=np.zeros(60), score=[0.3] * 60)
+    row = rows_of(data)["predictive_uncertainty_ratio", "b", ""]
+    assert (row.value, row.status) == (1, "insufficient: n=20, an interval needs 50")
+    assert np.isnan(row.lower)

@@ -204,9 +204,10 @@ def combine(columns: Sequence[pd.Series]) -> pd.Series:
         width = len(column.cat.categories)
         codes = combined.cat.codes.to_numpy(np.int64) * width + column.cat.codes.to_numpy(np.int64)
         labels = [f"{a} x {b}" for a in combined.cat.categories for b in column.cat.categories]
-        present = np.unique(np.append(codes, 0))
+        present = np.bincount(codes, minlength=1) > 0
+        present[0] = True  # the reference
         values = pd.Categorical.from_codes(
-            np.searchsorted(present, codes), [labels[code] for code in present]
+            (np.cumsum(present) - 1)[codes], [labels[code] for code in np.flatnonzero(present)]
         )
         combined = pd.Series(values, index=combined.index)
     return combined

@@ -61,7 +61,10 @@ class AbstentionEvaluation:
         `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
         the test rows themselves.
         """
-        loss, uncertainty = test.target != test.column("prediction"), test.column("uncertainty")
+        uncertainty = test.column("uncertainty")
+        order = np.argsort(uncertainty, kind="stable")  # sorted once, for all that sorts them
+        loss = (test.target != test.column("prediction"))[order]
+        uncertainty = uncertainty[order]
         area = area_under_risk_coverage(loss, uncertainty)
         ends = (NAN, NAN)
         if self.table.frequentist and np.isfinite(uncertainty).all():

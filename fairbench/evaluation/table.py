@@ -227,6 +227,7 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
     metric, attribute, group, value, lower, upper, n, status, reason, settings = (
         zip(*rows, strict=True) if rows else ((),) * 10
     )
+    kinds = {kind: code for code, kind in enumerate(STATUSES)}
     codes: dict[Setting, int] = {}
     place = np.array([codes.setdefault(each, len(codes)) for each in settings], np.intp)
     return {
@@ -237,7 +238,7 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
         "lower": np.array(lower, float),
         "upper": np.array(upper, float),
         "n": np.array(n, np.int64),
-        "status": pd.Categorical(status, list(STATUSES)),
+        "status": pd.Categorical.from_codes([kinds[each] for each in status], list(STATUSES)),
         "reason": np.array(reason, object),
         **{
             name: _setting_column([each[i] for each in codes], dtype, place)

@@ -39,10 +39,11 @@ def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> 
     groups : number of groups of equal size; at most n.
     """
     r, u = np.asarray(residual, float), np.asarray(uncertainty, float)
+    order = np.argsort(u, kind="stable")
+    r, u = r[order], u[order]
     centre = mean_over_ties(u, r)
     within = mean_over_ties(u, (r - centre) ** 2)
-    order = np.argsort(u, kind="stable")
-    parts = np.array_split(order, min(groups, len(order)))
+    parts = np.array_split(np.arange(len(u)), min(groups, len(u)))
     variance = [within[part].mean() + centre[part].var() for part in parts]
     return Spread(
         size=np.array([len(part) for part in parts]),

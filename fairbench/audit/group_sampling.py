@@ -21,6 +21,10 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
+from fairbench.inference.means import RARE_ROWS, ROWS, OutcomeMeans
+from fairbench.inference.scores import RARE_ROWS as AREA_ROWS
+from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.survey import Design, Sampled
 from fairbench.metrics.probability import tie_blocks
 from fairbench.metrics.registry import BINARY, metrics_of
 
@@ -129,13 +133,15 @@ class WeightedScores:
         y, p, stratum = self.label[known], self.score[known], self.arms[known]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
         each = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
-        for metric in metrics_of(BINARY, "mean").values():
-            if metric.needs == ("score",):
+        found = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
+        if not self.table.frequentist or not len(y):
+            for metric in found:
                 self._mean(metric.name, metric(y, p), stratum, sizes, where)
-        n, reason = len(y), undefined(f"only one class in {where.group or 'the part'}")
-        area = weighted_auc(y, p, each)
-        status = OK if not np.isnan(area) else reason if n else _nothing(where)
-        self.table.add("roc_auc", area, n, where, status=status)
+        else:
+            losses = np.stack([metric(y, p) for metric in found])
+            self._means([metric.name for metric in found], losses, y, each, where)
+        n = len(y)
+        self._area(y, p, each, where)
         for binning, index in (("width", self._by_width(p)), ("mass", self._by_mass(p, each))):
             setting = Setting(bins=self.bins, binning=binning)
             error, status = (_calibration_error(y, p, each, index), OK) if n else (
@@ -143,6 +149,37 @@ class WeightedScores:
             )  # fmt: skip
             name = "expected_calibration_error"
             self.table.add(name, error, n, where, setting=setting, status=status)
+
+    def _means(
+        self, names: list[str], losses: Floats, label: Floats, weight: Floats, where: Where
+    ) -> None:
+        """Add mean losses (K, n) of weighted labels, with limits that rare labels leave whole."""
+        n, design = len(label), Design.of(len(label), weight=weight)
+        sample = Sampled.of(design, np.zeros(n, np.intp), 1)
+        found = OutcomeMeans.of(losses, label, sample, design)
+        value, lower, upper = found.limits(level=self.table.level, least=0.0)
+        rare = int(found.size.min())
+        lacking = f"n={n}, {rare} equally weighted of the rarer label; an interval needs "
+        lacking += f"{ROWS}, and {RARE_ROWS} of it"
+        for k, name in enumerate(names):
+            interval = float(lower[k, 0]), float(upper[k, 0])
+            self.table.add_bounded(name, value[k, 0], n, interval, lacking, where)
+
+    def _area(self, label: Floats, score: Floats, weight: Floats, where: Where) -> None:
+        """Add the area under the ROC curve of weighted labels."""
+        n, area, interval, lacking = len(label), NAN, (NAN, NAN), ""
+        status = _nothing(where)
+        if n:
+            status = undefined(f"only one class in {where.group or 'the part'}")
+            design = Design.of(n, weight=weight)
+            found = areas(label, score, np.zeros(n, np.intp), 1, design=design)
+            area = float(found.area[0])
+            rare = int(min(found.positives[0], found.negatives[0]))
+            lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
+            limits = area_limits(found, level=self.table.level)
+            interval = float(limits.lower[0]), float(limits.upper[0])
+        status = OK if not np.isnan(area) else status
+        self.table.add_bounded("roc_auc", area, n, interval, lacking, where, status=status)
 
     def _mean(self, metric: str, losses: Floats, stratum: Rows, sizes: Rows, where: Where) -> None:
         if not len(losses):
@@ -170,18 +207,6 @@ class WeightedScores:
         lower = (np.cumsum(mass) - mass) / max(mass.sum(), 1e-300) * self.bins + 1e-9
         bins: Rows = np.minimum(lower.astype(np.int64), self.bins - 1)[block]
         return bins
-
-
-def weighted_auc(label: Floats, score: Floats, weight: Floats) -> float:
-    """Return the area under the ROC curve of weighted rows; NaN with one class only."""
-    if not len(label):
-        return NAN
-    block, size = tie_blocks(score), int(tie_blocks(score).max()) + 1
-    positive = np.bincount(block, weights=weight * label, minlength=size)
-    negative = np.bincount(block, weights=weight * (1 - label), minlength=size)
-    both = positive.sum() * negative.sum()
-    below = np.cumsum(negative) - negative / 2
-    return float(positive @ below / both) if both > 0 else NAN
 
 
 def _calibration_error(label: Floats, score: Floats, weight: Floats, index: Rows) -> float:

@@ -152,8 +152,10 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
     codes, groups = parts.codes, len(parts)
     design = parts.repeated if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
-    by_mass = probability.bins_of_mass(score, codes, groups, bins, weight)
-    shared = probability.mean_over_scores(target, score, codes, weight)
+    # Rows come in the order of their scores, and so do those of each group.
+    order = parts.order
+    by_mass = probability.bins_of_mass(score, codes, groups, bins, weight=weight, order=order)
+    shared = probability.mean_over_scores(target, score, codes, weight=weight, order=order)
     diagrams = [
         _bins(cell, label, score, groups * bins, weight)
         for cell, label in (

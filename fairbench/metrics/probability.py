@@ -155,19 +155,30 @@ def reliability(
 
 
 def bins_of_mass(
-    score: Values, codes: NDArray[np.integer], groups: int, bins: int, weight: Values | None = None
+    score: Values,
+    codes: NDArray[np.integer],
+    groups: int,
+    bins: int,
+    *,
+    weight: Values | None = None,
+    order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.int64]:
     """Return which of `bins` bins of equal numbers of rows each score is in, group by group.
 
     Rows of equal scores may fall into several. Of weighted rows, a row is in the bin that it starts
     in, in the order of scores and weights; bins have equal shares of the weight.
+
+    Parameters
+    ----------
+    order : the rows by group, and by score in a group, where that is known.
     """
     rows = np.bincount(codes, minlength=groups)
     index = np.empty(len(codes), np.int64)
     if weight is None:
-        order = np.lexsort((score, codes))
-        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[codes[order]]
-        index[order] = place * bins // np.maximum(rows, 1)[codes[order]]
+        order = np.lexsort((score, codes)) if order is None else order
+        group = codes[order]
+        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[group]
+        index[order] = place * bins // np.maximum(rows, 1)[group]
         return index
     order = np.lexsort((weight, score, codes))
     mass = np.bincount(codes, weight, groups)
@@ -180,10 +191,20 @@ def bins_of_mass(
 
 
 def mean_over_scores(
-    values: Values, score: Values, codes: NDArray[np.integer], weight: Values | None = None
+    values: Values,
+    score: Values,
+    codes: NDArray[np.integer],
+    *,
+    weight: Values | None = None,
+    order: NDArray[np.intp] | None = None,
 ) -> Values:
-    """Return each row's mean of values over the rows of its group that have the same score."""
-    order = np.lexsort((score, codes))
+    """Return each row's mean of values over the rows of its group that have the same score.
+
+    Parameters
+    ----------
+    order : the rows by group, and by score in a group, where that is known.
+    """
+    order = np.lexsort((score, codes)) if order is None else order
     ordered, group = score[order], codes[order]
     new = np.ones(len(order), bool)
     new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])

@@ -9,7 +9,7 @@ import pytest
 from fairbench.audit.assessment import assess
 from fairbench.audit.calibration import calibrations
 from fairbench.audit.conclusions import conclude
-from fairbench.audit.group_sampling import GroupSampling, WeightedScores, weighted_auc
+from fairbench.audit.group_sampling import GroupSampling, WeightedScores
 from fairbench.audit.reading import read_audit_table
 from fairbench.evaluation.columns import setting_text
 from fairbench.evaluation.table import MetricTable
@@ -49,9 +49,9 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     assert len(both) >= 5 * 12
     np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-12)
     everyone = both.query("attribute == '' and metric == 'log_loss'")
-    # Knowing how the sexes divide makes the stratified interval no wider.
     width = everyone["upper"] - everyone["lower"]
-    assert (width <= everyone["upper_plain"] - everyone["lower_plain"]).all()
+    plain_width = everyone["upper_plain"] - everyone["lower_plain"]
+    np.testing.assert_allclose(width, plain_width, rtol=1e-6)
 
 
 @pytest.mark.thorough
@@ -70,21 +70,9 @@ def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
         row = table.frame().query("metric == 'brier_score'").iloc[0]
         held += int(row["lower"] <= truth <= row["upper"])
         plain.append(((known - score) ** 2)[shown].mean() - truth)
-    # 190 expected with a standard deviation of 3.1.
-    assert 176 <= held <= 199
+    # At least 186 expected, with a standard deviation of 3.6.
+    assert held >= 173
     assert abs(np.mean(plain)) > 5 * np.std(plain) / np.sqrt(200)
-
-
-def test_weighted_auc_is_that_of_repeated_rows():
-    generator = np.random.default_rng(0)
-    label, score = generator.integers(2, size=60), generator.integers(20, size=60) / 20
-    weight = generator.integers(1, 5, size=60)
-    repeated = np.repeat(np.arange(60), weight)
-    from sklearn.metrics import roc_auc_score
-
-    expected = roc_auc_score(label[repeated], score[repeated])
-    assert weighted_auc(label, score, weight.astype(float)) == pytest.approx(expected)
-    assert np.isnan(weighted_auc(np.ones(3), np.ones(3), np.ones(3)))
 
 
 @pytest.mark.parametrize(

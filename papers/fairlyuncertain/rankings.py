@@ -1,0 +1,120 @@
+"""Which method is surely better: paired differences over hold-outs, with intervals that hold.
+
+``python -m papers.fairlyuncertain.rankings [FOLDER]`` reads finished runs (of ``results``, or of
+another results folder) and prints one score of a method less that of another, and how far an
+intervention moves the gap in selection rates.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.inference.rates import Limits
+from fairbench.inference.repeats import REPEATS, Splits, mean_limits
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
+
+Array = NDArray[np.float64]
+SCORES = {
+    "nll": ("constant_sd", ("normal_nll", "beta_nll", "faithful_nll", "marginal")),
+    "log_loss": ("ensemble", ("binomial_nll",)),
+    "truth_rank_correlation": ("deep_ensemble", ("binomial_nll", "self_consistency", "ensemble")),
+}
+
+
+def main() -> None:
+    """Print all pairs of finished runs that differ in the method or the intervention alone."""
+    catalogue = Catalogue(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))
+    runs = [run for run in catalogue if run.config["split"]["name"] == "holdout"]
+    table = Table(title="paired differences over hold-outs", title_justify="left")
+    for name in ("runs", "of", "first", "second", "difference", "95 % interval"):
+        table.add_column(name)
+    for row in (*scores(runs), *parity(runs)):
+        table.add_row(*row)
+    Console(width=110).print(table)
+
+
+def scores(runs: list[Run]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each score and each two methods of :data:`SCORES` on the same splits."""
+    for score, (name, others) in SCORES.items():
+        for first in runs:
+            if first.choices["method"] != name or first.choices["intervention"] != "none":
+                continue
+            for second in (run for run in runs if run.choices["method"] in others):
+                if _alike(first, second, "method"):
+                    a, b = (_values(run, score) for run in (first, second))
+                    if len(a) == len(b) > 1 and np.isfinite(a - b).all():
+                        names = (name, second.choices["method"])
+                        yield _row(first, f"{score}: {' - '.join(names)}", a, b)
+
+
+def parity(runs: list[Run]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each intervention: the gap in selection rates of two groups, before, after.
+
+    The gap is that of the mean rates, so that differences keep their sign and noise adds nothing.
+    """
+    for plain in (run for run in runs if run.choices["intervention"] == "none"):
+        for run in runs:
+            name = run.choices["intervention"]
+            if name == "none" or not _alike(plain, run, "intervention"):
+                continue
+            a, b = (_differences(each) for each in (run, plain))
+            if a.shape == b.shape and len(a) > 1:
+                what = f"parity: {name} - none, {run.choices['method']}"
+                yield _row(run, what, np.sign(a.mean()) * a, np.sign(b.mean()) * b)
+
+
+def paired(first: Array, second: Array, share: float) -> Limits:
+    """Return the mean difference of values in the same hold-outs, with its corrected t interval.
+
+    Parameters
+    ----------
+    share : the share of the rows trained on or tested that a hold-out tests.
+    """
+    none = np.full(len(first), np.nan)
+    return mean_limits(first - second, none, none, Splits(REPEATS, len(first), share))
+
+
+def _row(run: Run, what: str, first: Array, second: Array) -> tuple[str, ...]:
+    found = paired(first, second, _test_share(run))
+    ends = f"{float(found.lower):+.4f} to {float(found.upper):+.4f}"
+    dataset = f"{run.choices['dataset']}, {run.config['learner'].get('rounds', '-')} rounds"
+    means = (f"{first.mean():.3f}", f"{second.mean():.3f}")
+    return dataset, what, *means, f"{float(found.value):+.4f}", ends
+
+
+def _alike(first: Run, second: Run, but: str) -> bool:
+    """Say whether two runs of the same splits differ in one group of options alone."""
+    names = {"learner", "intervention", "method", "split"} - {but}
+    same = all(first.environment[name] == second.environment[name] for name in ("data", "rows"))
+    return same and all(first.config[name] == second.config[name] for name in names)
+
+
+def _values(run: Run, score: str) -> Array:
+    found = run.metrics().query(f"metric == '{score}' and attribute == '' and variant == ''")
+    return found.sort_values("repeat")["value"].to_numpy(float)
+
+
+def _differences(run: Run) -> Array:
+    """Return the difference of the two groups' selection rates in every hold-out."""
+    words = f"metric == 'selection_rate' and attribute == '{run.protect}' and variant == ''"
+    found = run.metrics().query(words).pivot(index="repeat", columns="group", values="value")
+    rates = found.to_numpy(float)
+    return rates[:, 0] - rates[:, 1] if rates.shape[1] == 2 else np.empty(0)
+
+
+def _test_share(run: Run) -> float:
+    split = run.config["split"]
+    tested = 1 - split["train"]
+    return float(tested / (tested + split["train"] * (1 - split["validation"])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,4 @@
-"""Intervals of what is no mean: areas under curves, calibration, shares of variance, distances.
-
-Closed forms for any number of groups at once: no draws.
-"""
+"""Intervals of areas under curves, calibration errors, shares of variance: closed forms."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Areas:
     ----------
     area : NaN where there is only one label.
     positives, negatives : numbers of rows with label 1 and 0; of weighted or clustered rows, of
-        clusters of equal weight that say as much (Kish).
+        those of equal weight that say as much: at least as many as clusters do (Kish).
     variance : DeLong's, NaN where a label has under two rows.
     units : how many clusters the variance is known from, where rows are clustered.
     totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
@@ -116,7 +113,11 @@ def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) ->
     totals = sample.totals(scores)
     variance = sums(totals**2, sample.group, groups)
     several = (cells.units > 1).reshape(-1, 2).all(axis=1) & (sample.units > 1)
-    negatives, positives = cells.size.reshape(-1, 2).T
+    rows = 1 / np.maximum(sums(cells.share**2, cell, 2 * groups), 1e-300)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect = sums(scores**2, sample.codes, groups) / variance
+    size = np.fmax(np.minimum(rows, rows * np.repeat(effect, 2)), cells.size)
+    negatives, positives = np.where(cells.units > 0, size, 0.0).reshape(-1, 2).T
     variance = np.where(several, variance, np.nan)
     units = sample.units if design.clustered else None
     return Areas(area, positives, negatives, variance, units, totals)

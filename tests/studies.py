@@ -15,6 +15,12 @@ from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import Study
 
+# What the record of any finished run has, beside its files.
+RECORD = {
+    "name": "a", "choices": {}, "config": {}, "protect": "group", "seed": 0, "fingerprint": "x",
+    "data": "read", "rows": "read", "data_sha256": {}, "versions": {},
+}  # fmt: skip
+
 
 @cache
 def _population():

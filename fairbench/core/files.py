@@ -25,6 +25,7 @@ from fairbench.core.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
 HALF = ".*.tmp"  # what temporary names look like
 ASIDE = "*.damaged-*"  # and damaged files that were set aside
@@ -156,6 +157,7 @@ def read_table(path: Path) -> pa.Table:
     if not is_sealed(content):
         raise DamagedError("the content is not what was written")
     with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
+        check_parquet(file, path.name)
         return file.read()
 
 
@@ -244,6 +246,27 @@ def check_memory(needed: float, file: str) -> None:
             f"are allowed: name fewer columns, or set {MEMORY}={ceil(needed / _GB)} (GB) if you "
             "trust the file"
         )
+
+
+# Bytes that a field of text takes beside its letters, and a column beside its fields.
+FIELD, COLUMN = 24, 20_000
+
+
+def check_parquet(file: ParquetFile, name: str, columns: int = 0) -> None:
+    """Refuse a Parquet file whose footer says that it takes more memory than is allowed.
+
+    Parameters
+    ----------
+    columns : how many of its columns are read; 0 for all.
+
+    Raises
+    ------
+    UserError : as :func:`check_memory`.
+    """
+    about = file.metadata
+    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    fields = about.num_rows * (columns or about.num_columns)
+    check_memory(size + fields * FIELD + about.num_columns * COLUMN, name)
 
 
 _GB = 2.0**30

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from fairbench.core.files import check_memory
+from fairbench.core.files import COLUMN, FIELD, check_memory, check_parquet
 from fairbench.data.tabular import numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 1 << 20
-# Bytes that a field of text takes beside its letters, and a column beside its fields.
-_FIELD, _COLUMN = 24, 20_000
 
 
 def check_text(path: Path, *, every: bool = True) -> None:
@@ -37,7 +35,7 @@ def check_text(path: Path, *, every: bool = True) -> None:
         while block := file.read(_BLOCK):
             fields += block.count(b"\n")
     fields *= columns if every else 1
-    check_memory(3 * size + fields * _FIELD + columns * _COLUMN, path.name)
+    check_memory(3 * size + fields * FIELD + columns * COLUMN, path.name)
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -51,12 +49,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        about, names = file.metadata, columns or file.schema_arrow.names
-        groups = range(about.num_row_groups)
-        size = sum(about.row_group(i).total_byte_size for i in groups)
-        check_memory(
-            size + about.num_rows * len(names) * _FIELD + about.num_columns * _COLUMN, path.name
-        )
+        names = columns or file.schema_arrow.names
+        check_parquet(file, path.name, len(names))
         texts = [each.name for each in file.schema_arrow if each.name in names and _is_text(each)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         table = file.read(list(names))

@@ -13,6 +13,7 @@ import pandas as pd
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
+from fairbench.core.files import check_parquet
 from fairbench.evaluation import columns
 from fairbench.results.runs import Run, reading
 
@@ -47,6 +48,7 @@ def _table(run: Run) -> pa.Table:
         reading(run.path / "metrics.parquet", KeyError),
         parquet.ParquetFile(content, read_dictionary=list(columns.TEXTS)) as file,
     ):
+        check_parquet(file, str(run.path / "metrics.parquet"))
         table = file.read()
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, set_aside, write_bytes
+from fairbench.core.files import DamagedError, check_parquet, set_aside, write_bytes
 from fairbench.results.cells import plain_id
 
 KEYS = ("repeat", "fold", "part", "row")
@@ -107,6 +107,7 @@ def read_predictions(
     ValueError, KeyError, TypeError : the content is that of another file.
     """
     with pq.ParquetFile(pa.BufferReader(content)) as file:
+        check_parquet(file, "predictions.parquet")
         place = json.loads(file.schema_arrow.metadata[_META])
         wanted = {name: at for name, at in place.items() if columns is None or name in columns}
         stored = file.read(columns=sorted(set(wanted.values())))

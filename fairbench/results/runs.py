@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, sha256, unsealed_json
+from fairbench.core.files import DamagedError, check_parquet, sha256, unsealed_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,6 +113,7 @@ class Run:
 
         content = self.content("metrics.parquet")
         with reading(self.path / "metrics.parquet"), ParquetFile(pa.BufferReader(content)) as file:
+            check_parquet(file, str(self.path / "metrics.parquet"))
             return file.read().to_pandas()
 
     def summary(self) -> pd.DataFrame:
@@ -139,7 +141,11 @@ class Run:
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
-        return self.content("cells.txt").decode().split()
+        found = self.content("cells.txt").decode(errors="replace").split()
+        with reading(self.path / "cells.txt"):
+            if not all(map(_ID.fullmatch, found)):  # they are parts of paths
+                raise DamagedError("an id of a cell is none")
+        return found
 
 
 def read_environment(path: Path) -> dict[str, Any]:
@@ -148,9 +154,38 @@ def read_environment(path: Path) -> dict[str, Any]:
     A run whose file is damaged is not finished, nor is one of an earlier version.
     """
     try:
-        return unsealed_json((path / LAST).read_bytes())
-    except (OSError, ValueError):
+        if (path / LAST).stat().st_size > _LARGEST:
+            return {}
+        known = unsealed_json((path / LAST).read_bytes())
+        return known if _well_formed(known) else {}
+    except (OSError, ValueError, RecursionError):
         return {}
+
+
+_ID = re.compile("[0-9a-z]{1,64}")  # of cells, data and splits: what names their files
+_LARGEST = 1 << 24  # bytes of a record; ours have some thousands
+_TEXTS = ("name", "data", "rows", "fingerprint")
+
+
+def _well_formed(known: Mapping[str, Any]) -> bool:
+    """Say whether a record has what is read of it, in the types and the spelling it is written in.
+
+    A seal shows that a record is what somebody sealed, and not that it was this project.
+    """
+    files, config, chosen = (known.get(name) for name in ("files", "config", "choices"))
+    if not (isinstance(files, dict) and isinstance(config, dict) and isinstance(chosen, dict)):
+        return False
+    names = [known.get(name) for name in _TEXTS]
+    texts = [*names, *files.values(), *chosen.values()]
+    return (
+        set(files) <= set(FILES)
+        and all(isinstance(text, str) and text.isprintable() for text in texts)
+        and all(_ID.fullmatch(str(known[name])) for name in ("data", "rows"))
+        and type(known.get("seed")) is int
+        and isinstance(known.get("protect"), str)
+        and isinstance(known.get("data_sha256"), dict)
+        and isinstance(known.get("versions"), dict)
+    )
 
 
 def damaged_files(run: Run) -> list[str]:

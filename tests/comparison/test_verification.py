@@ -10,6 +10,7 @@ from fairbench.core.fingerprint import ROOT
 from fairbench.experiments.verification import compare, recompose
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
+from tests.studies import RECORD
 
 STORED = {
     "row": np.arange(3, dtype=np.int32),
@@ -59,7 +60,6 @@ def test_columns_without_finite_values_may_differ_in_their_bits():
 
 def stored_run(path, **changed):
     """Return a finished run as a folder of somebody else may have it."""
-    environment = {"choices": {}, "name": "a", "protect": "group", "seed": 0}
     config = {group: {"name": "default"} for group in ("evaluator", "consistency")}
     config |= {"dataset": {"name": "simulated"}, "split": {"name": "holdout"}}
     config |= {"learner": {"name": "xgboost"}, "intervention": {"name": "none"}}
@@ -69,7 +69,7 @@ def stored_run(path, **changed):
         config[group] = {**config[group], option: value} if option else value
     folder = path / "runs" / "0123456789ab"
     folder.mkdir(parents=True)
-    seal_run(folder, environment | {"config": config})
+    seal_run(folder, RECORD | {"config": config})
     return Run(folder)
 
 

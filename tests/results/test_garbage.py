@@ -9,6 +9,7 @@ import pytest
 from fairbench.results.cells import Store
 from fairbench.results.garbage import computing, garbage, remove
 from fairbench.results.run_writer import seal_run
+from tests.studies import RECORD
 
 NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")
 CELL = {"row": np.arange(3, dtype=np.int32)}
@@ -23,8 +24,7 @@ def store(tmp_path):
     for run, cell in (("finished", NEEDED), ("begun", BEGUN)):
         store.run_path(run).mkdir(parents=True)
         (store.run_path(run) / "cells.txt").write_text(f"{cell}\n")
-    known = {"rows": "read", "data": "read"}
-    seal_run(store.run_path("finished"), known)
+    seal_run(store.run_path("finished"), RECORD)
     for path in store.root.rglob("*"):
         age(path)
     os.utime(store.cell_path(NEW))

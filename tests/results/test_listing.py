@@ -9,6 +9,7 @@ from fairbench.reporting.runs import runs_lines
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
+from tests.studies import RECORD
 
 CHOICES = {"split": "holdout", "learner": "xgboost", "intervention": "none", "evaluator": "default"}
 
@@ -22,6 +23,7 @@ def results(tmp_path):
     }
     for run, (dataset, method, protect, seed) in runs.items():
         environment = {
+            **RECORD,
             "choices": {**CHOICES, "dataset": dataset, "method": method},
             "protect": protect,
             "seed": seed,

@@ -7,11 +7,13 @@ import pytest
 import yaml
 
 from fairbench.core.errors import UserError
+from fairbench.core.files import sealed_json
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.people import read_people, write_people
 from fairbench.results.predictions import _rows
 from fairbench.results.run_writer import RunTables, RunWriter, seal_run
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, read_environment
+from tests.studies import RECORD
 
 CONFIG = {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
 METRICS = pd.DataFrame(
@@ -36,9 +38,7 @@ READ = {
 def folder(tmp_path, make_dataset):
     path = tmp_path / "runs" / "0123456789ab"
     tables = RunTables(METRICS, METRICS, PREDICTIONS)
-    RunWriter(path).write(
-        CONFIG, ["cell"], tables, make_dataset(), {"fingerprint": "x", "choices": {}}
-    )
+    RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), RECORD)
     return Run(path)
 
 
@@ -115,10 +115,30 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
 
 
 def test_a_strangers_folder_names_no_other_path(folder):
-    seal_run(folder.path, folder.environment | {"rows": "../../home", "data": "../x"})
-    for read in (Run.predictions, Run.people):
-        with pytest.raises(UserError, match="is no id of what is stored"):
-            read(Run(folder.path))
+    known = folder.environment
+    for name in ("rows", "data"):
+        seal_run(folder.path, known | {name: "../../home"})
+        assert Run(folder.path).environment == {}
+    (folder.path / "cells.txt").write_text("../../home")
+    seal_run(folder.path, known)
+    with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
+        Run(folder.path).cells()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"config": []}, {"choices": {"dataset": 1}}, {"name": "\x1b[31m"}, {"seed": "0"},
+        {"versions": None}, {"data_sha256": []}, {"protect": None}, {"files": {"../x": ""}},
+    ],
+)  # fmt: skip
+def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
+    known = folder.environment
+    path = folder.path / "environment.json"
+    path.write_text(sealed_json(known))
+    assert read_environment(folder.path) == known
+    path.write_text(sealed_json({**known, **changed}))
+    assert read_environment(folder.path) == {}
 
 
 def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without(

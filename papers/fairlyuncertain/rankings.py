@@ -99,7 +99,8 @@ def _alike(first: Run, second: Run, but: str) -> bool:
 
 def _values(run: Run, score: str) -> Array:
     found = run.metrics().query(f"metric == '{score}' and attribute == '' and variant == ''")
-    return found.sort_values("repeat")["value"].to_numpy(float)
+    values: Array = found.sort_values("repeat")["value"].to_numpy(float)
+    return values
 
 
 def _differences(run: Run) -> Array:

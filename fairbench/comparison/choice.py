@@ -2,7 +2,8 @@
 
 A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. What
 is printed of it is corrected for the choice (:mod:`fairbench.inference.selection`), unless other
-rows chose it than those that judge it.
+rows chose it than those that judge it. Its interval by itself is that of a run's own table
+(:mod:`fairbench.inference.repeats`); the corrected one is the same at another level.
 """
 
 from __future__ import annotations

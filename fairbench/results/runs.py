@@ -114,7 +114,7 @@ class Run:
         content = self.content("metrics.parquet")
         with reading(self.path / "metrics.parquet"), ParquetFile(pa.BufferReader(content)) as file:
             check_parquet(file, str(self.path / "metrics.parquet"))
-            return file.read().to_pandas()
+            return _having(file.read().to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
@@ -123,7 +123,8 @@ class Run:
         texts = ("variant", "attribute", "group", "estimand", "reason")
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            return read_csv(content).fillna(dict.fromkeys(texts, ""))
+            found = read_csv(content).fillna(dict.fromkeys(texts, ""))
+            return _having(found, (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
@@ -146,6 +147,15 @@ class Run:
             if not all(map(_ID.fullmatch, found)):  # they are parts of paths
                 raise DamagedError("an id of a cell is none")
         return found
+
+
+_OF_ROWS = ("variant", "metric", "attribute", "group", "n", "status", "reason")
+
+
+def _having(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    if missing := [name for name in columns if name not in table]:
+        raise DamagedError(f"no column {missing[0]}")
+    return table
 
 
 def read_environment(path: Path) -> dict[str, Any]:

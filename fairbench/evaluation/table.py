@@ -230,6 +230,9 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
     kinds = {kind: code for code, kind in enumerate(STATUSES)}
     codes: dict[Setting, int] = {}
     place = np.array([codes.setdefault(each, len(codes)) for each in settings], np.intp)
+    values = {name: [each[i] for each in codes] for i, name in enumerate(SETTINGS)}
+    taken = {name: each for name, each in values.items() if any(v is not None for v in each)}
+    empty = {dtype: _empty(dtype, len(place)) for dtype in set(SETTINGS.values())}
     return {
         "metric": np.array(metric, object),
         "attribute": np.array(attribute, object),
@@ -241,20 +244,18 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
         "status": pd.Categorical.from_codes([kinds[each] for each in status], list(STATUSES)),
         "reason": np.array(reason, object),
         **{
-            name: _setting_column([each[i] for each in codes], dtype, place)
-            for i, (name, dtype) in enumerate(SETTINGS.items())
+            name: pd.array(taken[name], dtype).take(place) if name in taken else empty[dtype]
+            for name, dtype in SETTINGS.items()
         },
     }
 
 
-def _setting_column(values: list[Any], dtype: str, place: NDArray[np.intp]) -> Any:
-    """Return the column of a setting: `values` of the different settings, at their places."""
-    if all(value is None for value in values):
-        none = np.ones(len(place), np.int64)
-        if dtype == "category":
-            return pd.Categorical.from_codes(-none, pd.Index([], dtype="str"))
-        return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
-    return pd.array(values, dtype).take(place)
+def _empty(dtype: str, length: int) -> Any:
+    """Return the column of a setting that no row has."""
+    none = np.ones(length, np.int64)
+    if dtype == "category":
+        return pd.Categorical.from_codes(-none, pd.Index([], dtype="str"))
+    return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
 
 
 def no_rows(group: str) -> str:

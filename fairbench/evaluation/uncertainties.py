@@ -124,8 +124,8 @@ class UncertaintyEvaluation:
                     interval = (lower[g, i], upper[g, i])
                 if self.table.frequentist and status == OK and n < FEWEST:
                     status = insufficient(f"n={n}, an interval needs {FEWEST}")
-                elif np.isnan(value) and status.kind not in ("undefined", "invalid"):
-                    status = undefined("the error of a mean of 1 row is unknown")
+                if np.isnan(value) and status.kind not in ("undefined", "invalid"):
+                    status = undefined(status.reason or "the error of a mean of 1 row is unknown")
                 self.table.add(
                     f"{measure}_uncertainty{form}",
                     value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.version import VERSION
+from fairbench.core import VERSION
 
 if TYPE_CHECKING:
     from fairbench.evaluation.evaluator import Evaluator, evaluate

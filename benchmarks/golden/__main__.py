@@ -1,4 +1,4 @@
-"""Compare today's tree with the frozen commit, bit for bit: ``make golden``.
+"""Compare today's tree with the frozen commit, to thirteen digits: ``make golden``.
 
 ``python -m benchmarks.golden`` asks both trees the same and compares their answers;
 ``python -m benchmarks.golden write`` writes the frozen tree's answers to the cases that the tests
@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.golden.asking import commands_of, evaluate_in_process, raw_data
 from benchmarks.golden.collect import collect, failures
 from benchmarks.golden.committed import FOLDER, write_committed
-from benchmarks.golden.compare import differences, same_bits
+from benchmarks.golden.compare import differences, same_but_for_sums
 from benchmarks.golden.dialect import CURRENT, FROZEN, Dialect
 from benchmarks.golden.frozen import COMMIT, ROOT, GoldenError, frozen_tree
 from benchmarks.golden.renames import comparable, of_today
@@ -49,7 +49,7 @@ def _compare() -> int:
         ]
         frozen, today = (each.result() for each in asked)
     found = [f"today's tree: {each}" for each in failures(today)]
-    found += differences(of_today(frozen), comparable(today), same_bits)
+    found += differences(of_today(frozen), comparable(today), same_but_for_sums)
     for sentence in found[:SHOWN]:
         print(sentence)
     if found:
@@ -58,7 +58,7 @@ def _compare() -> int:
         )
         return 1
     cases = ", ".join(f"{len(of_kind)} {kind}" for kind, of_kind in today.items())
-    print(f"the same as {COMMIT[:12]}, bit for bit: {cases}")
+    print(f"the same as {COMMIT[:12]}, to thirteen digits: {cases}")
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Same = Callable[[Any, Any], bool]
-_TOLERANCE, _NEARLY_ZERO = 1e-9, 1e-12
+_TEN, _THIRTEEN = 1e-9, 1e-13
 
 
 def same_bits(one: Any, other: Any) -> bool:
@@ -17,6 +17,15 @@ def same_bits(one: Any, other: Any) -> bool:
 
 def same_to_ten_digits(one: Any, other: Any) -> bool:
     """Say whether two numbers agree as far as ten digits tell; texts are the same or not."""
+    return _same(one, other, _TEN)
+
+
+def same_but_for_sums(one: Any, other: Any) -> bool:
+    """Say whether two numbers agree to thirteen digits: as far as the order of a sum allows."""
+    return type(one) is type(other) and _same(one, other, _THIRTEEN)
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
     numbers = [
         isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other)
     ]
@@ -24,7 +33,7 @@ def same_to_ten_digits(one: Any, other: Any) -> bool:
         return same_bits(one, other)
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
-    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_NEARLY_ZERO)
+    return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
 
 
 def differences(was: Any, found: Any, same: Same, where: str = "") -> Iterator[str]:

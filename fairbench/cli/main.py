@@ -13,9 +13,9 @@ from types import ModuleType
 
 from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
 from fairbench.cli.options import read
+from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import visible
-from fairbench.core.version import VERSION
 
 USER_ERROR, INTERRUPTED = 2, 130
 _HELP = ("--help", "-h", "help")

@@ -1,1 +1,3 @@
 """Basic tools: errors, checks of values, seeds, fingerprints, the version."""
+
+VERSION = "0.1.0"

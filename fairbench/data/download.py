@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from fairbench.core.deadline import GivenUpError, Progress, in_time
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Source
 
@@ -176,13 +177,50 @@ def _fetched(url: str, source: Source) -> bytes:
 
     print(f"downloading {url}", file=sys.stderr)
     pooch.get_logger().setLevel("WARNING")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         name = "download.zip" if source.member else "download"
-        downloader = pooch.HTTPDownloader(timeout=30)
-        pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+
+        def load(progress: Progress) -> None:
+            downloader = pooch.HTTPDownloader(timeout=_IDLE_S, progressbar=_Meter(progress))
+            pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+
+        try:
+            in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
+        except GivenUpError as error:
+            raise DataError(f"given up: {error}") from error
         content = unpacked(Path(folder) / name, source.member)
     refuse_web_page(content, url, source.page)
     return content
+
+
+_IDLE_S, _TOTAL_S = 30.0, 3600.0  # without a byte, and in all
+_LARGEST = 4 << 30  # bytes; the largest file that is known here has 700 MB
+
+
+class _Meter:
+    """Counts the bytes of a download; pooch takes it for a progress bar, and sets `total`."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.total, self.bytes = progress, 0, 0
+
+    def update(self, count: int) -> None:
+        """Note that so many bytes more have come.
+
+        Raises
+        ------
+        DataError : there are more, or are to be more, than any file of data has.
+        """
+        self.progress()
+        self.bytes += count
+        if max(self.bytes, int(self.total or 0)) > _LARGEST:
+            raise DataError(f"larger than {_LARGEST / 1e9:.1f} GB")
+
+    def reset(self) -> None:
+        """Begin again; pooch does so when it is done, to show the whole."""
+        self.bytes = 0
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def _check_download(content: bytes, source: Source) -> None:

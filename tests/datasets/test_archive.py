@@ -1,15 +1,20 @@
 """Finding, verifying and downloading raw files: what is said, and what is left behind."""
 
+import contextlib
 import gzip
 import hashlib
 import io
+import threading
+import time
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pooch
 import pytest
 
 from datasets import german
 from fairbench.core.errors import DataError
+from fairbench.data import download
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW
@@ -187,3 +192,47 @@ def test_a_damaged_zip_archive(tmp_path):
     source = Source(SOURCE.path, SOURCE.sha256, member="in/toy.csv")
     with pytest.raises(DataError, match="a damaged archive"):
         archive_of(tmp_path).read(source)
+
+
+@pytest.fixture
+def server():
+    """Return the address of a server that drips, and of one that announces too much."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            size = 10**12 if "large" in self.path else 2000
+            self.send_header("Content-Length", str(size))
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                if "large" in self.path:
+                    self.wfile.write(bytes(4096))
+                for _ in range(100):
+                    self.wfile.write(b"x")
+                    time.sleep(0.1)
+
+        def log_message(self, *words):
+            pass
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.daemon_threads = True
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}"
+    made.shutdown()
+    made.server_close()
+
+
+# What is given up keeps its connection until the process ends.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    ("place", "reason"), [("drip", "given up: it did not get on for"), ("large", "larger than 4.3")]
+)
+def test_a_download_ends_whatever_the_server_does(tmp_path, monkeypatch, server, place, reason):
+    monkeypatch.setattr(download, "_IDLE_S", 1.0)
+    source = Source("a/b.csv", "0" * 64, urls=(f"{server}/{place}",), page="page")
+    start = time.monotonic()
+    with pytest.raises(DataError, match=reason):
+        Archive((tmp_path,), store=tmp_path).read(source)
+    assert time.monotonic() - start < 10
+    assert not (tmp_path / "a").exists()

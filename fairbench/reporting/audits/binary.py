@@ -14,8 +14,8 @@ from fairbench.audit.conclusions import Conclusions, conclude, verdict_text
 from fairbench.audit.gaps import RATE_NAMES, Gap
 from fairbench.audit.labels_needed import WORLDS, Needed
 from fairbench.audit.options import Options
+from fairbench.core import VERSION
 from fairbench.core.formats import count, interval, number, signed
-from fairbench.core.version import VERSION
 from fairbench.evaluation.columns import records, setting_text, status_text
 from fairbench.reporting.document.model import (
     Bar,

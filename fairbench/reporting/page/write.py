@@ -11,10 +11,10 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
+from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import csv_text, write_text
 from fairbench.core.formats import number
-from fairbench.core.version import VERSION
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html

@@ -1,0 +1,91 @@
+"""Work that ends: given up when it has not got on for a while, or has taken too long in all.
+
+A server that sends a byte every few seconds answers every request in the end, and no time limit of
+a request ever passes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class GivenUpError(Exception):
+    """Work that took too long; the message says how long."""
+
+
+@dataclass
+class Progress:
+    """Is called by work whenever it has got on; ends work that was given up."""
+
+    moved: float = field(default_factory=time.monotonic)
+    over: bool = False
+
+    def __call__(self) -> None:
+        """Note that a step is done.
+
+        Raises
+        ------
+        GivenUpError : nobody waits for the rest.
+        """
+        if self.over:
+            raise GivenUpError
+        self.moved = time.monotonic()
+
+
+@dataclass
+class _Outcome(Generic[T]):
+    """What work returned, or raised."""
+
+    value: T | None = None
+    error: BaseException | None = None
+
+
+def in_time(work: Callable[[Progress], T], *, idle_s: float, total_s: float) -> T:
+    """Return what `work` returns, if it gets on.
+
+    It is done on a thread, which goes on behind a step that never ends, and no further; the process
+    does not wait for it to end.
+
+    Parameters
+    ----------
+    work : is called with what it calls after every step.
+    idle_s : seconds without a step, after which it is given up.
+    total_s : seconds in all.
+
+    Raises
+    ------
+    GivenUpError : it was given up. Whatever else it raises is raised here.
+    """
+    progress, outcome = Progress(), _Outcome[T]()
+
+    def carry_out() -> None:
+        try:
+            outcome.value = work(progress)
+        except BaseException as error:
+            outcome.error = error
+
+    start = time.monotonic()
+    thread = threading.Thread(target=carry_out, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        left = min(progress.moved + idle_s, start + total_s) - time.monotonic()
+        if left <= 0:
+            progress.over = True
+            raise GivenUpError(_why(progress, start, idle_s))
+        thread.join(left)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value  # type: ignore[return-value]
+
+
+def _why(progress: Progress, start: float, idle_s: float) -> str:
+    now = time.monotonic()
+    if now - progress.moved >= idle_s:
+        return f"it did not get on for {now - progress.moved:.0f} s"
+    return f"it was not done after {now - start:.0f} s"

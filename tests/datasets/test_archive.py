@@ -1,6 +1,7 @@
 """Finding, verifying and downloading raw files: what is said, and what is left behind."""
 
 import contextlib
+import gc
 import gzip
 import hashlib
 import io
@@ -198,6 +199,8 @@ def test_a_damaged_zip_archive(tmp_path):
 def server():
     """Return the address of a server that drips, and of one that announces too much."""
 
+    stopped = threading.Event()
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
@@ -207,24 +210,26 @@ def server():
             with contextlib.suppress(OSError):
                 if "large" in self.path:
                     self.wfile.write(bytes(4096))
-                for _ in range(100):
+                while not stopped.wait(0.1):
                     self.wfile.write(b"x")
-                    time.sleep(0.1)
 
         def log_message(self, *words):
             pass
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.daemon_threads = True
+    before = set(threading.enumerate())
     threading.Thread(target=made.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{made.server_port}"
+    stopped.set()
     made.shutdown()
     made.server_close()
+    for thread in set(threading.enumerate()) - before:  # of the download that was given up, too
+        thread.join(10)
+    gc.collect()
 
 
-# What is given up keeps its connection until the process ends.
+# pooch leaves the connection of a download that ends early to the collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("place", "reason"), [("drip", "given up: it did not get on for"), ("large", "larger than 4.3")]
 )

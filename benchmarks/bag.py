@@ -17,7 +17,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.compute import raw_outputs
-from fairbench.experiments.ensure import ensure
+from fairbench.experiments.pipeline import ensure
 from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.metrics.probability import nll_of_sd
 from fairbench.results.cells import Store

@@ -10,6 +10,7 @@ what tests/slurm needs. Linux only.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -184,7 +185,7 @@ def in_a_cell(pid: int) -> bool:
         files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:
         return False
-    return any("/locks/" in file for file in files)
+    return any(re.search(r"/locks/[0-9a-f]+\.lock", file) for file in files)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from fairbench.data import cache
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
 from fairbench.experiments import pipeline
-from fairbench.experiments.ensure import ensure_all
+from fairbench.experiments.pipeline import ensure_all
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures

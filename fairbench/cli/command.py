@@ -72,12 +72,24 @@ class Command:
     run : is called with an instance; returns the exit status, None for 0.
     examples : whole command lines, shown by ``--help``.
     sentence : what a part of a verb does; of a verb, the docstring of its file says it.
+    holds : whether no garbage of the results folder is to be collected while it runs.
     """
 
     options: type[Any]
     run: Callable[[Any], int | None]
     examples: Sequence[str] = ()
     sentence: str = ""
+    holds: bool = True
+
+    def carry_out(self, options: Any) -> int:
+        """Do what the options ask for, and return the exit status."""
+        from fairbench.core.locks import using
+
+        folder = getattr(options, "results", None)
+        if folder is None or not self.holds:
+            return self.run(options) or 0
+        with using(folder, make=False):
+            return self.run(options) or 0
 
 
 def command_help(name: str, text: str, command: Command) -> str:

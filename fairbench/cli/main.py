@@ -114,7 +114,7 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
     if asked:
         print(command_help(name, text, command))
         return 0
-    return command.run(read(command.options, words)) or 0
+    return command.carry_out(read(command.options, words))
 
 
 def _no_part(name: str, text: str, commands: Mapping[str, Command], *, asked: bool) -> int:
@@ -148,4 +148,4 @@ def _missing_package(error: ModuleNotFoundError) -> str:
     return f"the package {name} is not installed: pip install 'fairbench-harness[{extra}]'"
 
 
-_OF_AUDIT = ("rich", "jinja2", "pyarrow", "filelock")
+_OF_AUDIT = ("rich", "jinja2", "pyarrow")

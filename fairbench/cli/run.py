@@ -6,7 +6,8 @@ import gc
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,9 +99,17 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     if unknown := set(options) - {"-m", "--multirun"}:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
     words = [word for word in arguments if word not in options]
-    with hydra_of(conf):
+    with hydra_of(conf), ExitStack() as held:
         line = CommandLine(words, conf, sweep=bool(several))
-        return _sweep(line) if several else _single(line)
+        return _sweep(line, held) if several else _single(line, held)
+
+
+def _hold(configs: Iterable[Any], held: ExitStack) -> None:
+    """Have nothing that these runs find in their results folders collected while they last."""
+    from fairbench.core.locks import using
+
+    for folder, make in dict.fromkeys((str(each["results"]), not each["plan"]) for each in configs):
+        held.enter_context(using(Path(folder), make=make))
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
@@ -116,7 +125,7 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     return 0
 
 
-def _single(line: CommandLine) -> int:
+def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
     from fairbench.evaluation.many_groups import unlike_everyone_else
@@ -127,6 +136,7 @@ def _single(line: CommandLine) -> int:
     from fairbench.reporting.runs import run_document
 
     config = line.compose(line.jobs[0])
+    _hold([config], held)
     planned = plan(config)
     if config["plan"]:
         show_plan([planned])
@@ -161,7 +171,7 @@ def draw_figures(*arguments: Any) -> None:
     figures.draw_figures(*arguments)
 
 
-def _sweep(line: CommandLine) -> int:
+def _sweep(line: CommandLine, held: ExitStack) -> int:
     """Plan and carry out all jobs, and print how each ended."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import show_planned_sweep, sum_up
@@ -171,6 +181,7 @@ def _sweep(line: CommandLine) -> int:
     with SweepProgress(jobs=len(line.jobs)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
         jobs = [(words, line.compose(words)) for words in progress.composing(line.jobs)]
+        _hold([config for _, config in jobs], held)
         size = settings.batch or len(jobs)
         for start in range(0, len(jobs), size):
             outcomes += _part(jobs[start : start + size], settings, progress)

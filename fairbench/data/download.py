@@ -18,6 +18,7 @@ from typing import IO
 
 from fairbench.core.deadline import GivenUpError, Progress, in_time
 from fairbench.core.errors import DataError
+from fairbench.core.files import write_bytes
 from fairbench.data.dataset import Source
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -230,10 +231,7 @@ def _check_download(content: bytes, source: Source) -> None:
 
 def _kept(content: bytes, path: Path) -> Path:
     """Write a verified download, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    write_bytes(path, content)
     return path
 
 

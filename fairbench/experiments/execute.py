@@ -23,7 +23,7 @@ from omegaconf import DictConfig
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import Config, plain
-from fairbench.experiments.ensure import ensure
+from fairbench.experiments.pipeline import ensure
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
 

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairbench.core.errors import UserError
+from fairbench.core.locks import using
 from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, work
 
 
@@ -196,8 +198,14 @@ class Submitit:
 
 
 def work_all(tasks: Sequence[WorkUnit], n_jobs: int) -> list[Done]:
-    """Do the tasks of one submitted job, on as many processes as it was given."""
-    return list(processes(n_jobs).run(tasks))
+    """Do the tasks of one submitted job, on as many processes as it was given.
+
+    The job may outlive the command that submitted it, and so uses the results folder itself.
+    """
+    with ExitStack() as held:
+        for root in {task.run.store.root for task in tasks}:
+            held.enter_context(using(root))
+        return list(processes(n_jobs).run(tasks))
 
 
 @dataclass

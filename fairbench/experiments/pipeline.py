@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +21,12 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
 from fairbench.experiments.compatibility import Combination, check, check_weights
+from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Method
-from fairbench.experiments.ensure import ensure_all
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import CorruptCellError, Store
+from fairbench.results.cells import BusyCellError, CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
 
@@ -149,6 +150,48 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
 def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
     """Return the folds, drawn once for all jobs of a sweep on one data set."""
     return split.folds(dataset, seed)
+
+
+def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = True) -> bool:
+    """Compute and store a cell unless it is there and whole; return whether it was computed.
+
+    Raises
+    ------
+    BusyCellError : another process is computing it, and `wait` is false.
+    """
+    with store.lock(cell.id, wait=wait):
+        if not recompute and store.intact(cell.id):
+            return False
+        columns, notes = compute(cell.study, cell.fold)
+        store.write(cell.id, columns, notes)
+        return True
+
+
+def ensure_all(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    recompute: bool = False,
+    done: Callable[[bool], None] = lambda computed: None,
+) -> int:
+    """Ensure every cell, call `done` after each, and return how many were computed.
+
+    Cells that other processes are computing come last, so that processes share the work.
+    """
+    waiting = deque(cells)
+    computed = busy = 0
+    while waiting:
+        cell = waiting.popleft()
+        try:
+            fresh = ensure(cell, store, recompute=recompute, wait=busy >= len(waiting) + 1)
+        except BusyCellError:
+            waiting.append(cell)
+            busy += 1
+            continue
+        busy = 0
+        computed += fresh
+        done(fresh)
+    return computed
 
 
 def execute(

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import read_table, set_aside, write_table
+from fairbench.core.locks import BusyError, locked
 
 Columns = Mapping[str, NDArray[Any]]
 _META = b"fairbench"
@@ -74,19 +74,15 @@ class Store:
         ------
         BusyCellError : another process holds it, and `wait` is false.
         """
-        path = self.root / "locks" / f"{cell_id}.lock"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"results cannot be kept in {self.root}: {error}") from error
-        try:
-            held = FileLock(path).acquire(blocking=wait)
-        except Timeout as error:
-            raise BusyCellError(cell_id) from error
-        with held:
+        path = self.root / "locks" / f"{plain_id(cell_id)}.lock"
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked(path, seconds=None if wait else 0))
+            except BusyError as error:
+                raise BusyCellError(cell_id) from error
+            except OSError as error:
+                raise UserError(f"results cannot be kept in {self.root}: {error}") from error
             yield
-            # Whoever waits on the removed file finds the cell finished when it wakes.
-            path.unlink(missing_ok=True)
 
     def write(self, cell_id: str, columns: Columns, notes: Mapping[str, Any]) -> None:
         """Store a cell, whole or not at all."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -12,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.core.files import ASIDE, HALF
+from fairbench.core.locks import working
 from fairbench.results.cells import Store
 from fairbench.results.runs import Run, read_environment
 
 DAY = 24.0
-STALE_LOCK = "stale lock"
+STRAY = ("half file", "half-drawn figures")
 
 
 @dataclass(frozen=True)
@@ -31,37 +29,23 @@ class Garbage:
 def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     """Return what may go: untouched for `hours`, and needed by no run, finished or begun.
 
-    The age spares a sweep under way, whose cells belong to no run until their run is evaluated.
-    Cells are spared altogether while any lock is held, since the sweep that holds it may have found
-    old cells in the store and be about to read them.
+    Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
+    uses it may have found old cells in the store and be about to read them. The age spares the
+    cells of a sweep that is to go on. Cells are spared altogether while one is being computed by
+    who does not say that it uses the folder.
     """
-    leftovers = [*_leftovers(store.root), *_stale_locks(store.root)]
-    cells = [] if computing(store) else list(_unreferenced(store))
+    cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
-    return [each for each in [*cells, *leftovers] if _untouched(each.path, before)]
+    return [each for each in [*cells, *_leftovers(store.root)] if _untouched(each.path, before)]
 
 
 def remove(found: Iterable[Garbage]) -> None:
-    """Remove what was found; a lock that was taken meanwhile stays."""
+    """Remove what was found."""
     for each in found:
-        if each.kind == STALE_LOCK:
-            with _free(each.path) as free:
-                if free:
-                    each.path.unlink(missing_ok=True)
-        elif each.path.is_dir():
+        if each.path.is_dir():
             shutil.rmtree(each.path, ignore_errors=True)
         else:
             each.path.unlink(missing_ok=True)
-
-
-def computing(store: Store) -> bool:
-    """Say whether a process on this machine holds a lock: some cell is being computed."""
-    return any(_held(path) for path in (store.root / "locks").glob("*.lock"))
-
-
-def _held(path: Path) -> bool:
-    with _free(path) as free:
-        return not free
 
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
@@ -110,30 +94,6 @@ def _leftovers(results: Path) -> Iterator[Garbage]:
         yield from (
             _garbage(path, "damaged, set aside") for path in results.glob(f"{places}/{ASIDE}")
         )
-
-
-def _stale_locks(results: Path) -> Iterator[Garbage]:
-    for path in (results / "locks").glob("*.lock"):
-        if not _held(path):
-            yield _garbage(path, STALE_LOCK)
-
-
-@contextlib.contextmanager
-def _free(path: Path) -> Iterator[bool]:
-    """Hold a lock for the block unless somebody does, and say so; its file is never made."""
-    try:
-        file = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        yield True
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(file)
 
 
 def _garbage(path: Path, kind: str) -> Garbage:

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock
+from fairbench.core.files import atomic
+from fairbench.core.locks import locked
 
 SCHEME = "sqlite:///"
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
@@ -48,14 +49,12 @@ def exclusive(address: str) -> Iterator[None]:
         yield
         return
     path = Path(address.removeprefix(SCHEME))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with locked(path.with_name(f"{path.name}.lock")):
         if not path.exists() and template().is_file():
-            temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            shutil.copyfile(template(), temporary)
-            if local(path):
-                _write_ahead(temporary)
-            temporary.replace(path)
+            with atomic(path) as temporary:
+                shutil.copyfile(template(), temporary)
+                if local(path):
+                    _write_ahead(temporary)
         yield
 
 
@@ -85,13 +84,11 @@ def make_template() -> Path:
     path = template()
     if path.is_file():
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
     quiet()
     from mlflow.db import commands
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    commands.main(["upgrade", f"{SCHEME}{temporary}"], standalone_mode=False)
-    temporary.replace(path)
+    with atomic(path) as temporary:
+        commands.main(["upgrade", f"{SCHEME}{temporary}"], standalone_mode=False)
     return path
 
 

@@ -22,7 +22,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
-from fairbench.experiments.ensure import ensure_all
+from fairbench.experiments.pipeline import ensure_all
 from fairbench.inference.few_labels.table import PartlyLabelled
 from papers import CONF
 from papers.few_labels.methods import Method, intervals

@@ -23,7 +23,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
-from fairbench.experiments.ensure import ensure_all
+from fairbench.experiments.pipeline import ensure_all
 from fairbench.experiments.study import cells_of
 from papers import CONF
 from papers.uncertainty_fairness.epistemic_shrinks import LEARNERS, PARTS, SEEDS, ratio

@@ -3,14 +3,18 @@
 import json
 import shlex
 import shutil
+import subprocess
+import time
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from fairbench.core.locks import using
 from fairbench.results.cells import Store
 from fairbench.results.runs import Run
-from tests.harness import fairbench, run_folder, run_py
+from tests import warm
+from tests.harness import command, fairbench, run_folder, run_py, verb
 
 RUN = (
     "split.repeats=4", "dataset.n_samples=300", "method=ensemble", "method.members=5",
@@ -134,3 +138,24 @@ def test_garbage_goes_and_the_run_stays(copied):
     assert "freed 0.00 MB" in store("gc", cwd=copied)  # younger than a day
     store("gc", "hours=0", cwd=copied)
     assert not list((copied / "results" / "cells").rglob("*.parquet"))
+
+
+@pytest.mark.thorough
+def test_cells_that_a_resumed_run_has_found_survive_garbage_collection(copied):
+    shutil.rmtree(run_folder(copied / "results"))
+    cells = {path: path.stat().st_ino for path in (copied / "results" / "cells").rglob("*.parquet")}
+    with using(copied / "results"):  # until the run uses the folder itself
+        process = subprocess.Popen(command(*RUN), cwd=copied, stdout=subprocess.PIPE, text=True)
+        locks = copied / "results" / "locks"
+        while len(list(locks.glob("command-*.lock"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+    refused = 0
+    while process.poll() is None:
+        words = verb("store", "gc", "hours=0", "wait=0")[1:]
+        done = warm.run(words, cwd=copied, timeout=240, environment={})
+        refused += done.returncode == 2 and f"process {process.pid} on" in done.stderr
+    assert refused
+    assert "nothing to fit: all 4 cells were in the store" in process.communicate()[0]
+    store("gc", "hours=0", cwd=copied)
+    assert {path: path.stat().st_ino for path in cells} == cells

@@ -12,7 +12,7 @@ from algorithms.learners.xgboost import XGBoost
 from fairbench.data.dataset import Source
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
-from fairbench.experiments.ensure import ensure, ensure_all
+from fairbench.experiments.pipeline import ensure, ensure_all
 from fairbench.experiments.study import cells_of
 from fairbench.results.cells import Store
 from tests.studies import Recorder, folds_of, study

@@ -6,8 +6,9 @@ import time
 import numpy as np
 import pytest
 
+from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.garbage import computing, garbage, remove
+from fairbench.results.garbage import garbage, remove
 from fairbench.results.run_writer import seal_run
 from tests.studies import RECORD
 
@@ -46,8 +47,8 @@ def leftovers(store):
         store.cell_path(OLD).with_name(f".{OLD}.parquet.12.tmp"),
         store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-1"),
         store.run_path("begun") / ".metrics.parquet.12.tmp",
-        store.root / "locks" / f"{BEGUN}.lock",
     ]
+    (store.root / "locks" / f"{BEGUN}.lock").touch()
     for file in files:
         file.write_bytes(b"half")
     for each in [*files, temporary]:
@@ -83,24 +84,24 @@ def test_leftovers_of_kills_go_when_old(store):
 def test_cells_and_their_locks_stay_while_one_is_being_computed(store):
     with store.lock(OLD):
         age(store.root / "locks" / f"{OLD}.lock")
-        assert computing(store)
+        assert working(store.root)
         assert garbage(store, 0) == []
-    assert not computing(store)
+    assert not working(store.root)
     assert len(garbage(store)) == 1
 
 
-def test_a_lock_taken_after_it_was_found_stays(store):
+def test_locks_of_killed_processes_go_and_others_stay(store):
     leftovers(store)
-    found = [each for each in garbage(store) if each.kind == "stale lock"]
-    with store.lock(BEGUN):
-        remove(found)
-        assert found[0].path.exists()
+    with store.lock(OLD):
+        garbage(store)
+        assert [path.stem for path in (store.root / "locks").iterdir()] == [OLD]
+    assert not list((store.root / "locks").iterdir())
 
 
 def test_an_empty_folder_has_no_garbage(tmp_path):
     store = Store(tmp_path / "none")
     assert garbage(store) == []
-    assert not computing(store)
+    assert not working(store.root)
 
 
 def test_rows_and_people_that_no_run_reads_go(store):

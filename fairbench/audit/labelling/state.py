@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
+from fairbench.core.locks import locked
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -188,12 +187,11 @@ class StateFile:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            held = FileLock(self.path.with_name(f".{self.path.name}.lock")).acquire()
-        except OSError as error:
-            raise UserError(f"{self.path} cannot be written: {error}") from error
-        with held:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path.with_name(f".{self.path.name}.lock")))
+            except OSError as error:
+                raise UserError(f"{self.path} cannot be written: {error}") from error
             yield
 
     def _write(self, state: State) -> None:

@@ -53,6 +53,7 @@ class GarbageOptions(Results):
 
     dry_run: bool = option(False, "Only say what would go.")
     hours: float = option(24.0, "Spare what was written in the last so many hours.")
+    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
 
 
 @dataclass(frozen=True)
@@ -125,13 +126,15 @@ def gc(options: GarbageOptions) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from fairbench.core.locks import alone
     from fairbench.results import garbage
     from fairbench.results.cells import Store
 
     store = Store(options.results)
-    found = garbage.garbage(store, options.hours)
-    if not options.dry_run:
-        garbage.remove(found)
+    with alone(options.results, options.wait):
+        found = garbage.garbage(store, options.hours)
+        if not options.dry_run:
+            garbage.remove(found)
     table = Table("what", "number", "MB")
     for kind, number in Counter(each.kind for each in found).items():
         size = sum(each.bytes for each in found if each.kind == kind)
@@ -140,8 +143,9 @@ def gc(options: GarbageOptions) -> None:
         Console(width=_WIDTH).print(table)
     size = sum(each.bytes for each in found)
     print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
-    if garbage.computing(store):
-        print("cells of no run were spared: a cell is being computed")
+    for each in found:
+        if each.kind in garbage.STRAY:
+            print(f"{each.kind}: {each.path}")
 
 
 def verify(options: VerifyOptions) -> int:
@@ -210,6 +214,7 @@ COMMANDS = {
     "gc": Command(
         GarbageOptions,
         gc,
+        holds=False,
         sentence="Remove what no run refers to.",
         examples=("fairbench store gc dry_run=true",),
     ),

@@ -22,4 +22,6 @@ def serve(options: ServerOptions) -> int:
     return ui(str(options.port), str(options.results))
 
 
-COMMAND = Command(ServerOptions, serve, examples=("fairbench ui", "fairbench ui port=5001"))
+COMMAND = Command(
+    ServerOptions, serve, holds=False, examples=("fairbench ui", "fairbench ui port=5001")
+)

@@ -181,4 +181,4 @@ def test_no_kill_loses_a_label(file, write):
         assert all(label == str(row % 2) for row, label in labels.items())
     file.change(lambda state: state.answered((Answer(ROWS, "1", ""),)))
     left = {path.name for path in file.path.parent.iterdir()}
-    assert left == {"audit.json", ".audit.json.lock"}
+    assert left == {"audit.json"}

@@ -1,0 +1,121 @@
+"""Locks: alone or shared, named when they are waited for, removed when nobody holds them."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairbench.core import errors, locks
+from fairbench.core.errors import UserError
+from fairbench.core.locks import BusyError, alone, held, locked, using, working
+from tests.harness import ROOT
+
+USER = """
+import sys
+from pathlib import Path
+from fairbench.core.locks import using
+with using(Path(sys.argv[1])):
+    print("used", flush=True)
+    sys.stdin.readline()
+"""
+# Adds 1 to a number in a file, alone each time.
+COUNTER = """
+import sys
+from pathlib import Path
+from fairbench.core.locks import locked
+number = Path(sys.argv[1])
+for _ in range(200):
+    with locked(number.with_suffix(".lock")):
+        number.write_text(str(int(number.read_text()) + 1))
+"""
+
+
+@pytest.fixture
+def user(tmp_path):
+    """Return a process that uses a folder until it is told or killed."""
+    command = [sys.executable, "-c", USER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:
+        assert process.stdout.readline() == "used\n"
+        yield process
+        process.kill()
+
+
+def left(folder):
+    return sorted(path.name for path in (folder / "locks").iterdir())
+
+
+def test_a_lock_is_ones_alone_and_names_its_holder(tmp_path):
+    path = tmp_path / "a.lock"
+    with locked(path):
+        assert held(path)
+        for shared in (False, True):
+            with pytest.raises(BusyError, match=f"process {os.getpid()} on .*"):
+                locked(path, shared=shared, seconds=0).__enter__()
+    assert not path.exists()
+    assert not held(path)
+
+
+def test_a_shared_lock_is_shared_and_its_file_goes_with_the_last(tmp_path):
+    path = tmp_path / "a.lock"
+    with locked(path, shared=True):
+        with locked(path, shared=True, seconds=0):
+            pass
+        assert path.exists()
+        with pytest.raises(BusyError):
+            locked(path, seconds=0.1).__enter__()
+    assert not path.exists()
+
+
+def test_processes_that_remove_the_file_each_time_are_alone_each_time(tmp_path):
+    number = tmp_path / "number"
+    number.write_text("0")
+    command = [sys.executable, "-c", COUNTER, str(number)]
+    running = [subprocess.Popen(command, cwd=ROOT) for _ in range(4)]
+    assert [process.wait(timeout=120) for process in running] == [0] * 4
+    assert number.read_text() == "800"
+    assert [path.name for path in tmp_path.iterdir()] == ["number"]
+
+
+def test_who_uses_a_folder_is_named_to_whom_wants_it_alone(tmp_path, user):
+    with using(tmp_path), pytest.raises(UserError) as refusal, alone(tmp_path, 0.1):
+        pass
+    assert f"in use by process {os.getpid()} on" in str(refusal.value)
+    assert f"process {user.pid} on" in str(refusal.value)
+    user.communicate("\n")
+    with alone(tmp_path, 0):
+        assert left(tmp_path) == ["folder.lock"]
+    assert left(tmp_path) == []
+
+
+def test_what_a_killed_command_leaves_is_removed_by_the_next(tmp_path, user):
+    user.kill()
+    user.wait()
+    assert len(left(tmp_path)) == 2
+    with using(tmp_path):
+        assert len(left(tmp_path)) == 2  # its own
+        assert not working(tmp_path)
+    assert left(tmp_path) == []
+
+
+def test_reading_makes_no_folder(tmp_path):
+    with using(tmp_path / "none", make=False), alone(tmp_path / "none", 0):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    errors.warn.cache_clear()
+    for _ in range(2):
+        with using(tmp_path), locked(tmp_path / "locks" / "ab.lock"):
+            pass
+    said = capsys.readouterr().err
+    assert said.count("has no locks: give it one command at a time") == 1
+    assert left(tmp_path) == []
+    assert locks.holder(tmp_path / "none") == "another process"

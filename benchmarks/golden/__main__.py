@@ -1,4 +1,4 @@
-"""Compare today's tree with the frozen commit, to thirteen digits: ``make golden``.
+"""Compare today's tree with the frozen commit, to twelve digits: ``make golden``.
 
 ``python -m benchmarks.golden`` asks both trees the same and compares their answers;
 ``python -m benchmarks.golden write`` writes the frozen tree's answers to the cases that the tests
@@ -58,7 +58,7 @@ def _compare() -> int:
         )
         return 1
     cases = ", ".join(f"{len(of_kind)} {kind}" for kind, of_kind in today.items())
-    print(f"the same as {COMMIT[:12]}, to thirteen digits: {cases}")
+    print(f"the same as {COMMIT[:12]}, to twelve digits: {cases}")
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Same = Callable[[Any, Any], bool]
-_TEN, _THIRTEEN = 1e-9, 1e-13
+_TEN, _TWELVE = 1e-9, 1e-12
 
 
 def same_bits(one: Any, other: Any) -> bool:
@@ -21,8 +21,8 @@ def same_to_ten_digits(one: Any, other: Any) -> bool:
 
 
 def same_but_for_sums(one: Any, other: Any) -> bool:
-    """Say whether two numbers agree to thirteen digits: as far as the order of a sum allows."""
-    return type(one) is type(other) and _same(one, other, _THIRTEEN)
+    """Say whether two numbers agree to twelve digits: as far as the order of a sum allows."""
+    return type(one) is type(other) and _same(one, other, _TWELVE)
 
 
 def _same(one: Any, other: Any, tolerance: float) -> bool:

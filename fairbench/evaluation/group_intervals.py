@@ -49,7 +49,7 @@ def counted_rates() -> tuple[Rate, ...]:
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
 
 
-class Gap(NamedTuple):
+class GapInterval(NamedTuple):
     """The interval of a largest gap, or of a smallest ratio.
 
     `surely` (G, G) says of every ordered pair of groups whether the first's rate is surely the
@@ -85,7 +85,7 @@ class GroupIntervals(Protocol):
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, G) among which largest gaps are looked for."""
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
@@ -126,9 +126,9 @@ class PosteriorIntervals:
         """Return all groups (M, G): without one of them, there is no gap."""
         return np.ones((len(metrics), self.draws.shape[1]), bool)
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
-        return [Gap(*each) for each in zip(*self.rates(metrics), strict=True)]
+        return [GapInterval(*each) for each in zip(*self.rates(metrics), strict=True)]
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the probability that a gap is under epsilon."""
@@ -220,7 +220,7 @@ class CountIntervals:
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         return np.array([known[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[Gap]:
+    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
         rates = [rate for metric in metrics for rate in metric.rates]
         of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
@@ -242,7 +242,7 @@ class CountIntervals:
                 ratio = _ratio(limits.row(first[m]), among[m])
                 lower[m], upper[m] = ratio.lower, ratio.upper
         parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
-        return [Gap(*each) for each in parts]
+        return [GapInterval(*each) for each in parts]
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the posterior probability that a gap is under epsilon."""

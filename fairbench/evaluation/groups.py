@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import (
     CountIntervals,
-    Gap,
+    GapInterval,
     GroupIntervals,
     PosteriorIntervals,
     SurveyIntervals,
@@ -240,7 +240,7 @@ class GroupEvaluation:
         counted: Counted,
         metric: Metric,
         among: list[int],
-        gap: Gap,
+        gap: GapInterval,
         resampled: Counts | None,
     ) -> None:
         name, where = metric.name, Where(counted.attribute)

@@ -125,7 +125,8 @@ class UncertaintyEvaluation:
                 if self.table.frequentist and status == OK and n < FEWEST:
                     status = insufficient(f"n={n}, an interval needs {FEWEST}")
                 if np.isnan(value) and status.kind not in ("undefined", "invalid"):
-                    status = undefined(status.reason or "the error of a mean of 1 row is unknown")
+                    few = "the error of a mean of 1 row is unknown"
+                    status = undefined(few if n == 1 else status.reason)
                 self.table.add(
                     f"{measure}_uncertainty{form}",
                     value,

@@ -123,7 +123,7 @@ def plan(cfg: DictConfig | Config) -> Plan:
     run = pipeline.prepare(config)
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
     finished = bool(config["resume"]) and run.writer.finished(run.fingerprint)
-    drawn = run.writer.drawn()
+    drawn = run.writer.has_figures()
     planned = Plan(config, run.id, run.name, cells, finished, drawn)
     _keep(planned.key, run)
     return planned

@@ -232,7 +232,7 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
             computed = ensure_all(run.cells, run.store)
             metrics, predictions = evaluate_run(run)
         shutil.rmtree(run.folder.figures, ignore_errors=True)
-    if draw and not run.writer.drawn():
+    if draw and not run.writer.has_figures():
         with run.writer.drawing() as temporary:
             draw(metrics, run.name, run.protect, temporary)
     if not finished:

@@ -63,7 +63,7 @@ class RunWriter:
             set_aside(self.path / name, _AGAIN)
         return names
 
-    def drawn(self) -> bool:
+    def has_figures(self) -> bool:
         """Say whether the run's figures are there and whole; damaged ones are set aside."""
         figures = Run(self.path).figures
         if not figures.is_dir():

@@ -13,9 +13,10 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from math import isinf
 from pathlib import Path
 
-from fairbench.core.files import atomic
+from fairbench.core.files import atomic, set_aside
 from fairbench.core.locks import locked
 
 SCHEME = "sqlite:///"
@@ -40,22 +41,57 @@ def template() -> Path:
 
 
 @contextlib.contextmanager
-def exclusive(address: str) -> Iterator[None]:
+def exclusive(address: str, seconds: float = 60.0) -> Iterator[None]:
     """Hold a local database while it is opened and written; a server needs no such care.
 
-    Several processes that open a new sqlite store at once would all migrate it.
+    Several processes that open a new sqlite store at once would all migrate it. A damaged database
+    is set aside, and a new one made.
+
+    Raises
+    ------
+    BusyError : another process holds it, for so many seconds by now.
     """
     if not address.startswith(SCHEME):
         yield
         return
     path = Path(address.removeprefix(SCHEME))
-    with locked(path.with_name(f"{path.name}.lock")):
+    # sqlite and MLflow wait for ever for what they cannot have.
+    wait = None if isinf(seconds) else seconds
+    with locked(path.with_name(f"{path.name}.lock"), seconds=wait):
+        if path.exists() and damaged(path):
+            set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
+            for journal in ("wal", "shm"):
+                path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
         if not path.exists() and template().is_file():
             with atomic(path) as temporary:
                 shutil.copyfile(template(), temporary)
                 if local(path):
                     _write_ahead(temporary)
         yield
+
+
+_CHECKED = 1 << 25  # bytes of a database that is read whole to see whether it is damaged
+_PAGES = slice(28, 32)  # where a database says how many pages it has
+
+
+def damaged(path: Path) -> bool:
+    """Say whether a file is no database that can be read to its end; a locked one may be fine."""
+    size = path.stat().st_size
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=1)) as database:
+            page = int(database.execute("PRAGMA page_size").fetchone()[0])
+            with open(path, "rb") as file:
+                pages = int.from_bytes(file.read(100)[_PAGES], "big")
+            if not size or size < page * pages:
+                return True
+            if size > _CHECKED:
+                database.execute("SELECT count(*) FROM sqlite_master")
+                return False
+            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except sqlite3.OperationalError:
+        return False
+    except sqlite3.DatabaseError:
+        return True
 
 
 def _write_ahead(path: Path) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import isfinite
+from functools import lru_cache, partial
+from math import inf, isfinite, isinf
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fairbench.core.deadline import Progress, in_time
 from fairbench.core.errors import warn
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import digest
+from fairbench.core.locks import BusyError, locked
 from fairbench.evaluation.columns import setting_text
 from fairbench.metrics.registry import declared
 from fairbench.results.catalogue import Catalogue
@@ -147,11 +149,14 @@ class Tracking:
     enabled : false logs nothing.
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
+    idle_s, total_s : seconds without progress, and in all, after which it is left for later.
     """
 
     enabled: bool = True
     uri: str | None = None
     experiment: str = "fairbench"
+    idle_s: float = 10.0
+    total_s: float = 60.0
 
     @property
     def address(self) -> str:
@@ -171,7 +176,8 @@ class Tracking:
 
         Raises
         ------
-        TrackingError : the server is down, or the database locked.
+        TrackingError : the server is down or does not get on, or another process logs runs of this
+            results folder, or to this database, for longer than is waited.
         """
         finished = [(folder, each) for folder in folders if (each := folder.environment)]
         noted = {folder.id: self._noted(folder, each) for folder, each in finished}
@@ -179,21 +185,44 @@ class Tracking:
             return {run_id: str(logged) for run_id, logged in noted.items()}
         finished = [each for each in finished if _whole(each[0])]
         quiet()
-        from mlflow.tracking import MlflowClient
+        from mlflow.tracking import MlflowClient  # before the clock runs: it takes seconds
 
+        client = partial(MlflowClient, tracking_uri=self.address)
         try:
-            with exclusive(self.address):
-                client = MlflowClient(tracking_uri=self.address)
-                experiment = experiment_id(client, self.experiment)
-                known = entries(client, experiment, [folder.id for folder, _ in finished])
-                logged = {
-                    folder.id: _log_once(client, experiment, folder, environment, known)
-                    for folder, environment in finished
-                }
+            with self._alone(finished), exclusive(self.address, self.total_s):
+                send = partial(self._send, client, finished)
+                logged = in_time(send, idle_s=self.idle_s, total_s=self.total_s)
             self._note(finished, logged)
             return logged
+        except BusyError as error:
+            raise TrackingError(f"MLflow at {self.address} is held by {error}") from error
         except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
             raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
+
+    @contextlib.contextmanager
+    def _alone(self, runs: Sequence[tuple[Run, dict[str, Any]]]) -> Iterator[None]:
+        """Have nobody else log runs of the same results folders meanwhile: once means once."""
+        with contextlib.ExitStack() as stack:
+            for results in sorted({folder.results for folder, _ in runs}):
+                wait = None if isinf(self.total_s) else self.total_s
+                lock = locked(results / "locks" / "tracking.lock", seconds=wait)
+                stack.enter_context(lock)
+            yield
+
+    def _send(
+        self,
+        connect: Callable[[], MlflowClient],
+        runs: Sequence[tuple[Run, dict[str, Any]]],
+        progress: Progress,
+    ) -> dict[str, str]:
+        """Log what is not logged; return run id -> MLflow id."""
+        client = connect()
+        experiment = experiment_id(client, self.experiment)
+        progress()
+        known = entries(client, experiment, [folder.id for folder, _ in runs], progress)
+        return {
+            folder.id: _log_once(client, experiment, folder, known, progress) for folder, _ in runs
+        }
 
     def _note(self, runs: Sequence[tuple[Run, dict[str, Any]]], logged: dict[str, str]) -> None:
         """Note in the folders of runs that they are in this database; of a server nothing is."""
@@ -255,7 +284,10 @@ def experiment_id(client: MlflowClient, name: str) -> str:
 
 
 def entries(
-    client: MlflowClient, experiment: str, run_ids: Sequence[str]
+    client: MlflowClient,
+    experiment: str,
+    run_ids: Sequence[str],
+    progress: Callable[[], None] = lambda: None,
 ) -> dict[str, list[LoggedRun]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
@@ -263,7 +295,8 @@ def entries(
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
     found: dict[str, list[LoggedRun]] = {}
     for wanted in filters:
-        for run in _search(client, experiment, wanted):
+        progress()
+        for run in _search(client, experiment, wanted, progress):
             named = run.data.tags
             whole = run.info.status == "FINISHED"
             entry = LoggedRun(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
@@ -271,10 +304,13 @@ def entries(
     return found
 
 
-def _search(client: MlflowClient, experiment: str, wanted: str) -> Iterable[Any]:
+def _search(
+    client: MlflowClient, experiment: str, wanted: str, progress: Callable[[], None]
+) -> Iterable[Any]:
     token = None
     while True:
         page = client.search_runs([experiment], wanted, max_results=1000, page_token=token)
+        progress()
         yield from page
         token = page.token
         if not token:
@@ -285,33 +321,39 @@ def _log_once(
     client: MlflowClient,
     experiment: str,
     folder: Run,
-    environment: dict[str, Any],
     known: dict[str, list[LoggedRun]],
+    progress: Progress,
 ) -> str:
     mine = known.get(folder.id, [])
-    current = [each.id for each in mine if each.fingerprint == environment["fingerprint"]]
+    current = [each.id for each in mine if each.fingerprint == folder.environment["fingerprint"]]
     for entry in mine:
         if entry.id not in current[:1]:
             client.delete_run(entry.id)
-    return current[0] if current else _log(client, experiment, folder, environment)
+            progress()
+    return current[0] if current else _log(client, experiment, folder, progress)
 
 
-def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[str, Any]) -> str:
+def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress) -> str:
     from mlflow.entities import Metric, Param
 
+    environment = folder.environment
     name = environment["name"]
     run = client.create_run(experiment, tags=tags(folder, environment), run_name=name)
     run_id = str(run.info.run_id)
-    for file in _FILES:
-        client.log_artifact(run_id, str(folder.path / file))
-    if folder.figures.is_dir():
-        client.log_artifacts(run_id, str(folder.figures), "figures")
+    progress()
+    drawn = sorted(folder.figures.glob("*")) if folder.figures.is_dir() else []
+    artifacts = [(folder.path / file, None) for file in _FILES]
+    for path, place in [*artifacts, *((path, "figures") for path in drawn)]:
+        client.log_artifact(run_id, str(path), place)
+        progress()
     # While there is no metric yet: MLflow reads all there are to change the status.
     client.set_terminated(run_id)
+    progress()
     now = int(time.time() * 1000)
     metrics = [Metric(name, value, now, 0) for name, value in logged_values(folder).items()]
     params = [Param(name, value) for name, value in parameters(folder, environment)]
     client.log_batch(run_id, metrics, params)
+    progress()
     # Last: an entry without it is a half one, and is logged again.
     client.set_tag(run_id, _FINGERPRINT, environment["fingerprint"])
     return run_id
@@ -319,7 +361,7 @@ def _log(client: MlflowClient, experiment: str, folder: Run, environment: dict[s
 
 def sync(results: str = "results") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    tracking = Tracking()
+    tracking = Tracking(idle_s=60, total_s=inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))))
     except TrackingError as error:

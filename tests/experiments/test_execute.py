@@ -167,6 +167,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.thorough
 def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
     """The second worker was started and never had a task, from which it could know its parent."""
     command = (

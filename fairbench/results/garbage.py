@@ -32,11 +32,17 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
     uses it may have found old cells in the store and be about to read them. The age spares the
     cells of a sweep that is to go on. Cells are spared altogether while one is being computed by
-    who does not say that it uses the folder.
+    who does not say that it uses the folder. What a link within the folder leads to is somebody
+    else's, and stays.
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
-    return [each for each in [*cells, *_leftovers(store.root)] if _untouched(each.path, before)]
+    root = store.root.resolve()
+    return [
+        each
+        for each in [*cells, *_leftovers(store.root)]
+        if _untouched(each.path, before) and each.path.parent.resolve().is_relative_to(root)
+    ]
 
 
 def remove(found: Iterable[Garbage]) -> None:

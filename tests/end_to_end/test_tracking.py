@@ -1,17 +1,28 @@
 """MLflow as a view of the files: logged once, whole, and later if it was down."""
 
 import contextlib
+import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 from fairbench.tracking.database import local
-from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
+from fairbench.tracking.importer import (
+    Tracking,
+    TrackingError,
+    entries,
+    logged_values,
+    metric_values,
+)
 from tests.harness import ROOT, fairbench, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -146,3 +157,78 @@ def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tm
     elsewhere = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder], ask=False)
     assert list(elsewhere) == [folder.id]
     assert elsewhere != again
+
+
+@contextlib.contextmanager
+def server(behaviour):
+    """Serve every request badly: with an error, never, or a byte at a time."""
+    stopped = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            with contextlib.suppress(OSError):
+                if behaviour == "hangs":
+                    stopped.wait()
+                    return
+                self.send_response(500 if behaviour == "fails" else 200)
+                self.send_header("Content-Length", "100000")
+                self.end_headers()
+                while behaviour == "drips" and not stopped.wait(0.2):
+                    self.wfile.write(b" ")
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *words):
+            pass
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    before = set(threading.enumerate())
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}"
+    stopped.set()
+    made.shutdown()
+    made.server_close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("behaviour", ["fails", "hangs", "drips"])
+def test_a_bad_server_costs_no_more_than_is_allowed(cwd, behaviour):
+    folder = Run(run_folder(cwd / "results"))
+    with server(behaviour) as address:
+        start = time.monotonic()
+        with pytest.raises(TrackingError, match=f"MLflow at {address}"):
+            Tracking(uri=address, idle_s=2, total_s=4).sync([folder])
+        assert time.monotonic() - start < 8
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["half", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("nothing", "text"))],
+)
+def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_path, content):
+    shutil.copytree(cwd / "results", tmp_path / "results")
+    synchronise(tmp_path)
+    database = tmp_path / "mlflow.db"
+    whole = database.read_bytes()
+    damage = {"nothing": b"", "text": b"no database", "half": whole[: len(whole) // 2]}
+    database.write_bytes(damage[content])
+    start = time.monotonic()
+    done = fairbench("sync", cwd=tmp_path, PATH="")
+    assert time.monotonic() - start < 20
+    assert "1 runs of" in done.stdout
+    assert "mlflow.db is not as it was written: set aside as mlflow.db.damaged-" in done.stderr
+    _, _, runs = client_and_runs(tmp_path)
+    run = Run(run_folder(tmp_path / "results"))
+    assert [each.data.tags["fairbench.run_id"] for each in runs] == [run.id]
+
+
+def test_who_logs_already_is_waited_for_and_named(cwd):
+    folder = Run(run_folder(cwd / "results"))
+    with (
+        locked(folder.results / "locks" / "tracking.lock"),
+        pytest.raises(TrackingError, match=r"is held by process \d+ on "),
+    ):
+        Tracking(uri="sqlite:///other.db", total_s=0.2).sync([folder])

@@ -1,6 +1,6 @@
-"""Sweeps under kill -9: ``python -m benchmarks.kills joblib|slurm [sweeps] [rounds]``.
+"""Sweeps under kill -9: ``python -m benchmarks.kills joblib|slurm [sweeps] [rounds] [kills]``.
 
-Each sweep has 200 cells and is hit five times at random moments: joblib's in a worker or in the
+Each sweep has 200 cells and is hit five times (`kills`) at random moments: joblib's in a worker or in the
 parent, Slurm's in a step of a task or in the parent. Until it ends with nothing failed the same
 command is given again. The final metrics must equal an undisturbed sweep's bit for bit, and no
 finished cell may be written again. It takes an hour, so `make bench` leaves it out; Slurm's needs
@@ -38,7 +38,7 @@ ROUNDS = 70  # of boosting, in each of a cell's ten fits: 0.3 s of CPU a cell
 SLURM = ROOT / "tests" / "slurm"
 
 
-def main(kind: str, sweeps: int, rounds: int) -> bool:
+def main(kind: str, sweeps: int, rounds: int, kills: int) -> bool:
     """Run the study, print its figures, and return whether everything held."""
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name, cluster(kind, Path(name)) as environment:
@@ -47,7 +47,7 @@ def main(kind: str, sweeps: int, rounds: int) -> bool:
         for number in range(sweeps):
             folder = Path(name) / str(number)
             folder.mkdir()
-            attack = Attack(kind, [*words, *LAUNCHERS[kind]], folder, environment, number)
+            attack = Attack(kind, [*words, *LAUNCHERS[kind]], folder, environment, number, kills)
             attack.run()
             total += attack.counts + Counter(
                 {"sweeps": 1, "sweeps that differ": not equal(metrics(folder), expected)}
@@ -99,14 +99,15 @@ class Attack:
     folder: Path
     environment: dict[str, str]
     seed: int
+    kills: int
     counts: Counter[str] = field(default_factory=Counter)
     cells: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Give the command until it ends well, killing at random numbers of finished cells."""
         draw = np.random.default_rng(self.seed)
-        moments = sorted(draw.integers(0, CELLS - JOBS, KILLS).tolist())
-        for _ in range(4 * KILLS):
+        moments = sorted(draw.integers(0, CELLS - JOBS, self.kills).tolist())
+        for _ in range(4 * self.kills):
             self.counts["commands"] += 1
             with open(self.folder / "log", "a") as log:
                 process = subprocess.Popen(
@@ -208,5 +209,5 @@ if __name__ == "__main__":
     if kind not in SWEEPS:
         sys.exit(f"error: unknown launcher '{kind}': valid: {', '.join(SWEEPS)}")
     numbers = [int(word) for word in sys.argv[2:]]
-    sweeps, rounds = (*numbers, *(SWEEPS[kind], ROUNDS)[len(numbers) :])
-    sys.exit(not main(kind, sweeps, rounds))
+    defaults = (SWEEPS[kind], ROUNDS, KILLS)
+    sys.exit(not main(kind, *(*numbers, *defaults[len(numbers) :])))

@@ -1,8 +1,8 @@
 """Sweeps under kill -9: ``python -m benchmarks.kills joblib|slurm [sweeps] [rounds] [kills]``.
 
 Each sweep has 200 cells and is hit five times (`kills`) at random moments: joblib's in a worker or
-in the parent, Slurm's in a step of a task or in the parent. Until it ends with nothing failed the same
-command is given again. The final metrics must equal an undisturbed sweep's bit for bit, and no
+in the parent, Slurm's in a step of a task or in the parent. Until it ends with nothing failed the
+same command is given again. The final metrics must equal an undisturbed sweep's bit for bit, and no
 finished cell may be written again. It takes an hour, so `make bench` leaves it out; Slurm's needs
 what tests/slurm needs. Linux only.
 """

@@ -129,7 +129,6 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
     from fairbench.evaluation.many_groups import unlike_everyone_else
-    from fairbench.evaluation.summary import summarise
     from fairbench.experiments.execute import Execution, plan, prepared
     from fairbench.experiments.executors import processes
     from fairbench.reporting.document.terminal import print_document
@@ -151,10 +150,8 @@ def _single(line: CommandLine, held: ExitStack) -> int:
         print_error(end.error)
         return FAILED if end.trace else USER_ERROR
     ready = prepared(planned)
-    metrics = ready.folder.metrics()
-    summary = summarise(metrics, level=ready.evaluator.level)
-    unlike = unlike_everyone_else(metrics)
-    print_document(run_document(summary, planned.name, ready.protect, unlike))
+    unlike = unlike_everyone_else(ready.folder.metrics())
+    print_document(run_document(ready.folder.summary(), planned.name, ready.protect, unlike))
     did = end.describe(progress.seconds)
     print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config['tracking'])}")
     return 0

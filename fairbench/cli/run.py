@@ -128,11 +128,10 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
 def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
-    from fairbench.evaluation.many_groups import unlike_everyone_else
     from fairbench.experiments.execute import Execution, plan, prepared
     from fairbench.experiments.executors import processes
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import run_document
+    from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
     _hold([config], held)
@@ -150,8 +149,7 @@ def _single(line: CommandLine, held: ExitStack) -> int:
         print_error(end.error)
         return FAILED if end.trace else USER_ERROR
     ready = prepared(planned)
-    unlike = unlike_everyone_else(ready.folder.metrics())
-    print_document(run_document(ready.folder.summary(), planned.name, ready.protect, unlike))
+    print_document(document_of(ready.folder))
     did = end.describe(progress.seconds)
     print_line(f"{did}; files: {ready.folder.path}; {log_runs([planned], config['tracking'])}")
     return 0

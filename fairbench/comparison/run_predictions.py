@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import csv_text, write_text
+from fairbench.core.files import write_text
+from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion

@@ -3,6 +3,7 @@
 Each is written under a temporary name, which no other process on any machine uses, and renamed into
 place; the folder is then synchronised, so that the name outlives a loss of power. A sealed file has
 the sha256 of its own bytes in it, taken with zeros in its place: a change of any bit is found.
+A file that would unfold to more memory than a machine has to spare is refused before it is read.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
+from fairbench.core.formats import is_number
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -169,60 +170,6 @@ def set_aside(path: Path, then: str) -> None:
         print(f"{path} is not as it was written: set aside as {name}; {then}", file=sys.stderr)
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
-def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
-    """Return a table as CSV that a spreadsheet shows as it is.
-
-    A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
-    spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
-    """
-    safe = _renamed(table, _guarded)
-    return str(safe.to_csv(index=bool(index_label), index_label=index_label or None))
-
-
-def read_csv(file: Path | IO[bytes]) -> pd.DataFrame:
-    """Read a table that :func:`csv_text` wrote."""
-    import pandas as pd
-
-    return _renamed(pd.read_csv(file), _unguarded)
-
-
-def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """Return a table with its texts, and the names of its columns, changed."""
-    changed = {
-        name: table[name].map({text: change(text) for text in texts})
-        for name in table
-        if (texts := _texts(table[name]))
-    }
-    return table.assign(**changed).rename(columns=change)
-
-
-def _texts(column: pd.Series) -> list[str]:
-    """Return the texts of a column that could be taken for a formula."""
-    if column.dtype.kind in "biufcmM":
-        return []
-    texts = [each for each in column.unique() if isinstance(each, str)]
-    return texts if any(map(_FORMULA.match, texts)) else []
-
-
-def _guarded(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
-
-
-def _unguarded(text: str) -> str:
-    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 MEMORY = "FAIRBENCH_MAX_MEMORY"
 
 
@@ -276,7 +223,7 @@ def _allowed_memory() -> float:
     """Return bytes: what the environment says in GB, or a quarter of the machine's memory."""
     said = os.environ.get(MEMORY, "")
     if said:
-        if not _is_number(said) or not 0 < float(said) < float("inf"):
+        if not is_number(said) or not 0 < float(said) < float("inf"):
             raise UserError(f"{MEMORY} is '{said}'; it must be a number of GB above 0")
         return float(said) * _GB
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from math import isnan
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 from unicodedata import category
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LARGE = 100  # from which a number has one decimal
 _NONE = "-"
@@ -76,3 +83,58 @@ def percent(value: float) -> str:
 def count(value: float) -> str:
     """Return a whole number with separators."""
     return _NONE if isnan(value) else f"{value:,.0f}"
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
+    """Return a table as CSV that a spreadsheet shows as it is.
+
+    A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
+    spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
+    """
+    safe = _renamed(table, _guarded)
+    return str(safe.to_csv(index=bool(index_label), index_label=index_label or None))
+
+
+def read_csv(file: Path | IO[bytes]) -> pd.DataFrame:
+    """Read a table that :func:`csv_text` wrote."""
+    import pandas as pd
+
+    return _renamed(pd.read_csv(file), _unguarded)
+
+
+def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Return a table with its texts, and the names of its columns, changed."""
+    changed = {
+        name: table[name].map({text: change(text) for text in texts})
+        for name in table
+        if (texts := _texts(table[name]))
+    }
+    return table.assign(**changed).rename(columns=change)
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Return the texts of a column that could be taken for a formula."""
+    if column.dtype.kind in "biufcmM":
+        return []
+    texts = [each for each in column.unique() if isinstance(each, str)]
+    return texts if any(map(_FORMULA.match, texts)) else []
+
+
+def _guarded(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not is_number(text) else text
+
+
+def _unguarded(text: str) -> str:
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+
+
+def is_number(text: str) -> bool:
+    """Say whether a text is written as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

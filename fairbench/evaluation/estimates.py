@@ -366,13 +366,7 @@ def mean_batch(
 def _mean_limits(
     losses: Array, parts: Parts, *, heavy: bool, rows: Array
 ) -> tuple[LimitsAt, Array | None]:
-    totals, sample = None, parts.sample
-    if sample is None:
-        moments = means.Moments.of_groups(losses, parts.codes, len(parts))
-    else:
-        value = sample.means(losses)
-        totals = sample.totals(sample.share * (losses - value[:, parts.codes]))
-        moments = means.Moments.of_sampled(value, totals, sample)
+    moments, totals = parts.moments(losses)
     if heavy:
         return lambda level: means.heavy_limits(moments, level=level), totals
     return lambda level: means.loss_limits(moments, level=level, rows=rows), totals

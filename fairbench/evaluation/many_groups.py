@@ -46,6 +46,7 @@ SHOWN = {
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
 _JOINT = " x "
+_TESTED = ["metric", "attribute", "group"]  # what one test is about
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
@@ -263,14 +264,10 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
     """
     tests = _against_the_rest(metrics)
     kept = tests[tests["adjusted"] <= false_discovery_rate]
-    distance = (kept["value"] - kept["rest"]).abs()
-    kept = kept.assign(_d=-distance).sort_values(["adjusted", "_d"], ignore_index=True)
-    kept = kept.drop(columns="_d")
+    furthest = np.lexsort([-(kept["value"] - kept["rest"]).abs(), kept["adjusted"]])
+    kept = kept.iloc[furthest].reset_index(drop=True)
     kept.attrs["tests"] = len(tests)
     return kept
-
-
-_CELL = ["metric", "attribute", "group"]
 
 
 def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -278,9 +275,9 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & metrics["value"].notna()
     names = {rate.name for rate in SHOWN}
     rows = metrics[of_groups & metrics["metric"].isin(names)]
-    rows = rows[["repeat", *_CELL, "n"]].assign(count=rows["value"] * rows["n"])
+    rows = rows[["repeat", *_TESTED, "n"]].assign(count=rows["value"] * rows["n"])
     rows = rows[(rows["count"] - rows["count"].round()).abs() < _WHOLE]
-    rows = rows.groupby(["repeat", *_CELL], observed=True, sort=False).sum().reset_index()
+    rows = rows.groupby(["repeat", *_TESTED], observed=True, sort=False).sum().reset_index()
     everyone = rows.groupby(["repeat", "metric", "attribute"], observed=True)[["n", "count"]]
     others = everyone.transform("sum") - rows[["n", "count"]]
     p_values = same_rate(rows["count"].round(), rows["n"], others["count"].round(), others["n"])
@@ -289,7 +286,7 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
         rest=others["count"] / others["n"].where(others["n"] > 0),
         p=p_values,
     )
-    tests = rows.groupby(_CELL, observed=True, sort=False).agg(
+    tests = rows.groupby(_TESTED, observed=True, sort=False).agg(
         value=("value", "mean"), rest=("rest", "mean"), n=("n", "median"),
         p=("p", "mean"), repeats=("p", "size"),
     )  # fmt: skip

@@ -192,10 +192,6 @@ class Groups:
         """Return whom a row of a group is about."""
         return Where(self.attribute, self.names[g])
 
-    def in_words(self, g: int) -> str:
-        """Return ``in group 'a'`` with a space before it, nothing of everyone."""
-        return f" in group '{self.names[g]}'" if self.names[g] else ""
-
     def statuses(self, status: Sequence[Status] = ()) -> list[Status]:
         """Return the status of each group, undefined where it has no rows."""
         given = status or [OK] * len(self)
@@ -279,6 +275,13 @@ class Parts:
             return self.sample.means(values)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums(values, self.codes, len(self)) / np.array(self.size))
+
+    def moments(self, values: Array) -> tuple[Moments, Array | None]:
+        """Return the moments (..., G) of such values, and what clusters add to their means."""
+        if self.sample is None:
+            return Moments.of_groups(values, self.codes, len(self)), None
+        mean, totals = self.sample.linearised(values)
+        return Moments.of_sampled(mean, totals, self.sample), totals
 
     def normal_ends(self, values: Array, level: float) -> Array:
         """Return both ends (2, ..., G) of normal intervals of the means of such values."""

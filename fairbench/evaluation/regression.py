@@ -205,7 +205,7 @@ def rate_batch(successes: Array, estimates: Sequence[Estimates], parts: Parts) -
             return rate_limits(count, size, level=level)
 
     else:
-        totals = sample.totals(sample.share * (flat - parts.mean_of(flat)[:, parts.codes]))
+        totals = sample.linearised(flat)[1]
         surveys = [
             SurveyCounts.of(
                 3 * each.astype(np.intp), parts.codes, parts.repeated, groups=len(parts)
@@ -232,15 +232,10 @@ def rate_batch(successes: Array, estimates: Sequence[Estimates], parts: Parts) -
 def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
     target, prediction = arrays
     squares = np.nan_to_num((target - prediction) ** 2, posinf=0)
-    flat, sample, totals = parts.rows(squares), parts.sample, None
-    mean = parts.mean_of(flat)
-    if sample is None:
-        moments = means.Moments.of_groups(flat, parts.codes, len(parts))
-    else:
-        totals = sample.totals(sample.share * (flat - mean[parts.codes]))
-        moments = means.Moments.of_sampled(mean, totals, sample)
-    few = parts.too_few(means.ROOT_ROWS)
-    return np.sqrt(mean), lambda level: means.root_limits(moments, level=level), few, totals
+    flat = parts.rows(squares)
+    moments, totals = parts.moments(flat)
+    few, value = parts.too_few(means.ROOT_ROWS), np.sqrt(parts.mean_of(flat))
+    return value, lambda level: means.root_limits(moments, level=level), few, totals
 
 
 def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:

@@ -328,16 +328,15 @@ class OutcomeMeans:
         """Return the mean losses of (..., n) losses of outcomes (n,) 0 or 1."""
         groups, label = len(sample.units), outcome.astype(np.intp)
         cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
-        means, mean = cells.means(losses), sample.means(losses)
+        mean, totals = sample.linearised(losses)
+        means = cells.means(losses)
         away = cells.share * (losses - means[..., cells.codes])
         moments = Moments.of_sampled(means, cells.totals(away), cells)
         moments = moments.take(np.arange(2 * groups).reshape(-1, 2))
         zero, one = (sample.totals(np.where(label == each, away, 0.0)) for each in (0, 1))
-        rate = sample.means(outcome)
-        share = sample.totals(sample.share * (outcome - rate[sample.codes]))
+        share = sample.linearised(outcome)[1]
         pairs = (zero, one), (share, zero), (share, one)
         correlation = np.stack([sample.product(*each) for each in pairs], axis=-1)
-        totals = sample.totals(sample.share * (losses - mean[..., sample.codes]))
         counts = SurveyCounts.of(3 * label, sample.codes, design, groups=groups)
         # Whether there is an interval must not depend on which rows have the large weights.
         size = cells.units.reshape(-1, 2) * (sample.size / np.maximum(sample.units, 1))[:, None]

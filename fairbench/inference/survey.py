@@ -209,10 +209,7 @@ class Sampled:
         """Return how rows in groups 0 .. G - 1 were sampled."""
         share = design.weight / np.bincount(codes, design.weight, groups)[codes]
         groups_of = codes.astype(np.intp, copy=False)
-        pair, unit, group = design.unit, design.unit, groups_of
-        if design.clustered:
-            found, pair = np.unique(design.unit * groups + codes, return_inverse=True)
-            unit, group = found // groups, found % groups
+        pair, unit, group = _pairs(design, groups_of, groups)
         units = np.bincount(group, minlength=groups).astype(float)
         return cls(groups_of, share, pair, unit, group, units, design.clustered)
 
@@ -223,6 +220,11 @@ class Sampled:
     def totals(self, scores: Floats) -> Floats:
         """Return the sums by pair (..., P) of linearised scores (..., n)."""
         return sums(scores, self.pair, len(self.unit)) if self.clustered else scores
+
+    def linearised(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return weighted means (..., G) of values (..., n), and sums (..., P) of their scores."""
+        mean = self.means(values)
+        return mean, self.totals(self.share * (values - mean[..., self.codes]))
 
     def pseudo_values(self, value: Floats, totals: Floats) -> Floats:
         """Return the jackknife's pseudo-values (..., P) of values (..., G).
@@ -268,6 +270,14 @@ class Sampled:
         return np.asarray(np.clip(product / np.outer(spread, spread), -1, 1))
 
 
+def _pairs(design: Design, group: Codes, groups: int) -> tuple[Codes, Codes, Codes]:
+    """Return each row's pair of a cluster and a group (n,), and both of every pair (P,)."""
+    if not design.clustered:
+        return design.unit, design.unit, group
+    found, pair = np.unique(design.unit * groups + group, return_inverse=True)
+    return pair, found // groups, found % groups
+
+
 def sums(values: Floats, codes: NDArray[np.integer[Any]], groups: int) -> Floats:
     """Return the sums (..., G) of values (..., n) by group."""
     flat = np.reshape(values, (-1, len(codes)))
@@ -299,11 +309,7 @@ class SurveyCounts:
     @classmethod
     def of(cls, cell: Codes, group: Codes, design: Design, *, groups: int) -> SurveyCounts:
         """Count rows by the cell of the confusion table (n,), 0 .. 3, and the group they are in."""
-        if design.clustered:
-            found, pair = np.unique(design.unit * groups + group, return_inverse=True)
-            unit, of_pair = found // groups, found % groups
-        else:
-            pair, unit, of_pair = design.unit, design.unit, group
+        pair, unit, of_pair = _pairs(design, group, groups)
         weight, place = design.weight, group * 4 + cell
         cells = np.bincount(pair * 4 + cell, weight, 4 * len(unit)).astype(np.float64)
         squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
 from fairbench.evaluation.columns import status_text
+from fairbench.evaluation.many_groups import unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
@@ -52,6 +53,12 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
         summary[overall & summary["metric"].isin(_FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def document_of(run: Run) -> Document:
+    """Return the headline metrics of a finished run, and its groups unlike everyone else."""
+    unlike = unlike_everyone_else(run.metrics())
+    return run_document(run.summary(), run.name, run.protect, unlike)
 
 
 def run_document(

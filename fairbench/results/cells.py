@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +21,22 @@ Columns = Mapping[str, NDArray[Any]]
 _META = b"fairbench"
 
 
+_ID = re.compile("[0-9a-z]{1,64}")
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text is an id of a cell, of data or of a split, which names its file."""
+    return _ID.fullmatch(text) is not None
+
+
 def plain_id(text: str) -> str:
     """Return an id that a file is named by, as it is.
 
     Raises
     ------
-    UserError : it has other signs than letters and digits: a stranger's files may name any path.
+    UserError : it is none: a stranger's files may name any path.
     """
-    if not text.isalnum():
+    if not is_id(text):
         raise UserError(f"{text[:60]!r} is no id of what is stored in a results folder")
     return text
 

@@ -16,13 +16,13 @@ import pandas as pd
 import yaml
 
 from fairbench.core.files import (
-    csv_text,
     sealed_json,
     set_aside,
     sha256,
     write_bytes,
     write_text,
 )
+from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people

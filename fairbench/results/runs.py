@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, check_parquet, sha256, unsealed_json
+from fairbench.results.cells import is_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,17 +114,17 @@ class Run:
         content = self.content("metrics.parquet")
         with reading(self.path / "metrics.parquet"), ParquetFile(pa.BufferReader(content)) as file:
             check_parquet(file, str(self.path / "metrics.parquet"))
-            return _having(file.read().to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
+            return _with_columns(file.read().to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        from fairbench.core.files import read_csv
+        from fairbench.core.formats import read_csv
 
         texts = ("variant", "attribute", "group", "estimand", "reason")
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
             found = read_csv(content).fillna(dict.fromkeys(texts, ""))
-            return _having(found, (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning"))
+            return _with_columns(found, (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
@@ -144,7 +144,7 @@ class Run:
         """Return the ids of the run's cells."""
         found = self.content("cells.txt").decode(errors="replace").split()
         with reading(self.path / "cells.txt"):
-            if not all(map(_ID.fullmatch, found)):  # they are parts of paths
+            if not all(map(is_id, found)):  # they are parts of paths
                 raise DamagedError("an id of a cell is none")
         return found
 
@@ -152,7 +152,7 @@ class Run:
 _OF_ROWS = ("variant", "metric", "attribute", "group", "n", "status", "reason")
 
 
-def _having(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def _with_columns(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     if missing := [name for name in columns if name not in table]:
         raise DamagedError(f"no column {missing[0]}")
     return table
@@ -172,7 +172,6 @@ def read_environment(path: Path) -> dict[str, Any]:
         return {}
 
 
-_ID = re.compile("[0-9a-z]{1,64}")  # of cells, data and splits: what names their files
 _LARGEST = 1 << 24  # bytes of a record; ours have some thousands
 _TEXTS = ("name", "data", "rows", "fingerprint")
 
@@ -190,7 +189,7 @@ def _well_formed(known: Mapping[str, Any]) -> bool:
     return (
         set(files) <= set(FILES)
         and all(isinstance(text, str) and text.isprintable() for text in texts)
-        and all(_ID.fullmatch(str(known[name])) for name in ("data", "rows"))
+        and all(is_id(str(known[name])) for name in ("data", "rows"))
         and type(known.get("seed")) is int
         and isinstance(known.get("protect"), str)
         and isinstance(known.get("data_sha256"), dict)

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from fairbench.core.files import csv_text, read_csv
-from fairbench.core.formats import visible
+from fairbench.core.formats import csv_text, read_csv, visible
 
 LABELS = (
     "[unknown]", "[/red]", "\x1b[31mred\x1b[0m", "\u202eabc", "=cmd|' /C calc'!A0", "+SUM(A1)",

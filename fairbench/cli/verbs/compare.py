@@ -26,7 +26,8 @@ from fairbench.comparison.runs import (
 )
 from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, csv_text, write_text
+from fairbench.core.files import atomic, write_text
+from fairbench.core.formats import csv_text
 from fairbench.core.options import option
 from fairbench.inference.ranking import ranking
 from fairbench.reporting.document.terminal import print_document

@@ -88,9 +88,8 @@ def show(options: ShowOptions) -> None:
     """Print a run's configuration, where it was computed, and its table."""
     from rich.console import Console
 
-    from fairbench.evaluation.many_groups import unlike_everyone_else
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import run_document, where_from
+    from fairbench.reporting.runs import document_of, where_from
     from fairbench.results.catalogue import Catalogue
 
     folder = Catalogue(options.results).one(options.run)
@@ -98,8 +97,7 @@ def show(options: ShowOptions) -> None:
     console = Console(width=_WIDTH)
     print(config)
     console.print(where_from(folder))
-    unlike = unlike_everyone_else(folder.metrics())
-    print_document(run_document(folder.summary(), folder.name, folder.protect, unlike))
+    print_document(document_of(folder))
 
 
 def export_run(options: ExportOptions) -> None:

@@ -20,9 +20,8 @@ class TableOptions(Results):
 
 def table(options: TableOptions) -> None:
     """Print the table of a run."""
-    from fairbench.evaluation.many_groups import unlike_everyone_else
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import run_document
+    from fairbench.reporting.runs import document_of
     from fairbench.results.catalogue import Catalogue
 
     catalogue = Catalogue(options.results)
@@ -30,8 +29,7 @@ def table(options: TableOptions) -> None:
         raise UserError(f"{options.results} has no finished run")
     latest = max(catalogue, key=lambda run: run.finished)
     run = catalogue.one(options.run) if options.run else latest
-    unlike = unlike_everyone_else(run.metrics())
-    print_document(run_document(run.summary(), run.name, run.protect, unlike))
+    print_document(document_of(run))
     print(f"files: {run.path}")
 
 

@@ -12,7 +12,8 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, csv_text, write_text
+from fairbench.core.files import atomic, write_text
+from fairbench.core.formats import csv_text
 from fairbench.core.options import option
 from fairbench.inference.objectives import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document

@@ -13,8 +13,8 @@ from rich.progress import track
 
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import csv_text, write_text
-from fairbench.core.formats import number
+from fairbench.core.files import write_text
+from fairbench.core.formats import csv_text, number
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html

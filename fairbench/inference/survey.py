@@ -315,11 +315,8 @@ class SurveyCounts:
         squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64)
         # A row that counts for nothing is no row.
         rows = np.bincount(place[weight > 0], minlength=4 * groups)
-        shared = bool((np.bincount(unit) > 1).any())
-        table = (-1, 4)
-        return cls(
-            cells.reshape(table), squares.reshape(table), rows.reshape(table), unit, of_pair, shared
-        )
+        tables = (each.reshape(-1, 4) for each in (cells, squares, rows))
+        return cls(*tables, unit, of_pair, shared=bool((np.bincount(unit) > 1).any()))
 
     @cached_property
     def weighted(self) -> Floats:

@@ -312,11 +312,11 @@ class SurveyCounts:
         pair, unit, of_pair = _pairs(design, group, groups)
         weight, place = design.weight, group * 4 + cell
         cells = np.bincount(pair * 4 + cell, weight, 4 * len(unit)).astype(np.float64)
-        squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64)
+        squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64).reshape(-1, 4)
         # A row that counts for nothing is no row.
-        rows = np.bincount(place[weight > 0], minlength=4 * groups)
-        tables = (each.reshape(-1, 4) for each in (cells, squares, rows))
-        return cls(*tables, unit, of_pair, shared=bool((np.bincount(unit) > 1).any()))
+        rows = np.bincount(place[weight > 0], minlength=4 * groups).reshape(-1, 4)
+        shared = bool((np.bincount(unit) > 1).any())
+        return cls(cells.reshape(-1, 4), squares, rows, unit, of_pair, shared)
 
     @cached_property
     def weighted(self) -> Floats:

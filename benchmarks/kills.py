@@ -33,7 +33,7 @@ LAUNCHERS = {
     "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
     "slurm": ("hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null"),
 }
-WORKERS = {"joblib": "loky.backend.popen", "slurm": "submitit.core._submit"}
+WORKERS = {"joblib": "multiprocessing.spawn", "slurm": "submitit.core._submit"}
 ROUNDS = 70  # of boosting, in each of a cell's ten fits: 0.3 s of CPU a cell
 SLURM = ROOT / "tests" / "slurm"
 

@@ -139,7 +139,7 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     if config["plan"]:
         show_plan([planned])
         return 0
-    executor = processes(config["n_jobs"])
+    executor = processes(config["n_jobs"], config["timeout_min"])
     with SweepProgress(planned.name) as progress:
         execution = Execution([planned], executor, _drawing(config), progress.cell)
         progress.planned(execution)
@@ -199,7 +199,7 @@ def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress)
         return planned
     execution = Execution(
         [outcome.run for outcome in planned if outcome.run],
-        executor(settings.launcher, config["n_jobs"]),
+        executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
         _drawing(config),
         progress.cell,
         lambda end: progress.outcome(Outcome.of(end)),

@@ -1,8 +1,10 @@
 """Locks between processes: on a file, for one process or for several that only use something.
 
 The system frees a lock when its process ends, however it ends. Whoever holds a lock alone writes
-into the file who it is, and removes the file in the end; who waited for a removed file takes the
-new one. Where a file system has no locks, that is said once, and the command goes on alone.
+into the file who it is, shows every few seconds that it is alive by the file's time, and removes
+the file in the end; who waited for a removed file takes the new one. Who waits says for whom, and
+waits no longer for who shows no sign of life: a process that was stopped, or whose machine is gone.
+Where a file system has no locks, that is said once, and the command goes on alone.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ import contextlib
 import errno
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairbench.core.errors import UserError, warn
@@ -20,7 +24,10 @@ from fairbench.core.files import token
 
 _NONE = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
 _BUSY = {errno.EAGAIN, errno.EACCES}
-_PAUSE = 0.05  # seconds between two attempts
+_PAUSE, _LONGEST_PAUSE = 0.05, 0.5  # seconds between two attempts
+_SIGN = 15.0  # seconds between two signs of life
+SILENCE = 600.0  # seconds without one, after which a holder is no longer waited for
+_FIRST, _AGAIN = 10.0, 60.0  # seconds after which a command says for whom it waits
 _PATIENCE = 600.0  # seconds that a command waits while garbage is collected
 _FOLDER, _COMMAND = "folder.lock", "command-"
 
@@ -30,13 +37,16 @@ class BusyError(Exception):
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, shared: bool = False, seconds: float | None = None) -> Iterator[None]:
+def locked(
+    path: Path, *, shared: bool = False, seconds: float | None = None, silence: float = SILENCE
+) -> Iterator[None]:
     """Hold a lock, alone or, `shared`, beside others who share it.
 
     Parameters
     ----------
     path : of its file, which is made, and removed in the end.
-    seconds : how long to wait for it; as long as it takes where there are none.
+    seconds : how long to wait for it; where there are none, as long as its holder lives.
+    silence : seconds without a sign of life, after which a holder counts as dead.
 
     Raises
     ------
@@ -44,24 +54,96 @@ def locked(path: Path, *, shared: bool = False, seconds: float | None = None) ->
     OSError : the file cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    until = None if seconds is None else time.monotonic() + seconds
-    handle = _taken(path, shared, until)
+    handle = _taken(path, shared, _Wait(path, seconds, silence))
     try:
         if not shared:
             _note(handle)
+            _alive.add(handle)
         yield
     finally:
+        _alive.discard(handle)
         _free(handle, path, shared)
 
 
-def _taken(path: Path, shared: bool, until: float | None) -> int:
+@dataclass
+class _Wait:
+    """A wait for a lock that another process holds."""
+
+    path: Path
+    seconds: float | None
+    silence: float
+    began: float = field(default_factory=time.monotonic)
+    told: float = field(default_factory=lambda: time.monotonic() + _FIRST - _AGAIN)
+    heard: float = field(default_factory=time.monotonic)
+    sign: int = 0
+
+    def pause(self) -> None:
+        """Wait a moment, unless that was done for long enough.
+
+        Raises
+        ------
+        BusyError : it was; the message says who holds the lock.
+        """
+        now = time.monotonic()
+        if (sign := _time(self.path)) != self.sign:
+            self.sign, self.heard = sign, now
+        if self.seconds is not None and now - self.began >= self.seconds:
+            raise BusyError(holder(self.path))
+        if self.seconds is None and now - self.heard >= self.silence:
+            silent = f"which has shown no sign of life for {(now - self.heard) / 60:.1g} minutes"
+            raise BusyError(f"{holder(self.path)}, {silent}")
+        if now - self.told >= _AGAIN:
+            self.told = now
+            print(f"waiting for {holder(self.path)}", file=sys.stderr, flush=True)
+        time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 20))
+
+
+def _time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+class _Signs:
+    """Shows that this process is alive, by the times of the locks that it holds."""
+
+    def __init__(self) -> None:
+        self._held: set[int] = set()
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, handle: int) -> None:
+        """Begin to; a process that was forked has no thread yet."""
+        with self._guard:
+            self._held.add(handle)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._show, daemon=True)
+                self._thread.start()
+
+    def discard(self, handle: int) -> None:
+        """End it."""
+        with self._guard:
+            self._held.discard(handle)
+
+    def _show(self) -> None:
+        while True:
+            time.sleep(_SIGN)
+            with self._guard:
+                for handle in self._held:
+                    with contextlib.suppress(OSError):
+                        os.utime(handle)
+
+
+_alive = _Signs()
+
+
+def _taken(path: Path, shared: bool, wait: _Wait) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            while not _take(handle, path, shared=shared, wait=until is None):
-                if time.monotonic() >= (until or 0.0):
-                    raise BusyError(holder(path))
-                time.sleep(_PAUSE)
+            while not _take(handle, path, shared=shared):
+                wait.pause()
             if _is(handle, path):
                 return handle
         except BaseException:
@@ -70,13 +152,12 @@ def _taken(path: Path, shared: bool, until: float | None) -> int:
         os.close(handle)  # it was removed by who held it: take the new one
 
 
-def _take(handle: int, path: Path, *, shared: bool, wait: bool = False) -> bool:
+def _take(handle: int, path: Path, *, shared: bool) -> bool:
     """Try to lock an open file; return whether that was done, or cannot be done here at all."""
     try:
         import fcntl
 
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _BUSY:
             return False
@@ -102,9 +183,10 @@ def _is(handle: int, path: Path) -> bool:
 
 def _note(handle: int) -> None:
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+    who = f"process {os.getpid()} on {os.uname().nodename}, since {time.strftime('%d %b %H:%M:%S')}"
     with contextlib.suppress(OSError):  # a full disk: it is only for people
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {os.uname().nodename}: {command}".encode(), 0)
+        os.pwrite(handle, f"{who}: {command}".encode(), 0)
 
 
 def _free(handle: int, path: Path, shared: bool) -> None:

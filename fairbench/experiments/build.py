@@ -104,11 +104,21 @@ def check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
 
     def settings(
-        seed: int, n_jobs: int, resume: bool, plan: bool, figures: bool, results: str
+        seed: int,
+        n_jobs: int,
+        timeout_min: float | None,
+        wait_min: float,
+        resume: bool,
+        plan: bool,
+        figures: bool,
+        results: str,
     ) -> None:
         """Declare the types of the top-level settings."""
 
     check_types("", settings, config)
+    for name in ("timeout_min", "wait_min"):
+        if config[name] is not None and not 0 < config[name] < float("inf"):
+            raise UserError(f"{name} is {config[name]}; it must be a number of minutes above 0")
     n_jobs = config["n_jobs"]
     if n_jobs < 1 and n_jobs != -1:
         raise UserError(f"n_jobs is {n_jobs}; it must be at least 1, or -1 for every core")

@@ -31,6 +31,12 @@ KILLED = "its process was killed (by hand, or out of memory or time): finished c
 _PREPARED = 16  # runs that a process keeps prepared
 
 
+def too_long(minutes: float, option: str = "timeout_min") -> str:
+    """Return why a task failed that took longer than it may, by an option."""
+    several = "s" * (minutes != 1)
+    return f"took longer than {minutes:g} minute{several} ({option}): finished cells are kept"
+
+
 @dataclass(frozen=True)
 class Plan:
     """A run that was checked and not yet carried out.

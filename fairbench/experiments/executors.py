@@ -7,47 +7,52 @@ that kills its own worker fails.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.deadline import end_with, serve
 from fairbench.core.errors import UserError
 from fairbench.core.locks import using
-from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, work
+from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, too_long, work
 
 
-def executor(options: Mapping[str, Any], n_jobs: int) -> Executor:
+def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = None) -> Executor:
     """Return the executor that a launcher's options name.
 
     Parameters
     ----------
     options : of ``conf/hydra/launcher``; no `executor` among them means this process.
-    n_jobs : processes for cells; workers of joblib are counted by its own option instead.
+    n_jobs : processes for cells; those of ``hydra/launcher=joblib`` are counted by its own option.
+    minutes : that one task may take.
     """
     own = dict(options)
     kind = own.pop("executor", None)
     if kind is None:
-        return processes(n_jobs)
+        return processes(n_jobs, minutes)
     if kind == "joblib":
-        return processes(int(own["n_jobs"]))
+        return processes(int(own["n_jobs"]), minutes)
     folder, per_task = Path(own.pop("submitit_folder")), own.pop("cells_per_task")
     if kind in ("local", "slurm"):
-        return Submitit(kind, folder, own, n_jobs, per_task)
+        return Submitit(kind, folder, own, n_jobs, per_task, minutes)
     raise UserError(f"executor is '{kind}' in the launcher's file: valid: joblib, local, slurm")
 
 
-def processes(n_jobs: int) -> Executor:
-    """Return an executor on some processes of this machine, never more than there are cores."""
+def processes(n_jobs: int, minutes: float | None = None) -> Executor:
+    """Return an executor on some processes of this machine, never more than there are cores.
+
+    A task that may take some `minutes` only is done by a process of its own, which can be ended.
+    """
     from joblib import cpu_count
 
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()
-    return Joblib(wanted) if wanted > 1 else Here()
+    return Workers(wanted, minutes) if wanted > 1 or minutes else Here()
 
 
 @dataclass(frozen=True)
@@ -60,68 +65,107 @@ class Here:
 
 
 @dataclass(frozen=True)
-class Joblib:
-    """Worker processes of this machine, two or more."""
+class Workers:
+    """Worker processes of this machine; what kills one of them leaves the others at work.
+
+    Attributes
+    ----------
+    minutes : that one task may take; its process is killed when it takes longer.
+    """
 
     n_jobs: int
+    minutes: float | None = None
 
     def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
-        """Do the tasks side by side, taking each up only when a worker is about to be free."""
-        source = iter(tasks)
-        while True:
-            flight: dict[int, WorkUnit] = {}
-            try:
-                yield from self._together(source, flight)
-                return
-            except BrokenProcessPool:  # a worker was killed, and joblib has ended the others
-                lost = list(flight.values())
-            for task in lost:
-                yield self._alone(task)
+        """Do the tasks side by side, taking each up only when a worker is free."""
+        lost: list[WorkUnit] = []
+        yield from self._together(tasks, self.n_jobs, lost)
+        for task in lost:  # alone: it may have taken more memory than there was for several
+            again: list[WorkUnit] = []
+            yield from self._together([task], 1, again)
+            yield from (Done(each, error=KILLED) for each in again)
 
-    def _together(self, source: Iterator[WorkUnit], flight: dict[int, WorkUnit]) -> Iterator[Done]:
-        from joblib import Parallel, delayed
-
-        def calls() -> Iterator[Any]:
-            for number, task in enumerate(source):
-                flight[number] = task
-                yield delayed(_numbered)(number, task)
-
-        parallel = Parallel(
-            self.n_jobs,
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="2*n_jobs",
-            initializer=end_with,
-            initargs=(os.getpid(),),
-        )
-        for number, done in parallel(calls()):
-            del flight[number]
-            yield done
-
-    def _alone(self, task: WorkUnit) -> Done:
+    def _together(
+        self, tasks: Iterable[WorkUnit], n_jobs: int, lost: list[WorkUnit]
+    ) -> Iterator[Done]:
+        """Yield what becomes of tasks, and add to `lost` those whose workers were killed."""
+        source, busy = iter(tasks), list[_Worker]()
         try:
-            (done,) = self._together(iter([task]), {})
-        except BrokenProcessPool:
-            return Done(task, error=KILLED)
-        return done
+            while True:
+                while len(busy) < n_jobs and (task := next(source, None)) is not None:
+                    busy.append(_Worker.given(task))
+                if not busy:
+                    return
+                for worker in self._ended(busy):
+                    busy.remove(worker)
+                    if done := worker.outcome(self.minutes):
+                        yield done
+                    else:
+                        lost.append(worker.task)
+        finally:
+            for worker in busy:
+                worker.kill()
+
+    def _ended(self, busy: Sequence[_Worker]) -> list[_Worker]:
+        """Wait until workers have ended their tasks, or must end; return them."""
+        left = None
+        if self.minutes is not None:
+            left = max(0.0, min(each.since for each in busy) + 60 * self.minutes - time.monotonic())
+        ready = connection.wait([each.pipe for each in busy], left)
+        return [each for each in busy if each.pipe in ready or each.late(self.minutes)]
 
 
-def _numbered(number: int, task: WorkUnit) -> tuple[int, Done]:
-    return number, work(task)
+@dataclass(eq=False)
+class _Worker:
+    """A process that does one task after the other."""
+
+    pipe: connection.Connection
+    process: Any
+    task: WorkUnit
+    since: float = 0.0
+
+    @classmethod
+    def given(cls, task: WorkUnit) -> _Worker:
+        """Return a worker that does a task: one that has nothing to do, or a new one."""
+        worker = _idle.pop() if _idle else cls._started(task)
+        worker.task, worker.since = task, time.monotonic()
+        with suppress(OSError):  # it was killed while it had nothing to do
+            worker.pipe.send((work, task))
+        return worker
+
+    @classmethod
+    def _started(cls, task: WorkUnit) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        pipe, other = context.Pipe()
+        process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
+        process.start()
+        other.close()
+        return cls(pipe, process, task)
+
+    def late(self, minutes: float | None) -> bool:
+        """Say whether its task has taken longer than some minutes."""
+        return minutes is not None and time.monotonic() - self.since >= 60 * minutes
+
+    def outcome(self, minutes: float | None) -> Done | None:
+        """Return what became of its task: None if the worker was killed, by whom is not known."""
+        with suppress(EOFError, OSError):
+            if self.pipe.poll():
+                done: Done = self.pipe.recv()
+                _idle.append(self)
+                return done
+            self.kill()
+            return Done(self.task, error=too_long(minutes or 0))
+        self.kill()
+        return None
+
+    def kill(self) -> None:
+        """End the process at once: cells that it has finished are in the store."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
 
 
-def end_with(parent: int) -> None:
-    """Have this worker end with the process that started it, even if that one is killed.
-
-    It would go on with what it was handed, or wait for more, beside the next command's workers.
-    """
-    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-
-
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)  # at once: what is not finished is not kept, and locks free themselves
+_idle: list[_Worker] = []  # of this process
 
 
 @dataclass(frozen=True)
@@ -134,6 +178,7 @@ class Submitit:
     n_jobs : processes for the cells of a job, at most its ``cpus_per_task``.
     per_task : tasks in a job; None makes four jobs for each that Slurm may run at once, and one
         for each that this machine can.
+    minutes : that one task may take; those of a whole job are among the options.
     """
 
     cluster: str
@@ -141,6 +186,7 @@ class Submitit:
     options: Mapping[str, Any]
     n_jobs: int = 1
     per_task: int | None = None
+    minutes: float | None = None
     wait_s: float = field(default=1.0)  # between two looks
 
     def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
@@ -168,18 +214,23 @@ class Submitit:
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
-            jobs = submit.map_array(work_all, batches, [n_jobs] * len(batches))
-            running = [_Batch(job, list(batch)) for job, batch in zip(jobs, batches, strict=True)]
+            how = [[each] * len(batches) for each in (n_jobs, self.minutes)]
+            jobs = submit.map_array(work_all, batches, *how)
+            running = [self._batch(job, batch) for job, batch in zip(jobs, batches, strict=True)]
             waiting = []
         watch = _Watch(self.wait_s)
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 batch = waiting.pop()
-                running.append(_Batch(submit.submit(work_all, batch, n_jobs), list(batch)))
+                job = submit.submit(work_all, batch, n_jobs, self.minutes, os.getpid())
+                running.append(self._batch(job, batch))
             watch.pause(running)
             for each in running:
                 yield each.look()
             running = [each for each in running if each.tasks]
+
+    def _batch(self, job: Any, tasks: Sequence[WorkUnit]) -> _Batch:
+        return _Batch(job, list(tasks), self.options["timeout_min"], self.cluster)
 
     def submitter(self) -> Any:
         """Return submitit's executor, with the options of the launcher's file."""
@@ -197,23 +248,34 @@ class Submitit:
         return made
 
 
-def work_all(tasks: Sequence[WorkUnit], n_jobs: int) -> list[Done]:
+def work_all(
+    tasks: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None, parent: int = 0
+) -> list[Done]:
     """Do the tasks of one submitted job, on as many processes as it was given.
 
-    The job may outlive the command that submitted it, and so uses the results folder itself.
+    A job of Slurm may outlive the command that submitted it, and so uses the results folder
+    itself. A process that stands for one ends with the command, its `parent`.
     """
+    if parent:
+        end_with(parent)
     with ExitStack() as held:
         for root in {task.run.store.root for task in tasks}:
             held.enter_context(using(root))
-        return list(processes(n_jobs).run(tasks))
+        return list(processes(n_jobs, minutes).run(tasks))
 
 
 @dataclass
 class _Batch:
-    """A submitted job, and those of its tasks of which nothing is known yet."""
+    """A submitted job, and those of its tasks of which nothing is known yet.
+
+    `minutes` are those that the whole job may take.
+    """
 
     job: Any
     tasks: list[WorkUnit]
+    minutes: float
+    cluster: str
+    since: float = field(default_factory=time.monotonic)
 
     def look(self) -> Iterator[Done]:
         """Yield what is known by now."""
@@ -225,8 +287,22 @@ class _Batch:
         left, self.tasks = self.tasks, []
         error = self.job.exception()
         results = {} if error else {(d.task.run.key, d.task.cell): d for d in self.job.result()}
+        why = self._why(error)
         for task in left:
-            yield results.get((task.run.key, task.cell)) or _lost(task, error)
+            yield results.get((task.run.key, task.cell)) or _lost(task, why)
+
+    def _why(self, error: Exception | None) -> str:
+        """Say why a job gave no results."""
+        lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
+        raised = [
+            line for line in lines if "Error" in line and not line.startswith(("Job", "File"))
+        ]
+        if type(error).__name__ == "FailedJobError" and raised:
+            return raised[-1]
+        waited = time.monotonic() - self.since  # Slurm's may have waited for their turn, too
+        local = self.cluster == "local" and waited >= 60 * self.minutes
+        late = local or self.job.state == "TIMEOUT"
+        return too_long(self.minutes, "hydra.launcher.timeout_min") if late else KILLED
 
 
 def _stored(task: WorkUnit) -> bool:
@@ -235,14 +311,9 @@ def _stored(task: WorkUnit) -> bool:
     return resumed and task.cell is not None and task.run.store.has(task.cell)
 
 
-def _lost(task: WorkUnit, error: Exception | None) -> Done:
+def _lost(task: WorkUnit, why: str) -> Done:
     """Return what became of a task whose job gave no results."""
-    if _stored(task):
-        return Done(task, computed=1)
-    lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
-    raised = [line for line in lines if "Error" in line and not line.startswith(("Job", "File"))]
-    failed = type(error).__name__ == "FailedJobError" and raised
-    return Done(task, error=raised[-1] if failed else KILLED)
+    return Done(task, computed=1) if _stored(task) else Done(task, error=why)
 
 
 @dataclass

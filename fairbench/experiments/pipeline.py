@@ -142,7 +142,7 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
         cells,
         methods,
         components.evaluator,
-        Store(Path(config["results"])),
+        Store(Path(config["results"]), float(config["wait_min"])),
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import read_table, set_aside, write_table
-from fairbench.core.locks import BusyError, locked
+from fairbench.core.locks import SILENCE, BusyError, locked
 
 Columns = Mapping[str, NDArray[Any]]
 _META = b"fairbench"
@@ -59,9 +59,15 @@ class StoredCell:
 
 @dataclass(frozen=True)
 class Store:
-    """Cells and runs under one results folder; any number of processes may share it."""
+    """Cells and runs under one results folder; any number of processes may share it.
+
+    Attributes
+    ----------
+    wait_min : minutes that who holds a cell is waited for without a sign of life.
+    """
 
     root: Path
+    wait_min: float = SILENCE / 60
 
     def cell_path(self, cell_id: str) -> Path:
         """Return where a cell is kept."""
@@ -82,13 +88,20 @@ class Store:
         Raises
         ------
         BusyCellError : another process holds it, and `wait` is false.
+        UserError : it holds it, and seems to be dead; or no lock can be made.
         """
         path = self.root / "locks" / f"{plain_id(cell_id)}.lock"
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(locked(path, seconds=None if wait else 0))
+                seconds = None if wait else 0.0
+                stack.enter_context(locked(path, seconds=seconds, silence=60 * self.wait_min))
             except BusyError as error:
-                raise BusyCellError(cell_id) from error
+                if not wait:
+                    raise BusyCellError(cell_id) from error
+                raise UserError(
+                    f"{path.stem} is being made by {error}: end it, or wait with "
+                    f"wait_min={2 * self.wait_min:g}"
+                ) from error
             except OSError as error:
                 raise UserError(f"results cannot be kept in {self.root}: {error}") from error
             yield

@@ -4,12 +4,15 @@ import errno
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from fairbench.core import errors, locks
 from fairbench.core.errors import UserError
 from fairbench.core.locks import BusyError, alone, held, locked, using, working
+from fairbench.results.cells import BusyCellError, Store
 from tests.harness import ROOT
 
 USER = """
@@ -119,3 +122,54 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
     assert said.count("has no locks: give it one command at a time") == 1
     assert left(tmp_path) == []
     assert locks.holder(tmp_path / "none") == "another process"
+
+
+def test_who_lives_is_waited_for_and_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(locks, "_SIGN", 0.05)
+    monkeypatch.setattr(locks, "_alive", locks._Signs())
+    monkeypatch.setattr(locks, "_FIRST", 0.2)
+    path, over = tmp_path / "a.lock", threading.Event()
+
+    def hold():
+        with locked(path):
+            over.wait(1.5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    while not path.exists():
+        time.sleep(0.01)
+    began = time.monotonic()
+    with locked(path, silence=0.6):
+        assert time.monotonic() - began > 0.9
+    holder.join()
+    said = capsys.readouterr().err
+    assert said.count("waiting for process") == 1
+    assert f"process {os.getpid()} on {os.uname().nodename}, since " in said
+
+
+def test_who_shows_no_sign_of_life_is_waited_for_no_longer(tmp_path):
+    path = tmp_path / "a.lock"
+    with locked(path):  # the first sign of life comes after seconds
+        began = time.monotonic()
+        with pytest.raises(BusyError, match=r"process .*, which has shown no sign of life for 0"):
+            locked(path, silence=0.3).__enter__()
+    assert 0.3 <= time.monotonic() - began < 5
+
+
+def test_a_cell_whose_holder_seems_dead_is_not_waited_for(tmp_path):
+    store = Store(tmp_path, wait_min=0.005)
+    with store.lock("ab"):
+        with pytest.raises(BusyCellError):
+            store.lock("ab", wait=False).__enter__()
+        with pytest.raises(UserError, match=r"ab is being made by process .* wait_min=0.01"):
+            store.lock("ab").__enter__()
+
+
+def test_fifty_commands_and_a_thousand_cells_leave_no_lock(tmp_path):
+    store = Store(tmp_path)
+    for command in range(50):
+        with using(tmp_path):
+            for cell in range(20):
+                with store.lock(f"{command}x{cell}"):
+                    pass
+    assert left(tmp_path) == []

@@ -1,10 +1,12 @@
 """Sweeps: sharing, skipping, failing, being killed, and going on."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -162,3 +164,63 @@ def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
     assert done.returncode == 2
     assert "error: unknown dataset 'germn': did you mean german?" in done.stderr
     assert not (tmp_path / "results" / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "basic",
+        pytest.param("joblib", marks=pytest.mark.thorough),
+        pytest.param("submitit_local", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launcher):
+    words = ("dataset.n_samples=500", "split.repeats=1", "tracking=none", "figures=false")
+    assert run_py(*words, "learner.rounds=5", cwd=tmp_path).returncode == 0
+    limits = ("timeout_min=0.05", f"hydra/launcher={launcher}")
+    done = run_py("-m", *words, "learner.rounds=5,5000000", *limits, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
+    why = "took longer than 0.05 minutes (timeout_min): finished cells are kept"
+    assert f"learner.rounds=5000000   {why}" in done.stdout
+    assert len(cells_of(tmp_path)) == 1
+    again = run_py(*words, "learner.rounds=5", cwd=tmp_path)
+    assert "nothing to fit" in again.stdout
+    assert not list((tmp_path / "results" / "locks").iterdir())
+
+
+@pytest.mark.thorough
+def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
+    words = ("-m", "learner.rounds=5000000", "tracking=none", "hydra/launcher=submitit_local")
+    process = subprocess.Popen(command(*words), cwd=tmp_path, start_new_session=True)
+    try:
+        jobs = set()
+        while not jobs or len(cells_at_work(tmp_path)) < len(jobs):
+            time.sleep(0.1)
+            jobs = set(session(process.pid, "submitit.core._submit"))
+            assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 5
+    while session(process.pid, "-m\0submitit"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def cells_at_work(cwd):
+    """Return the locks of cells."""
+    names = {path.name for path in cwd.glob("results/locks/*.lock")}
+    return {name for name in names if not name.startswith(("command-", "folder"))}
+
+
+def session(number, word):
+    """Return the processes of a session that have a word in their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
+            words = (path.parent / "cmdline").read_text()
+            if own == str(number) and state != "Z" and word in words:
+                found.append(path.parent.name)
+    return found

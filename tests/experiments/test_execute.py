@@ -1,7 +1,6 @@
 """Carrying out plans: shared cells once, failures where they belong, on every executor alike."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairbench.experiments.execute import KILLED, Done, Execution, WorkUnit, plan, prepared, work
-from fairbench.experiments.executors import Here, Joblib, Submitit, executor
+from fairbench.experiments.executors import Here, Submitit, Workers, executor
 from tests.harness import CONF, ROOT, comparable, configuration
 
 READINGS = ("ensemble", "selective_ensemble", "self_consistency")
@@ -54,13 +53,12 @@ def test_runs_that_share_a_bag_fit_it_once(plans):
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
 def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
-    here, joblib = (
+    here, beside = (
         carried_out_once(plans, name, where)
-        for name, where in (("here", Here()), ("joblib", Joblib(2)))
+        for name, where in (("here", Here()), ("workers", Workers(2)))
     )
-    for one, other in zip(here, joblib, strict=True):
+    for one, other in zip(here, beside, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
@@ -101,16 +99,42 @@ def test_a_cell_that_another_process_computes_comes_last(plans):
     assert not end.error
 
 
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
-def test_killed_worker_loses_its_own_task_only(plans):
-    def die(*arguments):
-        os.kill(os.getpid(), signal.SIGKILL)
+class Calls:
+    """What a worker that receives it does first."""
 
+    def __init__(self, function, argument):
+        self.what = function, (argument,)
+
+    def __reduce__(self):
+        return self.what
+
+
+@pytest.mark.thorough
+def test_killed_worker_loses_its_own_task_only(plans):
     good, bad, other, last = plans("r", "ensemble", "binomial_nll", "baseline", "self_consistency")
-    tasks = [WorkUnit(good), WorkUnit(bad, draw=die), WorkUnit(other), WorkUnit(last)]
-    done = {each.task.run.id: each.error for each in Joblib(2).run(tasks)}
+    tasks = [
+        WorkUnit(good),
+        WorkUnit(bad, draw=Calls(signal.raise_signal, signal.SIGKILL)),
+        WorkUnit(other),
+        WorkUnit(last),
+    ]
+    done = {each.task.run.id: each.error for each in Workers(2).run(tasks)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
+
+
+def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
+    late, good = plans("r", "ensemble", "binomial_nll")
+    tasks = [
+        WorkUnit(late, draw=Calls(time.sleep, 60)),
+        WorkUnit(good),
+        WorkUnit(good, good.cells[0]),
+    ]
+    started = time.monotonic()
+    workers = Workers(2, minutes=0.2)
+    done = {(each.task.run.id, each.task.cell): each.error for each in workers.run(tasks)}
+    assert time.monotonic() - started < 30
+    said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
+    assert done == {(late.id, None): said, (good.id, None): "", (good.id, good.cells[0]): ""}
 
 
 def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
@@ -134,11 +158,12 @@ def test_launcher_files_name_options_that_submitit_has(name, tmp_path):
     plain["cpus_per_task"] = 2
     made = executor({**plain, "executor": "local"}, 2)
     assert isinstance(made, Submitit)
+    assert made.options["timeout_min"] > 0
     made.submitter()  # submitit refuses names that it does not know
 
 
 def test_worker_ends_with_the_process_that_started_it(tmp_path):
-    worker = "import sys, time; from fairbench.experiments.executors import end_with; "
+    worker = "import sys, time; from fairbench.core.deadline import end_with; "
     worker += f"end_with(int(sys.argv[1])); open({str(tmp_path / 'on')!r}, 'w'); time.sleep(60)"
     parent = (
         "import os, subprocess, sys; "
@@ -169,13 +194,12 @@ def alive(pid):
 
 @pytest.mark.thorough
 def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
-    """The second worker was started and never had a task, from which it could know its parent."""
     command = (
-        "import time; from fairbench.experiments.executors import Joblib\n"
+        "import time; from fairbench.experiments.executors import Workers\n"
         "class Task:\n"
         "    def __reduce__(self):\n"
         "        return time.sleep, (60,)\n"
-        "list(Joblib(2).run([Task()]))"
+        "list(Workers(2).run([Task(), Task()]))"
     )
     process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
     try:
@@ -194,7 +218,7 @@ def workers_of(session):
         with contextlib.suppress(OSError):
             state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
             words = (path.parent / "cmdline").read_bytes()
-            if own == str(session) and state != "Z" and b"popen_loky" in words:
+            if own == str(session) and state != "Z" and b"multiprocessing.spawn" in words:
                 found.append(path.parent.name)
     return found
 

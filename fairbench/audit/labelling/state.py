@@ -14,7 +14,7 @@ from typing import Any
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
-from fairbench.core.locks import locked
+from fairbench.core.locks import BusyError, locked
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -190,6 +190,8 @@ class StateFile:
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(locked(self.path.with_name(f".{self.path.name}.lock")))
+            except BusyError as error:
+                raise UserError(f"{self.path} is held by {error}: end that process") from error
             except OSError as error:
                 raise UserError(f"{self.path} cannot be written: {error}") from error
             yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -15,7 +14,6 @@ from fairbench.evaluation.many_groups import unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
-from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
 _FITS = ("constraint_active", "fit_seconds", "predict_seconds")
@@ -327,41 +325,6 @@ def _matrix(outperforms: Array, order: NDArray[np.intp]) -> Table:
         for place, i in enumerate(order, start=1)
     ]
     return Table(columns, rows, title=MATRIX, repeated=1)
-
-
-_WIDTH = 100
-_SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
-
-
-def runs_lines(catalogue: Catalogue) -> list[str]:
-    """Return a line for each run, of 100 characters at most, after what all have in common.
-
-    Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
-    """
-    runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
-    chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
-    telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
-    same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
-    rows = [("run", *telling, "finished")]
-    rows += [
-        (run.id, *(choices[key] for key in telling), f"{run.finished:%Y-%m-%d %H:%M}")
-        for run, choices in zip(runs, chosen, strict=True)
-    ]
-    widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
-    return [*textwrap.wrap("  ".join(same), _WIDTH), *(_line(row, widths) for row in rows)]
-
-
-def _fitting(widths: list[int]) -> list[int]:
-    """Return widths of which the largest are cut until a line, two spaces between columns, fits."""
-    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
-        widths[widths.index(max(widths))] -= 1
-    return widths
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = zip(row, widths, strict=True)
-    padded = ((cell if len(cell) <= n else f"{cell[: n - 1]}…").ljust(n) for cell, n in cells)
-    return "  ".join(padded).rstrip()
 
 
 def where_from(run: Run) -> RichTable:

@@ -8,13 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
 from fairbench.core.files import check_parquet
-from fairbench.evaluation import columns
+from fairbench.results.index import listed_runs
 from fairbench.results.runs import Run, reading
 
 if TYPE_CHECKING:
@@ -22,16 +20,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_TEXTS = ["run", *columns.TEXTS]
-_ALL = ["run", *columns.KEYS, *columns.COLUMNS]
-
-
 def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
     """Return the metrics of runs, of their own variants, with the column ``run``."""
+    import pandas as pd
     import pyarrow as pa
 
+    from fairbench.evaluation import columns
+
     if not runs:
-        kinds = {name: "category" if name in _TEXTS else "float64" for name in _ALL}
+        names = ["run", *columns.KEYS, *columns.COLUMNS]
+        kinds = {
+            name: "category" if name in ("run", *columns.TEXTS) else "float64" for name in names
+        }
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
     tables = [_table(run) for run in runs]
     metrics = pa.concat_tables(tables, promote_options="permissive")
@@ -40,8 +40,11 @@ def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
 
 def _table(run: Run) -> pa.Table:
     """Return a run's rows of its own variant, texts as dictionaries from the start."""
+    import numpy as np
     import pyarrow as pa
     from pyarrow import compute, parquet
+
+    from fairbench.evaluation import columns
 
     content = pa.BufferReader(run.content("metrics.parquet"))
     with (
@@ -130,10 +133,10 @@ class Catalogue:
         """The runs by id, in the order of their ids."""
         if self.selected is not None:
             return dict(self.selected)
-        found = [Run(path.parent) for path in sorted(self.folder.glob("runs/*/environment.json"))]
-        if left_out := [run.id for run in found if not run.environment]:
+        found = listed_runs(self.folder)
+        if left_out := [run.id for run in found if not run.summarised]:
             warn(_LEFT_OUT.format(self.folder / "runs", ", ".join(left_out[:5]), len(left_out)))
-        return {run.id: run for run in found if run.environment}
+        return {run.id: run for run in found if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:
         """Go through the runs."""
@@ -172,11 +175,20 @@ class Catalogue:
             return
         if "." not in name:
             raise unknown_name("key", name, KEYS)
-        known = {option for run in self for option in flat(run.config)}
-        if name not in known:
+        if all(_value(run, name) is _NONE for run in self):
+            known = self._options()
             close = nearest(name, known)
             hint = f"did you mean {' or '.join(close)}? " if close else ""
             raise UserError(f"no run has an option '{name}': {hint}`show` prints a run's options")
+
+    def _options(self) -> set[str]:
+        """Return the names of all runs' options; runs share the values of their configurations."""
+        parts = {
+            (group, id(part)): {group: part}
+            for run in self
+            for group, part in run.summarised["config"].items()
+        }
+        return {option for part in parts.values() for option in flat(part)}
 
     def matching(self, words: Sequence[str]) -> Catalogue:
         """Return what ``key=value,value`` words and beginnings of ids describe, as typed."""
@@ -207,7 +219,7 @@ class Catalogue:
         """Return the runs that predict the same rows for the same groups, two or more together."""
         together: dict[tuple[str, ...], list[Run]] = {}
         for run in self:
-            known = run.environment
+            known = run.summarised
             key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
             together.setdefault(key, []).append(run)
         return [self.only(runs) for runs in together.values() if len(runs) > 1]
@@ -219,8 +231,6 @@ class Catalogue:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metrics of all runs' own variants in one table, with the column ``run``."""
-        from fairbench.results.catalogue import read_metrics
-
         if self.whole is not None and "metrics" in self.whole.__dict__:
             return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
         return read_metrics(list(self))
@@ -254,10 +264,16 @@ def _several(value: Any) -> list[Any]:
 
 def _value(run: Run, name: str) -> Any:
     if "." in name:
-        return flat(run.config).get(name, _several)  # which equals no value
+        node = run.summarised["config"]
+        for part in name.split("."):
+            node = node.get(part, _NONE) if isinstance(node, Mapping) else _NONE
+        return _NONE if isinstance(node, Mapping) else node
     if name == "protect":
         return run.protect.replace(" ", "")
     return run.seed if name == "seed" else run.choices[name]
+
+
+_NONE = object()  # the value of an option that a run does not have: it equals no other
 
 
 def _read(texts: str) -> list[Any]:

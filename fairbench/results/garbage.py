@@ -92,7 +92,7 @@ def _unread(results: Path) -> Iterator[Garbage]:
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
     """Yield what killed processes leave, and damaged files that were set aside."""
-    for places in ("cells/*", "runs/*", "splits", "data"):
+    for places in (".", "cells/*", "runs/*", "splits", "data"):
         yield from (_garbage(path, "half file") for path in results.glob(f"{places}/{HALF}"))
     for path in (results / "runs").glob("*/.figures.*"):
         yield _garbage(path, "half-drawn figures")

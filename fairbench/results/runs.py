@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 LAST = "environment.json"
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
+# What of a record runs are listed and chosen by, and when it was written (seconds since 1970).
+SUMMARY = ("name", "choices", "seed", "protect", "data", "rows", "config")
+WRITTEN = "written"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +36,15 @@ class Run:
     That file is sealed and has the sha256 of the others: what is read is what was written.
     It needs nothing else than the results folder it lies in: neither raw data, nor a checkout's
     configurations, nor the code of its method.
+
+    Attributes
+    ----------
+    listed : what an index says of the run (`fairbench.results.catalogue`): enough to list and
+        choose runs by. Whatever else is asked of a run is read from its own files, and checked.
     """
 
     path: Path
+    listed: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -53,23 +63,38 @@ class Run:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """What is known of a finished run: choices, options, data, versions, machine, files."""
-        return read_environment(self.path)
+        """What is known of a finished run: choices, options, data, versions, machine, files.
+
+        Raises
+        ------
+        UserError : an index lists the run, and its record is damaged, or is not what was listed.
+        """
+        known = read_environment(self.path)
+        if self.listed:
+            with reading(self.path / LAST, KeyError):
+                if any(repr(known[name]) != repr(self.listed[name]) for name in SUMMARY):
+                    raise DamagedError("the record is not what was listed")
+        return known
+
+    @property
+    def summarised(self) -> Mapping[str, Any]:
+        """What runs are listed and chosen by: the entries `SUMMARY` of the record."""
+        return self.environment if self.listed is None else self.listed
 
     @property
     def choices(self) -> dict[str, str]:
         """The option chosen for each group: ``dataset``, ``learner``, ``method`` ..."""
-        return dict(self.environment["choices"])
+        return dict(self.summarised["choices"])
 
     @property
     def name(self) -> str:
         """A short name for people: data set, learner, intervention, method."""
-        return str(self.environment["name"])
+        return str(self.summarised["name"])
 
     @property
     def protect(self) -> str:
         """The attribute, or combination, of the headline metrics."""
-        return str(self.environment["protect"])
+        return str(self.summarised["protect"])
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -79,12 +104,13 @@ class Run:
     @property
     def seed(self) -> int:
         """The root seed of the run."""
-        return int(self.environment["seed"])
+        return int(self.summarised["seed"])
 
     @property
     def finished(self) -> datetime:
         """When the run was finished."""
-        return datetime.fromtimestamp((self.path / LAST).stat().st_mtime)
+        written = None if self.listed is None else self.listed[WRITTEN]
+        return datetime.fromtimestamp(written or (self.path / LAST).stat().st_mtime)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -164,16 +190,15 @@ def read_environment(path: Path) -> dict[str, Any]:
     A run whose file is damaged is not finished, nor is one of an earlier version.
     """
     try:
-        if (path / LAST).stat().st_size > _LARGEST:
-            return {}
-        known = unsealed_json((path / LAST).read_bytes())
+        with open(path / LAST, "rb") as file:
+            content = file.read(_LARGEST)
+        known = unsealed_json(content)
         return known if _well_formed(known) else {}
     except (OSError, ValueError, RecursionError):
         return {}
 
 
-_LARGEST = 1 << 24  # bytes of a record; ours have some thousands
-_TEXTS = ("name", "data", "rows", "fingerprint")
+_LARGEST = 1 << 24  # bytes of a record that are read; ours have some thousands
 
 
 def _well_formed(known: Mapping[str, Any]) -> bool:
@@ -181,20 +206,37 @@ def _well_formed(known: Mapping[str, Any]) -> bool:
 
     A seal shows that a record is what somebody sealed, and not that it was this project.
     """
-    files, config, chosen = (known.get(name) for name in ("files", "config", "choices"))
-    if not (isinstance(files, dict) and isinstance(config, dict) and isinstance(chosen, dict)):
-        return False
-    names = [known.get(name) for name in _TEXTS]
-    texts = [*names, *files.values(), *chosen.values()]
+    files = known.get("files")
     return (
-        set(files) <= set(FILES)
-        and all(isinstance(text, str) and text.isprintable() for text in texts)
-        and all(is_id(str(known[name])) for name in ("data", "rows"))
-        and type(known.get("seed")) is int
-        and isinstance(known.get("protect"), str)
+        isinstance(files, dict)
+        and set(files) <= set(FILES)
+        and all(map(_is_text, (known.get("fingerprint"), *files.values())))
+        and all(check(known.get(name)) for name, check in WELL_FORMED.items())
         and isinstance(known.get("data_sha256"), dict)
         and isinstance(known.get("versions"), dict)
     )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and is_id(value)
+
+
+# Whether each of the entries `SUMMARY`, of a record or an index, is well formed.
+WELL_FORMED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        "name": _is_text,
+        "choices": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+        "seed": lambda value: type(value) is int,
+        "protect": lambda value: isinstance(value, str),
+        "data": _is_id,
+        "rows": _is_id,
+        "config": lambda value: isinstance(value, dict),
+    }
+)
 
 
 def damaged_files(run: Run) -> list[str]:

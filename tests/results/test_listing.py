@@ -1,11 +1,14 @@
 """Runs are listed and filtered by what was chosen; mistaken words are refused."""
 
+import json
 import shutil
 
 import pytest
 
+from fairbench.cli.verbs.store import runs_lines
 from fairbench.core.errors import UserError
-from fairbench.reporting.runs import runs_lines
+from fairbench.core.files import sealed_json, unsealed_json
+from fairbench.results import index
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
@@ -119,3 +122,100 @@ def test_runs_are_selected_by_keys_and_options(results):
     }
     assert list(catalogue.to_dataframe()["learner.max_depth"]) == [6, 6, 3]
     assert not catalogue.comparable()
+
+
+@pytest.fixture
+def indexed(results, monkeypatch):
+    """Return a folder whose runs are in an index; the damaged one is not."""
+    monkeypatch.setattr(index, "_PAYS", 1)
+    monkeypatch.setattr(index, "_RECENT", -1.0)
+    assert list(Catalogue(results).runs) == ["aa01", "aa02", "bb03"]
+    monkeypatch.setattr(index, "_PAYS", 1000)
+    return results
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Return the list of runs whose records are read."""
+    found = []
+
+    def reading(path):
+        found.append(path.name)
+        return read_environment(path)
+
+    monkeypatch.setattr(index, "read_environment", reading)
+    return found
+
+
+def listed(results):
+    return runs_lines(Catalogue(results)), Catalogue(results).to_dataframe().to_dict("records")
+
+
+def test_runs_of_an_index_are_listed_and_chosen_as_without_it(indexed, read):
+    with_index = listed(indexed)
+    assert set(read) == {"cc05"}
+    assert list(Catalogue(indexed).matching(["learner.max_depth=3"]).runs) == ["bb03"]
+    assert Catalogue(indexed).one("bb").finished == index.Run(indexed / "runs" / "bb03").finished
+    (indexed / index.INDEX).unlink()
+    assert listed(indexed) == with_index
+
+
+def test_a_record_that_changed_is_read_again(indexed, read):
+    record = indexed / "runs" / "aa01" / "environment.json"
+    record.write_bytes(record.read_bytes().replace(b'"seed": 0', b'"seed": 1'))
+    seal_run(indexed / "runs" / "aa02", read_environment(indexed / "runs" / "aa02") | {"seed": 3})
+    catalogue = Catalogue(indexed)
+    assert list(catalogue.runs) == ["aa02", "bb03"]
+    assert catalogue.one("aa").seed == 3
+    assert set(read) == {"aa01", "aa02", "cc05"}
+
+
+def test_the_index_of_a_folder_that_was_copied_is_not_used(indexed, read, tmp_path):
+    shutil.copytree(indexed / "runs", indexed / "copy" / "runs")
+    shutil.copy2(indexed / index.INDEX, indexed / "copy")
+    assert len(Catalogue(indexed / "copy")) == 3
+    assert set(read) == {"aa01", "aa02", "bb03", "cc05"}
+
+
+def test_a_damaged_index_is_not_used(indexed, read):
+    path = indexed / index.INDEX
+    whole = path.read_bytes()
+    for content in (whole[:-40], whole.replace(b"adult", b"compa", 1), b"", b"{}", b"[]"):
+        path.write_bytes(content)
+        assert len(Catalogue(indexed)) == 3
+        assert len(read) == 4
+        read.clear()
+
+
+def forged(indexed, change):
+    """Seal an index that somebody changed."""
+    path = indexed / index.INDEX
+    path.write_text(sealed_json(change(unsealed_json(path.read_bytes()))))
+
+
+def replaced(old, new):
+    return lambda known: json.loads(json.dumps(known).replace(old, new))
+
+
+def test_a_run_is_never_used_as_an_index_says_but_as_its_record_does(indexed):
+    forged(indexed, replaced('"adult, ensemble"', '"german, ensemble"'))
+    run = Catalogue(indexed).runs["aa01"]
+    assert run.name == "german, ensemble"
+    with pytest.raises(UserError, match=r"aa01/environment\.json is missing or damaged"):
+        run.config  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        replaced('"adult, ensemble"', '"\\u001b[31m"'),
+        replaced('"adult, ensemble"', "7"),
+        lambda known: known | {"values": []},
+        lambda known: known | {"runs": {"aa01": [[1, 2], 3, 4]}},
+        lambda known: known | {"runs": [1]},
+    ],
+)
+def test_an_index_that_is_not_well_formed_is_not_used(indexed, read, change):
+    forged(indexed, change)
+    assert Catalogue(indexed).runs["aa01"].name == "adult, ensemble"
+    assert "aa01" in read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from fairbench.core.options import option
 
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference
+    from fairbench.results.catalogue import Catalogue
 
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
@@ -71,7 +73,6 @@ class VerifyOptions(Results):
 
 def ls(options: ListOptions) -> None:
     """Print a line for each run."""
-    from fairbench.reporting.runs import runs_lines
     from fairbench.results.catalogue import KEYS, Catalogue
 
     for name, _ in options.keys:
@@ -82,6 +83,40 @@ def ls(options: ListOptions) -> None:
     if runs.runs:
         print("\n".join(runs_lines(runs)))
     print(f"{len(runs)} finished runs of {options.results}")
+
+
+_SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
+
+
+def runs_lines(catalogue: Catalogue) -> list[str]:
+    """Return a line for each run, of 100 characters at most, after what all have in common.
+
+    Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
+    """
+    runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
+    chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
+    telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
+    same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
+    rows = [("run", *telling, "finished")]
+    rows += [
+        (run.id, *(choices[key] for key in telling), f"{run.finished:%Y-%m-%d %H:%M}")
+        for run, choices in zip(runs, chosen, strict=True)
+    ]
+    widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
+    return [*textwrap.wrap("  ".join(same), _WIDTH), *(_line(row, widths) for row in rows)]
+
+
+def _fitting(widths: list[int]) -> list[int]:
+    """Return widths of which the largest are cut until a line, two spaces between columns, fits."""
+    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = zip(row, widths, strict=True)
+    padded = ((cell if len(cell) <= n else f"{cell[: n - 1]}…").ljust(n) for cell, n in cells)
+    return "  ".join(padded).rstrip()
 
 
 def show(options: ShowOptions) -> None:

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from markupsafe import escape as html_escape
 
 from fairbench.core.formats import interval, number, visible
-from fairbench.reporting.document.formats import exact, written
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -26,6 +25,8 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
     as_cell,
+    exact,
+    written,
 )
 
 _UNSORTED = ("text", "interval", "bar")

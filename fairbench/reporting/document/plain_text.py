@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fairbench.core.formats import visible
-from fairbench.reporting.document.formats import written
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -21,6 +20,7 @@ from fairbench.reporting.document.model import (
     Table,
     as_cell,
     plain,
+    written,
 )
 
 _LATEX = {

@@ -12,7 +12,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fairbench.core.formats import half_width, visible
-from fairbench.reporting.document.formats import written
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -29,6 +28,7 @@ from fairbench.reporting.document.model import (
     Verdict,
     as_cell,
     plain,
+    written,
 )
 
 DEFAULT_WIDTH = 100  # where the output is no screen

@@ -1,0 +1,130 @@
+"""What the runs of a folder are listed and chosen by, kept in an index where there are many.
+
+The index is a sealed cache, which any process may write or remove at any time. It knows a record by
+its inode, size and times: one that has changed since, or was copied, is read again. Whatever else
+is asked of a run is read from its own files, and checked against them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.results.runs import LAST, SUMMARY, WELL_FORMED, WRITTEN, Run, read_environment
+
+INDEX = "index.json"
+_PAYS = 1000  # records to read, a tenth of a second, from which on an index is written anew
+_SLOW = 10_000  # records to read of which a person is told
+_EACH = 0.15  # milliseconds of one
+_RECENT = 2.0  # seconds in which a file could change once more and bear the same time
+_PER_RUN, _LEAST = 10_000, 1 << 20  # bytes of an index that is read
+*_PLAIN, _NESTED = SUMMARY  # of the last, a configuration, runs share the values of its groups
+Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
+Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
+
+
+def listed_runs(results: Path) -> list[Run]:
+    """Return the runs of a folder by id, with what they are listed by: nothing of damaged ones."""
+    folder = results / "runs"
+    stamps, values = _stamps(folder), _Values()
+    listed = _indexed(results / INDEX, stamps, values)
+    unread = [name for name in stamps if name not in listed]
+    if len(unread) >= _SLOW:
+        seconds = len(unread) * _EACH / 1000
+        print(f"reading {len(unread)} runs for the first time: {seconds:.0f} s", file=sys.stderr)
+    listed |= {name: _summary(folder / name, stamps[name], values) for name in unread}
+    if len(unread) >= _PAYS:
+        with contextlib.suppress(OSError):  # who may only read does without
+            _write(results / INDEX, listed, stamps)
+    return [Run(folder / name, listed[name]) for name in stamps]
+
+
+class _Values:
+    """Values of which each is kept once, however many runs have it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    def shared(self, value: Any) -> Any:
+        """Return the value that is kept of those equal to this."""
+        return self._kept.setdefault(repr(value), value)
+
+
+def _stamps(folder: Path) -> dict[str, Stamp]:
+    """Return the stamp of the record of each run that has one, in the order of their ids."""
+    stamps: dict[str, Stamp] = {}
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                of = os.stat(f"{entry.path}/{LAST}")
+                stamps[entry.name] = (of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
+    return dict(sorted(stamps.items()))
+
+
+def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
+    """Return what a run's record says of it; nothing if it is damaged."""
+    if not (known := read_environment(path)):
+        return {}
+    config = {name: values.shared(value) for name, value in known[_NESTED].items()}
+    return {
+        **{name: values.shared(known[name]) for name in _PLAIN},
+        _NESTED: config,
+        WRITTEN: stamp[2] / 1e9,
+    }
+
+
+def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[str, Listed]:
+    """Return what an index says of the runs whose records have not changed since."""
+    try:
+        if path.stat().st_size > _LEAST + _PER_RUN * len(stamps):
+            return {}
+        index = unsealed_json(path.read_bytes())
+        known, runs = [values.shared(value) for value in index["values"]], index["runs"]
+        columns = zip(*(places for _, places, _ in runs.values()), strict=True)
+        for name, of_runs in zip(_PLAIN, columns, strict=True):
+            if not all(WELL_FORMED[name](known[place]) for place in set(of_runs)):
+                return {}
+        return {
+            run: {
+                **{name: known[place] for name, place in zip(_PLAIN, places, strict=True)},
+                _NESTED: {name: known[place] for name, place in config.items()},
+                WRITTEN: stamp[2] / 1e9,
+            }
+            for run, (stamp, places, config) in runs.items()
+            if tuple(stamp) == stamps.get(run)
+        }
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return {}
+
+
+def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]) -> None:
+    """Write every value once, and of each run its stamp and where its own are among them."""
+    places: dict[int, int] = {}  # by identity: equal values are the same
+    before = 1e9 * (time.time() - _RECENT)
+    kept = {run: each for run, each in listed.items() if each and stamps[run][2] < before}
+    values = list(_once(kept.values(), places))
+    runs = {
+        run: (
+            stamps[run],
+            [places[id(known[name])] for name in _PLAIN],
+            {name: places[id(value)] for name, value in known[_NESTED].items()},
+        )
+        for run, known in kept.items()
+    }
+    write_text(path, sealed_json({"values": values, "runs": runs}))
+
+
+def _once(listed: Iterable[Listed], places: dict[int, int]) -> Iterator[Any]:
+    """Yield each value once, and note its place."""
+    for known in listed:
+        of_run = [known[name] for name in _PLAIN]
+        for value in (*of_run, *known[_NESTED].values()):
+            if id(value) not in places:
+                places[id(value)] = len(places)
+                yield value

@@ -8,16 +8,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
 
-Columns = Mapping[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Columns: TypeAlias = "Mapping[str, NDArray[Any]]"
 _META = b"fairbench"
 
 
@@ -108,6 +108,8 @@ class Store:
 
     def write(self, cell_id: str, columns: Columns, notes: Mapping[str, Any]) -> None:
         """Store a cell, whole or not at all."""
+        import pyarrow as pa  # slow to import: listing runs does without
+
         meta = {"id": cell_id, "notes": dict(notes)}
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})
@@ -120,6 +122,8 @@ class Store:
         ------
         CorruptCellError : unreadable, another cell's, or changed since it was written.
         """
+        import pyarrow as pa
+
         path = self.cell_path(cell_id)
         try:
             table = read_table(path)

@@ -1,16 +1,20 @@
-"""Run one kind of faults: ``python -m benchmarks.faults flips [NUMBER]``."""
+"""Run one kind of faults: ``python -m benchmarks.faults flips [NUMBER]``, ``... kills joblib``."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks.faults import flips  # noqa: E402
-
-FAULTS = {"flips": flips.main}
+# Each is a file here, whose `main` takes the other words and returns whether everything held.
+FAULTS = (
+    "flips",
+    "kills",
+    "namespaces",
+)
 
 
 def main(words: list[str]) -> int:
@@ -18,7 +22,8 @@ def main(words: list[str]) -> int:
     if not words or words[0] not in FAULTS:
         print(f"error: unknown faults '{' '.join(words)}': valid: {', '.join(FAULTS)}")
         return 2
-    return not FAULTS[words[0]](*map(int, words[1:]))
+    values = [int(word) if word.isdigit() else word for word in words[1:]]
+    return not import_module(f"benchmarks.faults.{words[0]}").main(*values)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from fairbench.experiments.build import Config, plain
 from fairbench.experiments.pipeline import ensure
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
+from fairbench.results.garbage import note_begun
 
 KILLED = "its process was killed (by hand, or out of memory or time): finished cells are kept"
 _PREPARED = 16  # runs that a process keeps prepared
@@ -191,6 +193,7 @@ class Execution:
         self.evaluations: deque[WorkUnit] = deque()
         self.missing = deque(WorkUnit(run, cell) for cell, run in self.owner.items())
         later: list[WorkUnit] = []
+        notes = self._note_begun()
         for run in self.distinct:
             self._evaluate_if_ready(run)
         while self.evaluations or self.missing:
@@ -202,7 +205,21 @@ class Execution:
             if not (self.evaluations or self.missing):
                 self.missing.extend(later)
                 later = []
+        if not any(end.error for end in self.ends.values()):
+            for note in notes:
+                note.unlink(missing_ok=True)
         return [replace(self.ends[run.id], run=run) for run in self.runs]
+
+    def _note_begun(self) -> list[Path]:
+        """Have no cell collected as garbage before the runs have ended; return the notes."""
+        by_store: dict[Store, list[Plan]] = {}
+        for run in self.distinct:
+            by_store.setdefault(run.store, []).append(run)
+        return [
+            note_begun(store, [run.id for run in runs], chain(*(run.cells for run in runs)))
+            for store, runs in by_store.items()
+            if not all(run.finished for run in runs)
+        ]
 
     def _waiting(self) -> Iterator[WorkUnit]:
         """Yield what there is to do, evaluations first; they become ready while cells are made."""

@@ -1,20 +1,32 @@
-"""Garbage collection: finds and removes files that no run of a results folder refers to."""
+"""Garbage collection: finds and removes files that no run of a results folder refers to.
+
+A command notes the cells of its runs before it computes the first, and removes the note when all
+have ended well: the cells of a sweep that was killed are no garbage.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fairbench.core.files import ASIDE, HALF
+from fairbench.core.files import ASIDE, HALF, write_text
+from fairbench.core.fingerprint import digest
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
 from fairbench.results.runs import Run, read_environment
 
 DAY = 24.0
 STRAY = ("half file", "half-drawn figures")
+BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
+_NOTES = "begun/*.txt"
+# What killed processes leave, by the form of its name; and damaged files that were set aside.
+_LEFT = {"half file": HALF, "half-drawn figures": ".figures.*", "damaged, set aside": ASIDE}
 
 
 @dataclass(frozen=True)
@@ -26,14 +38,24 @@ class Garbage:
     bytes: int
 
 
+def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
+    """Note the cells of runs that begin; the file is to be removed when all have ended well.
+
+    The same runs have the same note. Where none can be written, nothing else can.
+    """
+    path = store.root / "begun" / f"{digest(sorted(runs))}.txt"
+    with contextlib.suppress(OSError):
+        write_text(path, "".join(f"{cell}\n" for cell in cells))
+    return path
+
+
 def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     """Return what may go: untouched for `hours`, and needed by no run, finished or begun.
 
     Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
-    uses it may have found old cells in the store and be about to read them. The age spares the
-    cells of a sweep that is to go on. Cells are spared altogether while one is being computed by
-    who does not say that it uses the folder. What a link within the folder leads to is somebody
-    else's, and stays.
+    uses it may have found old cells in the store and be about to read them. The cells of runs that
+    were begun are spared for thirty days, and all while one is being computed by who does not say
+    that it uses the folder. What a link within the folder leads to is somebody else's, and stays.
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
@@ -56,6 +78,12 @@ def remove(found: Iterable[Garbage]) -> None:
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
     needed = set(_needed(store.root))
+    for note in store.root.glob(_NOTES):
+        begun = set(note.read_text(errors="replace").split())
+        if begun <= needed or _untouched(note, time.time() - 3600 * BEGUN):
+            yield _garbage(note, "note of runs that were begun")
+        else:
+            needed |= begun
     for path in (store.root / "cells").glob("*/*.parquet"):
         if path.stem not in needed and not path.name.startswith("."):
             yield _garbage(path, "cell of no run")
@@ -92,14 +120,14 @@ def _unread(results: Path) -> Iterator[Garbage]:
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
     """Yield what killed processes leave, and damaged files that were set aside."""
-    for places in (".", "cells/*", "runs/*", "splits", "data"):
-        yield from (_garbage(path, "half file") for path in results.glob(f"{places}/{HALF}"))
-    for path in (results / "runs").glob("*/.figures.*"):
-        yield _garbage(path, "half-drawn figures")
-    for places in ("cells/*", "runs/*", "splits", "data"):
-        yield from (
-            _garbage(path, "damaged, set aside") for path in results.glob(f"{places}/{ASIDE}")
-        )
+    for place, folders, files in os.walk(results):
+        left = {name: kind for name in [*folders, *files] if (kind := _left(name))}
+        yield from (_garbage(Path(place, name), kind) for name, kind in left.items())
+        folders[:] = [name for name in folders if name not in left]
+
+
+def _left(name: str) -> str:
+    return next((kind for kind, form in _LEFT.items() if fnmatchcase(name, form)), "")
 
 
 def _garbage(path: Path, kind: str) -> Garbage:

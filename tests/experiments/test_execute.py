@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 
 from fairbench.experiments.execute import KILLED, Done, Execution, WorkUnit, plan, prepared, work
 from fairbench.experiments.executors import Here, Submitit, Workers, executor
+from fairbench.results.garbage import garbage
 from tests.harness import CONF, ROOT, comparable, configuration
 
 READINGS = ("ensemble", "selective_ensemble", "self_consistency")
@@ -60,6 +61,22 @@ def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
     )
     for one, other in zip(here, beside, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
+    class Killed(Here):
+        def run(self, tasks):
+            yield next(super().run(tasks))
+            raise KeyboardInterrupt
+
+    runs = plans("r", "ensemble")
+    with pytest.raises(KeyboardInterrupt):
+        Execution(runs, Killed()).carry_out()
+    assert len(list(runs[0].store.root.glob("cells/*/*.parquet"))) == 1
+    assert garbage(runs[0].store, 0) == []
+    (end,) = Execution(plans("r", "ensemble"), Here()).carry_out()
+    assert end.computed == 1
+    assert not list((runs[0].store.root / "begun").iterdir())
 
 
 class Scripted:

@@ -8,7 +8,7 @@ import pytest
 
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.garbage import garbage, remove
+from fairbench.results.garbage import garbage, note_begun, remove
 from fairbench.results.run_writer import seal_run
 from tests.studies import RECORD
 
@@ -47,7 +47,9 @@ def leftovers(store):
         store.cell_path(OLD).with_name(f".{OLD}.parquet.12.tmp"),
         store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-1"),
         store.run_path("begun") / ".metrics.parquet.12.tmp",
+        store.root / "sweeps" / "today" / ".outcomes.json.12.tmp",
     ]
+    files[-1].parent.mkdir(parents=True)
     (store.root / "locks" / f"{BEGUN}.lock").touch()
     for file in files:
         file.write_bytes(b"half")
@@ -69,6 +71,21 @@ def test_a_new_cell_of_no_run_goes_when_asked_to(store):
     assert {each.path for each in garbage(store, 0)} == {
         store.cell_path(cell) for cell in (OLD, NEW)
     }
+
+
+def test_cells_of_runs_that_were_begun_stay_for_a_month(store):
+    note = note_begun(store, ["b", "a"], [NEW, NEEDED])
+    assert note == note_begun(store, ["a", "b"], [NEW, NEEDED])
+    assert [each.path for each in garbage(store, 0)] == [store.cell_path(OLD)]
+    long_ago = time.time() - 31 * 86400
+    os.utime(note, (long_ago, long_ago))
+    found = {each.path for each in garbage(store, 0)}
+    assert found == {note, *(store.cell_path(cell) for cell in (OLD, NEW))}
+
+
+def test_a_note_of_runs_that_have_ended_goes(store):
+    note = note_begun(store, ["a"], [NEEDED])
+    assert note in {each.path for each in garbage(store, 0)}
 
 
 def test_leftovers_of_kills_go_when_old(store):

@@ -189,15 +189,18 @@ def _joined(words: Sequence[str]) -> str:
 def log_runs(runs: Sequence[Plan], config: Any) -> str:
     """Log finished runs and say where; a server that is down costs a line, not the run."""
     from fairbench.results.runs import Run
-    from fairbench.tracking.importer import Tracking, TrackingError
+    from fairbench.tracking.database import TrackingError
+    from fairbench.tracking.importer import Tracking
 
     tracking = Tracking(config["enabled"], config["uri"], config["experiment"])
     if not tracking.enabled:
         return "not logged to MLflow (tracking=none)"
+    folders = [Run(run.store.run_path(run.id)) for run in runs]
     try:
-        logged = tracking.sync([Run(run.store.run_path(run.id)) for run in runs], ask=False)
+        logged = tracking.sync(folders, ask=False)
     except TrackingError as error:
-        print_line(f"warning: not logged: {error}; `make sync` logs it later")
+        later = tracking.later(folders[0].results)
+        print_line(f"warning: not logged: {error}; `{later}` logs it later")
         return "MLflow: not logged"
     ids = list(logged.values())
     return f"MLflow: {tracking.address}, {'run ' + ids[0] if len(ids) == 1 else f'{len(ids)} runs'}"

@@ -53,7 +53,9 @@ class _Outcome(Generic[T]):
     error: BaseException | None = None
 
 
-def in_time(work: Callable[[Progress], T], *, idle_s: float, total_s: float) -> T:
+def in_time(
+    work: Callable[[Progress], T], *, idle_s: float, total_s: float, before_s: float = 0.0
+) -> T:
     """Return what `work` returns, if it gets on.
 
     It is done on a thread, which goes on behind a step that never ends, and no further; the process
@@ -64,6 +66,7 @@ def in_time(work: Callable[[Progress], T], *, idle_s: float, total_s: float) -> 
     work : is called with what it calls after every step.
     idle_s : seconds without a step, after which it is given up.
     total_s : seconds in all.
+    before_s : seconds that preparing it took; they count, but leave it half of its time at least.
 
     Raises
     ------
@@ -77,7 +80,8 @@ def in_time(work: Callable[[Progress], T], *, idle_s: float, total_s: float) -> 
         except BaseException as error:
             outcome.error = error
 
-    start = time.monotonic()
+    start = time.monotonic() - min(before_s, total_s / 2)
+    progress.moved -= min(before_s, idle_s / 2)
     thread = threading.Thread(target=carry_out, daemon=True)
     thread.start()
     while thread.is_alive():

@@ -1,4 +1,4 @@
-"""The local MLflow database: migrated once at set-up, then copied wherever a new one is needed.
+"""Asking MLflow: a server, or a local database, migrated once at set-up and copied where needed.
 
 ``python -m fairbench.tracking.database`` makes the copy's original, under the environment's prefix.
 """
@@ -12,12 +12,20 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
-from math import isinf
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+from fairbench.core.deadline import Progress, in_time
+from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, set_aside
-from fairbench.core.locks import locked
+from fairbench.core.locks import BusyError, locked
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+T = TypeVar("T")
 
 SCHEME = "sqlite:///"
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
@@ -25,8 +33,9 @@ _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs"
 
 
 def quiet() -> None:
-    """Turn off MLflow's telemetry and its migration log; call before MLflow is imported."""
+    """Turn off MLflow's telemetry, log and addresses; call before MLflow is imported."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
@@ -40,25 +49,91 @@ def template() -> Path:
     return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
 
 
+class TrackingError(Exception):
+    """MLflow could not be reached or written; results are not affected."""
+
+
+def ask(
+    address: str,
+    work: Callable[[MlflowClient, Progress], T],
+    *,
+    idle_s: float,
+    total_s: float,
+    whole: bool = False,
+) -> T:
+    """Return what `work` returns, which asks MLflow, and calls the second after each answer.
+
+    Parameters
+    ----------
+    address : of a server, or ``sqlite:///`` and a file, which is made if need be.
+    idle_s, total_s : as of :func:`fairbench.core.deadline.in_time`.
+    whole : whether a local database is read whole before, however large, to see that it is.
+
+    Raises
+    ------
+    TrackingError : MLflow is down, does not get on, or cannot do it.
+    """
+    begun = time.monotonic()
+    quiet()
+    from mlflow.tracking import MlflowClient
+
+    imported = time.monotonic() - begun
+
+    def connected(progress: Progress) -> T:
+        return work(MlflowClient(tracking_uri=address), progress)
+
+    try:
+        with exclusive(address, idle_s, whole=whole):
+            return in_time(connected, idle_s=idle_s, total_s=total_s, before_s=imported)
+    except BusyError as error:
+        raise TrackingError(f"MLflow at {address} is held by {error}") from error
+    except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
+        raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+
+
+# What is in the errors of requests, urllib3 and http.client, and what that means.
+_MEANINGS = {
+    "too many 5": "it answers with errors",
+    "Failed to resolve": "no such host",
+    "timed out": "no answer",
+    "Connection aborted": "the connection broke off",
+    "Max retries": "no connection",
+}
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    known = (meaning for part, meaning in _MEANINGS.items() if part in text)
+    return next(known, text.splitlines()[0][:200])
+
+
 @contextlib.contextmanager
-def exclusive(address: str, seconds: float = 60.0) -> Iterator[None]:
+def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
     """Hold a local database while it is opened and written; a server needs no such care.
 
     Several processes that open a new sqlite store at once would all migrate it. A damaged database
     is set aside, and a new one made.
 
+    Parameters
+    ----------
+    seconds : how long to wait for it.
+    whole : whether it is read whole, however large, to see whether it is damaged.
+
     Raises
     ------
     BusyError : another process holds it, for so many seconds by now.
+    UserError : it is no file.
     """
     if not address.startswith(SCHEME):
         yield
         return
     path = Path(address.removeprefix(SCHEME))
-    # sqlite and MLflow wait for ever for what they cannot have.
-    wait = None if isinf(seconds) else seconds
-    with locked(path.with_name(f"{path.name}.lock"), seconds=wait):
-        if path.exists() and damaged(path):
+    with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
+        if path.is_dir():  # for which MLflow would wait two minutes
+            raise UserError(f"{path} is a folder: move it away")
+        if path.exists() and damaged(path, whole=whole):
             set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
@@ -70,28 +145,48 @@ def exclusive(address: str, seconds: float = 60.0) -> Iterator[None]:
         yield
 
 
-_CHECKED = 1 << 25  # bytes of a database that is read whole to see whether it is damaged
-_PAGES = slice(28, 32)  # where a database says how many pages it has
+_CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
 
 
-def damaged(path: Path) -> bool:
-    """Say whether a file is no database that can be read to its end; a locked one may be fine."""
+def damaged(path: Path, *, whole: bool = False) -> bool:
+    """Say whether a file is no database that can be read to its end; a locked one may be fine.
+
+    It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+    """
     size = path.stat().st_size
+    if not size:
+        return True
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=1)) as database:
-            page = int(database.execute("PRAGMA page_size").fetchone()[0])
-            with open(path, "rb") as file:
-                pages = int.from_bytes(file.read(100)[_PAGES], "big")
-            if not size or size < page * pages:
-                return True
-            if size > _CHECKED:
-                database.execute("SELECT count(*) FROM sqlite_master")
-                return False
-            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
-    except sqlite3.OperationalError:
-        return False
+            # One whose header says that it is read-only can be read, and is never written again.
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
+            if size > _CHECKED and not whole:
+                return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            found = database.execute("PRAGMA integrity_check(1)").fetchone()
+            return found != ("ok",) or _lacks_columns(path)
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK)
     except sqlite3.DatabaseError:
         return True
+
+
+_COLUMNS = (
+    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
+    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
+)
+
+
+def _lacks_columns(path: Path) -> bool:
+    """Say whether a database lacks tables or columns that one of its version has."""
+    if not template().is_file():
+        return False
+    versions, columns = [], []
+    for each in (template(), path):
+        with contextlib.closing(sqlite3.connect(each, timeout=1)) as database:
+            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
+            columns.append(set(database.execute(_COLUMNS)))
+    return versions[0] == versions[1] and not columns[0] <= columns[1]
 
 
 def _write_ahead(path: Path) -> None:

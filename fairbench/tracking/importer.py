@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import inf, isfinite, isinf
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from fairbench.core.deadline import Progress, in_time
+from fairbench.core.deadline import Progress
 from fairbench.core.errors import warn
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import digest
+from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
 from fairbench.evaluation.columns import setting_text
 from fairbench.metrics.registry import declared
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
-from fairbench.tracking.database import SCHEME, exclusive, quiet
+from fairbench.tracking.database import SCHEME, TrackingError, ask
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 
+T = TypeVar("T")
 RUN = "fairbench.run_id"
 _BY = ["attribute", "group", "metric"]
 _LONGEST = 250
@@ -40,6 +43,7 @@ def tags(folder: Run, environment: Mapping[str, Any]) -> dict[str, str]:
     """Return what says where a run's results come from; MLflow would note the importer's."""
     return {
         RUN: folder.id,
+        _FINGERPRINT: environment["fingerprint"],
         "fairbench.data_sha256": " ".join(environment["data_sha256"].values()),
         "mlflow.source.name": "run.py",
         "mlflow.source.type": "LOCAL",
@@ -122,22 +126,22 @@ def _spelled(part: str) -> str:
     return spelled if spelled.strip(".") else "-" * len(spelled)
 
 
-_FINGERPRINT = "fairbench.fingerprint"
+_FINGERPRINT, _CONTENT = "fairbench.fingerprint", "fairbench.content"
 _FEW = 20
 _NOTE = "mlflow.json"
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
-class TrackingError(Exception):
-    """MLflow could not be reached or written; results are not affected."""
-
-
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run as MLflow has it; `fingerprint` is empty for one whose logging was cut short."""
+    """A run as MLflow has it, and when it was begun to be logged.
+
+    `fingerprint` is empty for one whose logging was cut short, or which is not as it was logged.
+    """
 
     id: str
     fingerprint: str
+    begun: int
 
 
 @dataclass(frozen=True)
@@ -149,19 +153,31 @@ class Tracking:
     enabled : false logs nothing.
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
-    idle_s, total_s : seconds without progress, and in all, after which it is left for later.
+    idle_s, total_s : seconds without progress, be it another process or a server that is waited
+        for, and seconds in all, after which it is left for later. A run then loses less than 10 to
+        a server that hangs, and less than 60 to one that is slow.
     """
 
     enabled: bool = True
     uri: str | None = None
     experiment: str = "fairbench"
-    idle_s: float = 10.0
-    total_s: float = 60.0
+    idle_s: float = 6.0
+    total_s: float = 58.0
 
     @property
     def address(self) -> str:
         """The tracking URI in use."""
         return self.uri or os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
+
+    def later(self, results: Path) -> str:
+        """Return the command that logs the runs of a results folder later."""
+        said = {
+            "results": "" if results == Path("results") else str(results),
+            "uri": self.uri,
+            "experiment": "" if self.experiment == Tracking.experiment else self.experiment,
+        }
+        words = [f"{name}={value}" for name, value in said.items() if value]
+        return shlex.join(["fairbench", "sync", *words])
 
     def sync(self, folders: Iterable[Run], *, ask: bool = True) -> dict[str, str]:
         """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
@@ -184,39 +200,35 @@ class Tracking:
         if not ask and all(noted.values()):
             return {run_id: str(logged) for run_id, logged in noted.items()}
         finished = [each for each in finished if _whole(each[0])]
-        quiet()
-        from mlflow.tracking import MlflowClient  # before the clock runs: it takes seconds
+        with self._alone(finished):
+            logged = self.ask(partial(self._send, finished), whole=ask)
+        self._note(finished, logged)
+        return logged
 
-        client = partial(MlflowClient, tracking_uri=self.address)
-        try:
-            with self._alone(finished), exclusive(self.address, self.total_s):
-                send = partial(self._send, client, finished)
-                logged = in_time(send, idle_s=self.idle_s, total_s=self.total_s)
-            self._note(finished, logged)
-            return logged
-        except BusyError as error:
-            raise TrackingError(f"MLflow at {self.address} is held by {error}") from error
-        except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
-            raise TrackingError(f"MLflow at {self.address}: {_reason(error)}") from error
+    def ask(self, work: Callable[[MlflowClient, Progress], T], *, whole: bool = False) -> T:
+        """Return what `work` returns; see :func:`fairbench.tracking.database.ask`."""
+        return ask(self.address, work, idle_s=self.idle_s, total_s=self.total_s, whole=whole)
 
     @contextlib.contextmanager
     def _alone(self, runs: Sequence[tuple[Run, dict[str, Any]]]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
             for results in sorted({folder.results for folder, _ in runs}):
-                wait = None if isinf(self.total_s) else self.total_s
-                lock = locked(results / "locks" / "tracking.lock", seconds=wait)
-                stack.enter_context(lock)
+                lock = locked(results / "locks" / "tracking.lock", seconds=self.idle_s)
+                with contextlib.suppress(OSError):  # who may not write there cannot lock it
+                    try:
+                        stack.enter_context(lock)
+                    except BusyError as error:
+                        raise TrackingError(f"{results} is being logged by {error}") from error
             yield
 
     def _send(
         self,
-        connect: Callable[[], MlflowClient],
         runs: Sequence[tuple[Run, dict[str, Any]]],
+        client: MlflowClient,
         progress: Progress,
     ) -> dict[str, str]:
         """Log what is not logged; return run id -> MLflow id."""
-        client = connect()
         experiment = experiment_id(client, self.experiment)
         progress()
         known = entries(client, experiment, [folder.id for folder, _ in runs], progress)
@@ -267,11 +279,6 @@ def _database(address: str) -> Path | None:
     return path if address.startswith(SCHEME) and path.is_file() else None
 
 
-def _reason(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    return "no connection" if "Max retries" in text else text.splitlines()[0][:200]
-
-
 def experiment_id(client: MlflowClient, name: str) -> str:
     """Return the id of an experiment, created with an absolute place for artifacts if need be."""
     found = client.get_experiment_by_name(name)
@@ -298,10 +305,16 @@ def entries(
         progress()
         for run in _search(client, experiment, wanted, progress):
             named = run.data.tags
-            whole = run.info.status == "FINISHED"
-            entry = LoggedRun(str(run.info.run_id), named.get(_FINGERPRINT, "") if whole else "")
+            whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(run)
+            fingerprint = named.get(_FINGERPRINT, "") if whole else ""
+            entry = LoggedRun(str(run.info.run_id), fingerprint, run.info.start_time)
             found.setdefault(named.get(RUN, ""), []).append(entry)
     return found
+
+
+def _content(run: Any) -> str:
+    """Return a digest of what MLflow shows of a run; people may add tags, and change the name."""
+    return digest([run.data.metrics, run.data.params, run.info.artifact_uri])
 
 
 def _search(
@@ -324,13 +337,19 @@ def _log_once(
     known: dict[str, list[LoggedRun]],
     progress: Progress,
 ) -> str:
-    mine = known.get(folder.id, [])
+    """Have MLflow show a run once; return its MLflow id.
+
+    Of several whole entries the first is kept, whoever asks: two copies of a folder may do so at
+    once. The others go when there is a whole one.
+    """
+    mine = sorted(known.get(folder.id, []), key=lambda each: (each.begun, each.id))
     current = [each.id for each in mine if each.fingerprint == folder.environment["fingerprint"]]
+    kept = current[0] if current else _log(client, experiment, folder, progress)
     for entry in mine:
-        if entry.id not in current[:1]:
+        if entry.id != kept:
             client.delete_run(entry.id)
             progress()
-    return current[0] if current else _log(client, experiment, folder, progress)
+    return kept
 
 
 def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress) -> str:
@@ -354,18 +373,19 @@ def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress)
     params = [Param(name, value) for name, value in parameters(folder, environment)]
     client.log_batch(run_id, metrics, params)
     progress()
-    # Last: an entry without it is a half one, and is logged again.
-    client.set_tag(run_id, _FINGERPRINT, environment["fingerprint"])
+    # Last: an entry without it is a half one, and is logged again. Taken of what MLflow says that
+    # it has, since not every database keeps every digit.
+    client.set_tag(run_id, _CONTENT, _content(client.get_run(run_id)))
     return run_id
 
 
-def sync(results: str = "results") -> int:
+def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    tracking = Tracking(idle_s=60, total_s=inf)
+    tracking = Tracking(True, uri or None, experiment or Tracking.experiment, 60, inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))))
     except TrackingError as error:
-        print(f"not synchronised: {error}")
+        print(f"not synchronised: {visible(str(error))}")
         return 1
     print(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}")
     return 0

@@ -9,10 +9,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from fairbench.tracking.database import exclusive, quiet
-from fairbench.tracking.importer import Tracking, entries, experiment_id
+from fairbench.core.deadline import Progress
+from fairbench.core.formats import visible
+from fairbench.tracking.database import TrackingError
+from fairbench.tracking.importer import LoggedRun, Tracking, entries, experiment_id
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
 
 _HOST = "127.0.0.1"
 _COMPARED = 50
@@ -29,21 +35,30 @@ def ui(port: str = "5000", results: str = "results") -> int:
     if not served and _taken(port):
         print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
         return 2
-    for line in links(tracking, site, Path(results)):
-        print(line, flush=True)
+    try:
+        lines = links(tracking, site, Path(results))
+    except TrackingError as error:
+        print(f"error: {visible(str(error))}", file=sys.stderr)
+        return 2
+    print(*lines, sep="\n", flush=True)
     return 0 if served else _serve(tracking.address, port)
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:
-    """Return lines with the addresses of the experiment and of the latest sweep's comparison."""
-    quiet()
-    from mlflow.tracking import MlflowClient
+    """Return lines with the addresses of the experiment and of the latest sweep's comparison.
 
+    Raises
+    ------
+    TrackingError : MLflow is down, or does not get on.
+    """
     sweep = latest_sweep(results)
-    with exclusive(tracking.address):
-        client = MlflowClient(tracking.address)
+
+    def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
         experiment = experiment_id(client, tracking.experiment)
-        logged = entries(client, experiment, sweep)
+        progress()
+        return experiment, entries(client, experiment, sweep, progress)
+
+    experiment, logged = tracking.ask(found)
     lines = [f"runs: {site}/#/experiments/{experiment}/runs"]
     compared = [logged[run][0].id for run in sweep if run in logged]
     if len(compared) > 1:

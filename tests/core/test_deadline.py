@@ -43,6 +43,13 @@ def test_work_that_hangs_is_given_up_and_does_nothing_afterwards():
     assert after == []
 
 
+def test_what_preparing_took_counts_up_to_a_half():
+    start = time.monotonic()
+    with pytest.raises(GivenUpError, match="did not get on for 1 s"):
+        in_time(lambda progress: time.sleep(1), idle_s=0.6, total_s=30, before_s=100)
+    assert 0.3 <= time.monotonic() - start < 0.6
+
+
 def test_work_that_drips_is_given_up_in_all():
     def dripping(progress):
         while True:

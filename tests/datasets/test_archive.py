@@ -1,18 +1,16 @@
 """Finding, verifying and downloading raw files: what is said, and what is left behind."""
 
-import contextlib
 import gc
 import gzip
 import hashlib
 import io
-import threading
 import time
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pooch
 import pytest
 
+from benchmarks.faults.servers import server
 from datasets import german
 from fairbench.core.errors import DataError
 from fairbench.data import download
@@ -195,49 +193,19 @@ def test_a_damaged_zip_archive(tmp_path):
         archive_of(tmp_path).read(source)
 
 
-@pytest.fixture
-def server():
-    """Return the address of a server that drips, and of one that announces too much."""
-
-    stopped = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            size = 10**12 if "large" in self.path else 2000
-            self.send_header("Content-Length", str(size))
-            self.end_headers()
-            with contextlib.suppress(OSError):
-                if "large" in self.path:
-                    self.wfile.write(bytes(4096))
-                while not stopped.wait(0.1):
-                    self.wfile.write(b"x")
-
-        def log_message(self, *words):
-            pass
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    before = set(threading.enumerate())
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_port}"
-    stopped.set()
-    made.shutdown()
-    made.server_close()
-    for thread in set(threading.enumerate()) - before:  # of the download that was given up, too
-        thread.join(10)
-    gc.collect()
-
-
 # pooch leaves the connection of a download that ends early to the collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
-    ("place", "reason"), [("drip", "given up: it did not get on for"), ("large", "larger than 4.3")]
+    ("behaviour", "reason"),
+    [("drips", "given up: it did not get on for"), ("swells", "larger than 4.3")],
 )
-def test_a_download_ends_whatever_the_server_does(tmp_path, monkeypatch, server, place, reason):
+def test_a_download_ends_whatever_the_server_does(tmp_path, monkeypatch, behaviour, reason):
     monkeypatch.setattr(download, "_IDLE_S", 1.0)
-    source = Source("a/b.csv", "0" * 64, urls=(f"{server}/{place}",), page="page")
-    start = time.monotonic()
-    with pytest.raises(DataError, match=reason):
-        Archive((tmp_path,), store=tmp_path).read(source)
-    assert time.monotonic() - start < 10
+    with server(behaviour) as address:
+        source = Source("a/b.csv", "0" * 64, urls=(f"{address}/b.csv",), page="page")
+        start = time.monotonic()
+        with pytest.raises(DataError, match=reason):
+            Archive((tmp_path,), store=tmp_path).read(source)
+        assert time.monotonic() - start < 10
+    gc.collect()
     assert not (tmp_path / "a").exists()

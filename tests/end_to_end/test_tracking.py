@@ -5,24 +5,18 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from benchmarks.faults.servers import server
 from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
-from fairbench.tracking.database import local
-from fairbench.tracking.importer import (
-    Tracking,
-    TrackingError,
-    entries,
-    logged_values,
-    metric_values,
-)
+from fairbench.tracking.database import TrackingError, damaged, local
+from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
 from tests.harness import ROOT, fairbench, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -37,9 +31,8 @@ def cwd(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tracking")
     done = run_py(*SMALL, cwd=folder, MLFLOW_TRACKING_URI=DOWN)
     assert done.returncode == 0, done.stderr
-    assert f"warning: not logged: MLflow at {DOWN}: no connection; `make sync` logs it later" in (
-        done.stdout
-    )
+    said = f"warning: not logged: MLflow at {DOWN}: no connection; `fairbench sync` logs it later"
+    assert said in done.stdout
     return folder
 
 
@@ -159,39 +152,6 @@ def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tm
     assert elsewhere != again
 
 
-@contextlib.contextmanager
-def server(behaviour):
-    """Serve every request badly: with an error, never, or a byte at a time."""
-    stopped = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            with contextlib.suppress(OSError):
-                if behaviour == "hangs":
-                    stopped.wait()
-                    return
-                self.send_response(500 if behaviour == "fails" else 200)
-                self.send_header("Content-Length", "100000")
-                self.end_headers()
-                while behaviour == "drips" and not stopped.wait(0.2):
-                    self.wfile.write(b" ")
-
-        do_GET = do_POST = answer
-
-        def log_message(self, *words):
-            pass
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    before = set(threading.enumerate())
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_port}"
-    stopped.set()
-    made.shutdown()
-    made.server_close()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10)
-
-
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("behaviour", ["fails", "hangs", "drips"])
@@ -202,6 +162,97 @@ def test_a_bad_server_costs_no_more_than_is_allowed(cwd, behaviour):
         with pytest.raises(TrackingError, match=f"MLflow at {address}"):
             Tracking(uri=address, idle_s=2, total_s=4).sync([folder])
         assert time.monotonic() - start < 8
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("behaviour", "said"),
+    [("fails", "it answers with errors"), ("cuts", "the connection broke off")],
+)
+def test_what_a_server_does_is_said_and_how_to_log_later(cwd, behaviour, said):
+    folder = Run(run_folder(cwd / "results"))
+    with server(behaviour) as address:
+        tracking = Tracking(uri=address, experiment="my own")
+        with pytest.raises(TrackingError, match=f"MLflow at {address}: {said}$"):
+            tracking.sync([folder])
+        later = f"fairbench sync results=old uri={address} 'experiment=my own'"
+    assert tracking.later(Path("old")) == later
+    assert Tracking().later(Path("results")) == "fairbench sync"
+
+
+def changed(path, *statements):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount
+        database.commit()
+
+
+def test_an_entry_whose_numbers_changed_is_replaced(cwd, tmp_path):
+    """As by a bit that flipped, which sqlite cannot tell from what was written."""
+    folder, path = Run(run_folder(cwd / "results")), tmp_path / "mlflow.db"
+    tracking = Tracking(uri=f"sqlite:///{path}")
+    (first,) = tracking.sync([folder]).values()
+    changed(path, "UPDATE tags SET value = 'mine' WHERE key = 'mlflow.note.content'")
+    assert list(tracking.sync([folder]).values()) == [first]
+    change = "UPDATE latest_metrics SET value = 0.505 WHERE key = 'accuracy'"
+    changed(path, change, change.replace("latest_metrics", "metrics"))
+    (second,) = tracking.sync([folder]).values()
+    assert second != first
+    client, _, runs = client_and_runs(tmp_path)
+    assert [run.info.run_id for run in runs] == [second]
+    assert runs[0].data.metrics["accuracy"] == pytest.approx(logged_values(folder)["accuracy"])
+
+
+def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path):
+    folder = Run(run_folder(cwd / "results"))
+    copies = [shutil.copytree(cwd / "results", tmp_path / name) for name in ("one", "other")]
+    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    (first,) = tracking.sync([Run(run_folder(copies[0]))]).values()
+    hidden = "UPDATE tags SET key = 'hidden' WHERE key = 'fairbench.run_id'"
+    changed(tmp_path / "mlflow.db", hidden)  # as if the other had asked before
+    (second,) = tracking.sync([Run(run_folder(copies[1]))]).values()
+    shown = "UPDATE tags SET key = 'fairbench.run_id' WHERE key = 'hidden'"
+    changed(tmp_path / "mlflow.db", shown)
+    assert len(client_and_runs(tmp_path)[2]) == 2
+    assert tracking.sync([Run(run_folder(copies[1]))]) == {folder.id: first} != {folder.id: second}
+    assert len(client_and_runs(tmp_path)[2]) == 1
+
+
+def test_a_folder_in_the_place_of_a_database_is_named_at_once(cwd, tmp_path):
+    (tmp_path / "mlflow.db").mkdir()
+    start = time.monotonic()
+    with pytest.raises(TrackingError, match=r"mlflow.db is a folder: move it away"):
+        Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([Run(run_folder(cwd / "results"))])
+    assert time.monotonic() - start < 3
+
+
+def whole_database(cwd, tmp_path):
+    path = tmp_path / "whole.db"
+    with contextlib.closing(sqlite3.connect(cwd / "mlflow.db")) as database:
+        database.execute("VACUUM INTO ?", [str(path)])
+    return path
+
+
+def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
+    path = whole_database(cwd, tmp_path)
+    content = path.read_bytes()
+    assert not damaged(path)
+    read_only = content[:18] + b"\x42" + content[19:]
+    for number, each in enumerate((b"", content[:60], content[:-1], read_only)):
+        spoilt = tmp_path / f"{number}.db"
+        spoilt.write_bytes(each)
+        assert damaged(spoilt), number
+    changed(path, "ALTER TABLE params RENAME COLUMN value TO valve")
+    assert damaged(path)
+    changed(path, "UPDATE alembic_version SET version_num = 'another'")
+    assert not damaged(path)  # of another version of MLflow, which may have other columns
+
+
+def test_a_database_that_somebody_writes_is_not_damaged(cwd, tmp_path):
+    path = whole_database(cwd, tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        assert not damaged(path)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +280,6 @@ def test_who_logs_already_is_waited_for_and_named(cwd):
     folder = Run(run_folder(cwd / "results"))
     with (
         locked(folder.results / "locks" / "tracking.lock"),
-        pytest.raises(TrackingError, match=r"is held by process \d+ on "),
+        pytest.raises(TrackingError, match=r"is being logged by process \d+ on "),
     ):
-        Tracking(uri="sqlite:///other.db", total_s=0.2).sync([folder])
+        Tracking(uri="sqlite:///other.db", idle_s=0.2).sync([folder])

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fairbench.cli.command import Command, Results
+from fairbench.core.options import option
 
 
-def log_runs(options: Results) -> int:
+@dataclass(frozen=True)
+class Place(Results):
+    """Where runs are logged."""
+
+    uri: str = option("", "MLflow's server or database; else MLFLOW_TRACKING_URI, or mlflow.db.")
+    experiment: str = option("fairbench", "The experiment in MLflow.")
+
+
+def log_runs(options: Place) -> int:
     """Log every finished run that is not logged yet, each once."""
     from fairbench.tracking.importer import sync
 
-    return sync(str(options.results))
+    return sync(str(options.results), options.uri, options.experiment)
 
 
-COMMAND = Command(Results, log_runs, examples=("fairbench sync", "fairbench sync results=old"))
+COMMAND = Command(
+    Place,
+    log_runs,
+    examples=("fairbench sync", "fairbench sync results=old uri=http://server:5000"),
+)

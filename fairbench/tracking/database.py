@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEME = "sqlite:///"
+_LOCAL_S = 60.0  # seconds that a step in a local database may take
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 
@@ -84,6 +85,8 @@ def ask(
 
     try:
         with exclusive(address, idle_s, whole=whole):
+            if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
+                idle_s = max(idle_s, _LOCAL_S)
             return in_time(connected, idle_s=idle_s, total_s=total_s, before_s=imported)
     except BusyError as error:
         raise TrackingError(f"MLflow at {address} is held by {error}") from error
@@ -123,7 +126,7 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
 
     Raises
     ------
-    BusyError : another process holds it, for so many seconds by now.
+    BusyError : another process holds it, or writes it, for so many seconds by now.
     UserError : it is no file.
     """
     if not address.startswith(SCHEME):
@@ -133,7 +136,7 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
     with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
         if path.is_dir():  # for which MLflow would wait two minutes
             raise UserError(f"{path} is a folder: move it away")
-        if path.exists() and damaged(path, whole=whole):
+        if path.exists() and damaged(path, seconds, whole=whole):
             set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
@@ -148,16 +151,20 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
 _CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
 
 
-def damaged(path: Path, *, whole: bool = False) -> bool:
-    """Say whether a file is no database that can be read to its end; a locked one may be fine.
+def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+    """Say whether a file is no database that can be written, and read to its end.
 
     It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+
+    Raises
+    ------
+    BusyError : a program writes it, for so many seconds by now.
     """
     size = path.stat().st_size
     if not size:
         return True
     try:
-        with contextlib.closing(sqlite3.connect(path, timeout=1)) as database:
+        with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as database:
             # One whose header says that it is read-only can be read, and is never written again.
             database.execute("BEGIN IMMEDIATE")
             database.rollback()
@@ -166,6 +173,8 @@ def damaged(path: Path, *, whole: bool = False) -> bool:
             found = database.execute("PRAGMA integrity_check(1)").fetchone()
             return found != ("ok",) or _lacks_columns(path)
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BusyError("a program that writes it") from error
         return error.sqlite_errorcode == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK)
     except sqlite3.DatabaseError:
         return True

@@ -227,8 +227,9 @@ def test_a_folder_in_the_place_of_a_database_is_named_at_once(cwd, tmp_path):
 
 
 def whole_database(cwd, tmp_path):
-    path = tmp_path / "whole.db"
-    with contextlib.closing(sqlite3.connect(cwd / "mlflow.db")) as database:
+    path, logged = tmp_path / "whole.db", tmp_path / "mlflow.db"
+    Tracking(uri=f"sqlite:///{logged}").sync([Run(run_folder(cwd / "results"))])
+    with contextlib.closing(sqlite3.connect(logged)) as database:
         database.execute("VACUUM INTO ?", [str(path)])
     return path
 
@@ -236,23 +237,25 @@ def whole_database(cwd, tmp_path):
 def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     path = whole_database(cwd, tmp_path)
     content = path.read_bytes()
-    assert not damaged(path)
+    assert not damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
     for number, each in enumerate((b"", content[:60], content[:-1], read_only)):
         spoilt = tmp_path / f"{number}.db"
         spoilt.write_bytes(each)
-        assert damaged(spoilt), number
+        assert damaged(spoilt, 1), number
     changed(path, "ALTER TABLE params RENAME COLUMN value TO valve")
-    assert damaged(path)
+    assert damaged(path, 1)
     changed(path, "UPDATE alembic_version SET version_num = 'another'")
-    assert not damaged(path)  # of another version of MLflow, which may have other columns
+    assert not damaged(path, 1)  # of another version of MLflow, which may have other columns
 
 
-def test_a_database_that_somebody_writes_is_not_damaged(cwd, tmp_path):
-    path = whole_database(cwd, tmp_path)
+def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
+    path, folder = whole_database(cwd, tmp_path), Run(run_folder(cwd / "results"))
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("BEGIN EXCLUSIVE")
-        assert not damaged(path)
+        with pytest.raises(TrackingError, match="whole.db is held by a program that writes it$"):
+            Tracking(uri=f"sqlite:///{path}", idle_s=0.2).sync([folder])
+    assert path.exists()
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
+from fairbench.cli.command import TERMS, Command, command_help, outputs, parts_help, table
 from fairbench.cli.options import read
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -25,10 +25,15 @@ _FOLDER = Path(__file__).resolve().parent / "verbs"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
     _prepare_process()
+    with outputs() as written:
+        status = _carried_out(list(sys.argv[1:] if arguments is None else arguments))
+        return written.status(status)
+
+
+def _carried_out(words: list[str]) -> int:
+    """Run a command line, and print in a line why it could not be done, if it could not."""
     try:
-        status = run_command(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
-        return status
+        return run_command(words)
     except UserError as error:
         return _refuse(str(error))
     except ModuleNotFoundError as error:
@@ -36,15 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output, such as `head -1`, has enough. Nothing is left to be flushed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         if error.strerror is None:
             raise
-        place = f"{error.filename}: " if error.filename else ""
-        return _refuse(f"{place}{error.strerror}")
+        return _refuse(refused(error))
 
 
 def run_command(words: list[str]) -> int:

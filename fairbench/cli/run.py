@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.progress import print_error, print_line
-from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.core.errors import IncompatibleError, UserError, refused
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine, SweepSettings
@@ -43,24 +43,32 @@ def run(arguments: Sequence[str], root: Path) -> int:
         0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
     """
     set_up_process(root)
+    from fairbench.cli.command import outputs
+
+    with outputs() as written:
+        return written.status(_carried_out(arguments, root / "conf"))
+
+
+def _carried_out(arguments: Sequence[str], conf: Path) -> int:
+    """Run a command line, and print in a line why it could not be done, if it could not."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     from fairbench.cli.command_line import explained
 
     try:
-        return _run(arguments, root / "conf")
+        return _run(arguments, conf)
     except UserError as error:
         print_error(error)
     except (HydraException, OmegaConfBaseException) as error:
-        print_error(explained(error, root / "conf"))
+        print_error(explained(error, conf))
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output, such as `head -1`, has enough. Nothing is left to be flushed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        print_error(refused(error))
     return USER_ERROR
 
 
@@ -226,6 +234,8 @@ def _planned(job: Job) -> Outcome:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:
         return Outcome("failed", name, words, message=str(error))
+    except OSError as error:  # where a download cannot be kept
+        return Outcome("failed", name, words, message=refused(error))
     except Exception as error:  # a sweep outlives any one of its jobs
         trace = traceback.format_exc()
         return Outcome("failed", name, words, message=repr(error), trace=trace)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.progress import console, print_line
+from fairbench.core.errors import refused
 from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Swe
         folder = runs[0].store.run_path(runs[0].id).parent
         parts += [f"files: {folder}", log_runs(runs, config["tracking"])]
     print_line("; ".join(parts))
-    _write(outcomes, settings.folder)
+    try:
+        _write(outcomes, settings.folder)
+    except OSError as error:
+        print_line(f"warning: this list is not kept: {refused(error)}")
     if failed:
         _show_failures(failed, outcomes, settings.words)
     return FAILED if failed else 0

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
+from fairbench.core.errors import UserError, refused
+from fairbench.core.files import write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
@@ -123,13 +123,13 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
         frame = frame.drop(columns=["target", *run.people.sensitive.columns])
     try:
         if path.suffix == ".parquet":
-            frame.to_parquet(path, index=False)
+            write_bytes(path, frame.to_parquet(index=False))
         elif path.suffix == ".csv":
             write_text(path, csv_text(frame))
         else:
             raise UserError(f"{path} ends in neither .csv nor .parquet: name a file of either kind")
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error}") from error
+        raise UserError(f"not written: {refused(error)}") from error
     return frame
 
 

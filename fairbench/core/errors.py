@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,21 @@ class IncompatibleError(UserError):
 
 class DataError(UserError):
     """A data file that is missing, corrupted or malformed."""
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def refused(error: OSError) -> str:
+    """Say in a line what a disk refused: where, why, and what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    hint = ""
+    if error.errno in _FULL:
+        hint = ": make room there, and give the command again"
+    elif error.errno in _FORBIDDEN:
+        hint = ": name another place, such as results=FOLDER"
+    return f"{where}{error.strerror or error}{hint}"
 
 
 @cache

@@ -40,18 +40,39 @@ class DamagedError(ValueError):
 
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside `path` and rename it into place when the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def atomic(path: Path, *, lasting: bool = True) -> Iterator[Path]:
+    """Yield a temporary name beside `path` and rename it into place when the block succeeds.
+
+    What may be lost with the power, as the same command makes it again, need not be `lasting`.
+
+    Raises
+    ------
+    OSError : it cannot be written; it names `path`, and nothing of it is left.
+    """
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield temporary
+            if lasting:
+                _to_disk(temporary)
+            temporary.replace(path)
+            if lasting:
+                with contextlib.suppress(OSError):  # of folders, some file systems cannot
+                    _to_disk(path.parent)
+        finally:
+            with contextlib.suppress(OSError):  # no right to: then it was never made
+                temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have what a disk refuses name the file that was to be written, and no temporary one."""
     try:
-        yield temporary
-        _to_disk(temporary)
-        temporary.replace(path)
-        with contextlib.suppress(OSError):  # of folders, some file systems cannot
-            _to_disk(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def token() -> str:
@@ -68,17 +89,17 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+def write_bytes(path: Path, content: bytes, *, mode: int = 0o666, lasting: bool = True) -> None:
     """Write a file, whole or not at all; `mode` says who may read it."""
-    with atomic(path) as temporary:
+    with atomic(path, lasting=lasting) as temporary:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(handle, "wb") as file:
             file.write(content)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, lasting: bool = True) -> None:
     """Write a text file, whole or not at all."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(), lasting=lasting)
 
 
 def sha256(content: bytes) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, refused
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import Config, plain
 from fairbench.experiments.pipeline import ensure
@@ -271,6 +271,8 @@ def work(task: WorkUnit) -> Done:
     except UserError as error:
         return Done(task, error=str(error))
     except Exception as error:
+        if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
+            return Done(task, error=refused(error))
         trace = traceback.format_exc()
         return Done(task, error=f"{type(error).__name__}: {error}".splitlines()[0], trace=trace)
     return Done(task, computed, time.perf_counter() - started)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.core.deadline import end_with, serve
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, refused
+from fairbench.core.files import naming
 from fairbench.core.locks import using
 from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, too_long, work
 
@@ -191,9 +192,18 @@ class Submitit:
 
     def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
         """Submit all tasks, and yield each as soon as its cell is in the store or its job ended."""
-        batches = self._batches(list(tasks))
-        for batch in self._submitted(batches):
-            yield from batch
+        left = {(task.run.key, task.cell): task for task in tasks}
+        place = self.folder.parent
+        try:
+            with naming(place):
+                for batch in self._submitted(self._batches(list(left.values()))):
+                    for done in batch:
+                        del left[done.task.run.key, done.task.cell]
+                        yield done
+        except OSError as error:  # nothing can be written where jobs are handed over
+            for half in place.glob("*.pkl"):
+                half.unlink(missing_ok=True)
+            yield from (Done(task, error=refused(error)) for task in left.values())
 
     def _batches(self, tasks: Sequence[WorkUnit]) -> list[Sequence[WorkUnit]]:
         most = self._at_once() * (4 if self.cluster == "slurm" else 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
 
@@ -103,7 +103,7 @@ class Store:
                     f"wait_min={2 * self.wait_min:g}"
                 ) from error
             except OSError as error:
-                raise UserError(f"results cannot be kept in {self.root}: {error}") from error
+                raise UserError(f"results cannot be kept: {refused(error)}") from error
             yield
 
     def write(self, cell_id: str, columns: Columns, notes: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 
 from fairbench.core.files import (
+    naming,
     sealed_json,
     set_aside,
     sha256,
@@ -76,9 +77,11 @@ class RunWriter:
     @contextlib.contextmanager
     def drawing(self) -> Iterator[Path]:
         """Yield a folder that becomes the run's figures when the block succeeds."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path) as temporary:
-            folder = Path(temporary) / "figures"
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(naming(Run(self.path).figures))
+            self.path.mkdir(parents=True, exist_ok=True)
+            made = tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path)
+            folder = Path(stack.enter_context(made)) / "figures"
             folder.mkdir()
             yield folder
             drawn = {path.name: sha256(path.read_bytes()) for path in sorted(folder.iterdir())}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audit.options import Options
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, refused
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
@@ -193,7 +193,7 @@ class StateFile:
             except BusyError as error:
                 raise UserError(f"{self.path} is held by {error}: end that process") from error
             except OSError as error:
-                raise UserError(f"{self.path} cannot be written: {error}") from error
+                raise UserError(f"{self.path} cannot be written: {refused(error)}") from error
             yield
 
     def _write(self, state: State) -> None:
@@ -203,7 +203,7 @@ class StateFile:
         try:
             write_text(self.path, sealed_json(to_json(state, self.path.parent), indent=1))
         except OSError as error:
-            raise UserError(f"{self.path} cannot be written: {error}") from error
+            raise UserError(f"nothing was changed: {refused(error)}") from error
 
 
 def _values(content: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.audit.options import Options
 from fairbench.cli.command import Command, Results
-from fairbench.core.errors import UserError, nearest
+from fairbench.core.errors import UserError, nearest, refused
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def write(options: Options, results: Path, document: Document) -> None:
         write_text(place / f"{name}.html", to_html(document))
         write_text(place / f"{name}.json", to_json(document))
     except OSError as error:
-        raise UserError(f"{place} cannot be written: {error}") from error
+        raise UserError(f"not written: {refused(error)}") from error
     print(f"\nwritten: {place / name}.html, {name}.json")
 
 

@@ -159,7 +159,6 @@ def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> 
 
 def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
-    folder.mkdir(parents=True, exist_ok=True)
     notes, shown = list(_notes(table, source)), metric_table_of(table, on_page=False)
     comment = "".join(f"% {line}\n" for line in notes)
     texts = {
@@ -169,7 +168,7 @@ def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:
     }
     for kind, text in texts.items():
         # Derived files are written again by the same command: no need to outlive a power cut.
-        (folder / f"{table.key}.{kind}").write_text(text, encoding="utf-8")
+        write_text(folder / f"{table.key}.{kind}", text, lasting=False)
 
 
 def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:

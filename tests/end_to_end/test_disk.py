@@ -1,0 +1,164 @@
+"""Disks that are full, without inodes or read-only, and outputs that nobody reads.
+
+A line says what could not be written and the exit status is 2, or 1 for a sweep with its summary;
+nothing half written and no temporary file is left.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.harness import ROOT, command, fairbench, run_py, verb
+
+HERE = os.environ | {"PYTHONPATH": str(ROOT)}
+RUN = ("dataset.n_samples=200", "split.repeats=1", "learner=gaussian_nb", "tracking=none")
+ROWS = "label,score,group\n" + "".join(f"{i % 2},0.{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(90))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return a folder with a finished run, its figures left to be drawn, and a table."""
+    cwd = tmp_path_factory.mktemp("finished")
+    assert run_py(*RUN, "figures=false", cwd=cwd).returncode == 0
+    (cwd / "people.csv").write_text(ROWS)
+    return cwd
+
+
+@pytest.fixture
+def disk(tmp_path, finished):
+    """Return a function that makes a small disk with a copy of that folder, bad in some way."""
+    place = tmp_path / "disk"
+    mounted = []
+
+    def make(kind):
+        place.mkdir()
+        options = "size=4m,nr_inodes=200"
+        words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        if os.geteuid() != 0 or subprocess.run(words, capture_output=True).returncode != 0:
+            pytest.skip("no disk can be mounted here")
+        mounted.append(place)
+        cwd = place / "cwd"
+        shutil.copytree(finished, cwd)
+        SPOILT[kind](place)
+        return cwd
+
+    yield make
+    for each in mounted:
+        subprocess.run(["umount", "-l", str(each)], check=True)
+
+
+def fill(place):
+    with open(place / "full", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"0" * 4096)
+        except OSError:
+            pass
+
+
+def use_up_names(place):
+    for number in range(200):
+        try:
+            (place / f"none{number}").touch()
+        except OSError:
+            return
+
+
+def forbid(place):
+    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+
+
+SPOILT = {"full": fill, "no inodes": use_up_names, "read-only": forbid}
+
+
+def files(cwd):
+    return {path: path.stat().st_size for path in cwd.rglob("*") if path.is_file()}
+
+
+def refused(cwd, run, *words, status=2):
+    """Run a command that cannot write; check its exit status and what it leaves; return a line."""
+    before = files(cwd)
+    done = run(*words, cwd=cwd) if run is run_py else run(*words, cwd=cwd, status=status)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert files(cwd) == before
+    return done.stderr.strip() or done.stdout
+
+
+COMMANDS = {
+    "run": (run_py, *RUN, "seed=1"),
+    "figures": (run_py, *RUN),
+    "report": (fairbench, "report"),
+    "audit": (fairbench, "audit", "people.csv", "target=label", "score=score", "group=group"),
+    "label": (
+        fairbench, "label", "next", "people.csv", "state=a.json", "target=label", "score=score",
+        "group=group",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_a_run_says_what_could_not_be_written(disk, kind):
+    cwd = disk(kind)
+    line = refused(cwd, *COMMANDS["run"])
+    assert line.count("\n") == 0
+    assert line.startswith("error: ")
+    assert "results/" in line
+    reason = "Read-only file system" if kind == "read-only" else "No space left on device"
+    assert reason in line
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", SPOILT)
+@pytest.mark.parametrize("name", list(COMMANDS)[1:])
+def test_so_does_every_command_that_writes(disk, kind, name):
+    line = refused(disk(kind), *COMMANDS[name])
+    assert line.count("error: ") == line.count("\n") + 1 == 1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", SPOILT)
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+def test_a_sweep_has_its_summary(disk, kind, launcher):
+    words = ("-m", *RUN, "seed=1,2", f"hydra/launcher={launcher}")
+    said = refused(disk(kind), run_py, *words, status=1)
+    assert "0 runs finished, 0 skipped, 2 failed" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", SPOILT)
+def test_what_only_reads_goes_on(disk, kind, finished):
+    cwd = disk(kind)
+    (run,) = (path.name for path in (finished / "results" / "runs").iterdir())
+    assert run in fairbench("store", "ls", cwd=cwd).stdout
+    assert "bit for bit" in fairbench("store", "verify", run, cwd=cwd).stdout
+    assert "files:" in fairbench("table", run, cwd=cwd).stdout
+
+
+def test_a_sweep_goes_on_when_nobody_reads(tmp_path):
+    words = command("-m", *RUN, "figures=false", "seed=1,2,3")
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=-2) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=120) == 0
+    assert len(list(tmp_path.glob("results/runs/*/environment.json"))) == 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_an_output_that_is_not_whole_is_an_error(finished):
+    with open("/dev/full", "w") as full:
+        words = verb("store", "ls")
+        done = subprocess.run(words, cwd=finished, env=HERE, stdout=full, stderr=-1, text=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: standard output: No space left on device: make room there, and give the command "
+        "again"
+    ]
+
+
+def test_no_output_at_all_is_none(finished):
+    words = ["sh", "-c", 'exec "$@" >&-', "sh", *verb("store", "ls")]
+    done = subprocess.run(words, cwd=finished, env=HERE, stderr=-1, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

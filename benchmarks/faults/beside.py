@@ -57,7 +57,7 @@ class Beside:
 
     def _read(self) -> None:
         draw = np.random.default_rng([self.seed, 2])
-        while not self.over.wait(6 * draw.random()):
+        while not self.over.wait(2 * draw.random()):
             done = sorted(self.folder.glob("results/runs/*/environment.json"))
             if done:
                 run = done[draw.integers(len(done))].parent.name
@@ -69,8 +69,8 @@ class Beside:
         name = " ".join(words[:2] if words[0] == "store" else words[:1])
         try:
             done = subprocess.run(
-                ["nice", *verb(*words)], cwd=self.folder, env=surroundings(), capture_output=True,
-                text=True, timeout=_LONGEST,
+                ["nice", "-n3", *verb(*words)], cwd=self.folder, env=surroundings(),
+                capture_output=True, text=True, timeout=_LONGEST,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             self.complaints.append(f"{name}: not done after {_LONGEST:.0f} s")

@@ -30,6 +30,7 @@ from benchmarks.faults.sweeps import (
     JOBS,
     entries,
     equal,
+    in_peace,
     left_over,
     marked,
     metrics,
@@ -66,11 +67,14 @@ def main(kind: str = "", sweeps: int = SWEEPS, rounds: int = ROUNDS, kills: int 
     total: Counter[str] = Counter()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name, cluster(kind, Path(name)) as environment:
-        words = sweep(rounds)
-        expected = undisturbed(words, Path(name) / "undisturbed")
+        # The first run is there from the start, to be verified, reported and logged.
+        first, words = sweep(rounds, cells=2, jobs=1), sweep(rounds)
+        expected = undisturbed([first, words], Path(name) / "undisturbed")
         for number in range(sweeps):
-            attack = Attack(kind, [*words, *KINDS[kind]], Path(name) / str(number), environment,
-                            number, kills)  # fmt: skip
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            in_peace(first, folder)
+            attack = Attack(kind, [*words, *KINDS[kind]], folder, environment, number, kills)
             attack.carry_out()
             attack.counts["sweeps that differ"] += not equal(metrics(attack.folder), expected)
             total += attack.counts + Counter(sweeps=1)
@@ -99,7 +103,6 @@ class Attack:
 
     def carry_out(self) -> None:
         """Give the command until it ends well, with the other commands beside it, and look."""
-        self.folder.mkdir()
         with Beside(self.folder, self.seed) as beside:
             self._until_it_ends_well(np.random.default_rng(self.seed))
             self._end_jobs()

@@ -35,7 +35,7 @@ def main(times: int = TIMES) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         words = sweep(5, cells=CELLS, jobs=2)
-        expected = undisturbed(words, Path(name) / "undisturbed")
+        expected = undisturbed([words], Path(name) / "undisturbed")
         for number in range(times):
             folder = Path(name) / str(number)
             folder.mkdir()

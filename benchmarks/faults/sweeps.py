@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -44,10 +44,16 @@ def surroundings(mark: str = "") -> dict[str, str]:
     return {**left, "PYTHONPATH": str(ROOT), MARK: mark}
 
 
-def undisturbed(words: list[str], folder: Path) -> dict[str, pd.DataFrame]:
-    """Carry a sweep out in peace, print how long its cells were, and return its metrics."""
-    folder.mkdir()
+def in_peace(words: list[str], folder: Path) -> None:
+    """Carry a sweep out while nothing else happens."""
     subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=surroundings())
+
+
+def undisturbed(sweeps: Sequence[list[str]], folder: Path) -> dict[str, pd.DataFrame]:
+    """Carry sweeps out in peace, print how long their cells were, and return their metrics."""
+    folder.mkdir()
+    for words in sweeps:
+        in_peace(words, folder)
     tables = [pd.read_parquet(path) for path in folder.glob("results/runs/*/metrics.parquet")]
     seconds = pd.concat(tables).query("metric == 'fit_seconds'")["value"].median()
     print(f"a cell fits for {seconds:.2f} s (median, undisturbed)", flush=True)

@@ -102,6 +102,15 @@ def words_of(pid: int) -> str:
         return ""
 
 
+def state_of(pid: int) -> str:
+    """Return what a process is doing and how many seconds it has computed, if it lives."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "ended by now"
+    return f"{fields[0]}, {sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK'):.1f} s"
+
+
 def left_over(folder: Path) -> list[Path]:
     """Return the temporary files, locks and damaged files under a folder."""
     found = [path for pattern in TEMPORARY for path in folder.rglob(pattern)]

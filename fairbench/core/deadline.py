@@ -120,8 +120,21 @@ def end_with(process: int) -> None:
     """Have this process end when one that it descends from has ended, even if that was killed.
 
     It would go on with what it was handed, or wait for more, beside the next command's workers.
+    Linux ends it at once with its own parent; elsewhere, and with who is further up, it looks.
     """
+    if os.getppid() == process:
+        _tie_to_parent()
     threading.Thread(target=_end_after, args=(process,), daemon=True).start()
+
+
+_PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent ends
+
+
+def _tie_to_parent() -> None:
+    with suppress(ImportError, OSError, AttributeError, TypeError):  # where it is not Linux
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end_after(process: int) -> None:

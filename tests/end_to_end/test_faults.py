@@ -1,6 +1,11 @@
-"""Bits that flip and ends that are cut off, in every kind of file: found, and made again."""
+"""Damaged files, killed sweeps, and one command in several containers: the trials, in small."""
 
-from benchmarks.faults import flips
+import shutil
+import subprocess
+
+import pytest
+
+from benchmarks.faults import flips, kills, namespaces
 
 
 def test_no_damage_is_believed_and_what_can_be_is_made_again():
@@ -8,3 +13,24 @@ def test_no_damage_is_believed_and_what_can_be_is_made_again():
     assert sum(row[1] for row in rows) == 60
     assert all(row[1] for row in rows)
     assert flips.whole(rows), rows
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["serial", "joblib", "local"])
+def test_a_sweep_that_is_killed_beside_other_commands_ends_as_if_it_was_not(kind):
+    assert kills.main(kind, sweeps=1, rounds=5, kills=2)
+
+
+@pytest.mark.thorough
+def test_one_command_in_three_containers_at_once_fits_each_cell_once():
+    if not shutil.which("unshare") or subprocess.run([*namespaces.APART, "true"]).returncode:
+        pytest.skip("no right to make namespaces")
+    assert namespaces.main(1)
+
+
+def test_what_must_not_happen_is_told_from_what_is_counted():
+    counts = {"kills of a worker": 3, "beside: store gc": 2, "sweeps": 1, "commands": 4}
+    assert not kills.bad(counts)
+    assert kills.bad({**counts, "temporary files left": 1}) == {"temporary files left": 1}
+    assert kills.bad({"commands that failed by themselves": 1})
+    assert kills.bad({"sweeps that differ": 1})

@@ -1,10 +1,12 @@
 """Sweeps under kill -9: ``python -m benchmarks.faults kills KIND [sweeps] [rounds] [kills]``.
 
 KIND is serial, n_jobs, joblib, local or slurm. Each sweep has three runs of 20 cells, with figures,
-and is hit twenty times (`kills`) at random moments, in the parent or a worker; Slurm's workers as
-Slurm does it. Until it ends with nothing failed the same command is given again. Meanwhile
-`gc hours=0`, `verify`, `sync` and `report` are given in loops. Slurm's needs what tests/slurm does;
-Linux only.
+and is hit twenty times (`kills`) at random moments, in the parent or a worker. Until it ends with
+nothing failed the same command is given again. Meanwhile `gc hours=0`, `verify`, `sync` and
+`report` are given in loops. Slurm's needs what tests/slurm does; Linux only.
+
+Workers of Slurm are killed as a machine without memory does it: told to kill a step that is about
+to start, Slurm may lose it until its UnkillableStepTimeout.
 """
 
 from __future__ import annotations
@@ -191,18 +193,8 @@ class Attack:
             victim = int(draw.choice(workers))
             self.counts["kills of a worker"] += 1
             self.counts["kills within a cell"] += victim in inside
-            self.kill_worker(victim)
+            os.kill(victim, signal.SIGKILL)
         return True
-
-    def kill_worker(self, pid: int) -> None:
-        """Kill a worker process: Slurm's as Slurm does it."""
-        if self.kind != "slurm":
-            os.kill(pid, signal.SIGKILL)
-            return
-        variables = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        job = dict(each.partition("=")[::2] for each in variables)["SLURM_JOB_ID"]
-        step = ["scancel", "--signal=KILL", f"{job}.0"]
-        subprocess.run(step, env=self._around, check=True)
 
     def workers(self, mark: str) -> list[int]:
         """Return the processes that compute this sweep's cells, for this command or before."""
@@ -227,7 +219,7 @@ class Attack:
         """Cancel Slurm's jobs of launchers that were killed: they are no processes of theirs."""
         if self.kind == "slurm":
             subprocess.run(["scancel", "--me"], env=self._around, check=True)
-            asked = ["squeue", "--noheader"]
+            asked = ["squeue", "--noheader", "--states=PENDING,RUNNING"]
             while subprocess.check_output(asked, env=self._around):
                 time.sleep(0.5)
 

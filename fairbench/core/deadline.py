@@ -7,6 +7,7 @@ a request ever passes. Processes that work for another one end with it.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -114,6 +115,16 @@ def serve(pipe: Connection, parent: int) -> None:
         while True:
             function, argument = pipe.recv()
             pipe.send(function(argument))
+
+
+def call_with(parent: int, call: bytes) -> Any:
+    """Do a pickled call, (function, arguments), in a process that ends with one it descends from.
+
+    That is watched before what the call needs is imported.
+    """
+    end_with(parent)
+    function, arguments = pickle.loads(call)
+    return function(*arguments)
 
 
 def end_with(process: int) -> None:

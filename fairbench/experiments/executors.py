@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -17,7 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.deadline import end_with, serve
+from fairbench.core.deadline import call_with, serve
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
@@ -232,7 +233,8 @@ class Submitit:
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 batch = waiting.pop()
-                job = submit.submit(work_all, batch, n_jobs, self.minutes, os.getpid())
+                call = pickle.dumps((work_all, (batch, n_jobs, self.minutes)))
+                job = submit.submit(call_with, os.getpid(), call)
                 running.append(self._batch(job, batch))
             watch.pause(running)
             for each in running:
@@ -258,16 +260,12 @@ class Submitit:
         return made
 
 
-def work_all(
-    tasks: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None, parent: int = 0
-) -> list[Done]:
+def work_all(tasks: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None) -> list[Done]:
     """Do the tasks of one submitted job, on as many processes as it was given.
 
     A job of Slurm may outlive the command that submitted it, and so uses the results folder
-    itself. A process that stands for one ends with the command, its `parent`.
+    itself. A process that stands for one ends with the command.
     """
-    if parent:
-        end_with(parent)
     with ExitStack() as held:
         for root in {task.run.store.root for task in tasks}:
             held.enter_context(using(root))

@@ -184,8 +184,12 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     return marks
 
 
-def groups_of(text: pd.Series, place: Place) -> pd.Series:
+def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
     """Return a column of groups, the largest first, rows without a label as ``unknown``.
+
+    Parameters
+    ----------
+    most : how many groups there may be.
 
     Raises
     ------
@@ -193,12 +197,13 @@ def groups_of(text: pd.Series, place: Place) -> pd.Series:
     """
     codes, values = each_value(text, lambda value: value or "unknown")
     names = sorted(set(values))
-    if not 2 <= len(names) <= MOST_GROUPS:
+    if not 2 <= len(names) <= most:
         only = f" ('{names[0]}')" if len(names) == 1 else ""
         raise UserError(
             f"{place.file}: column '{place.column}' holds {len(names)} different values{only}; "
-            f"a group column has 2 to {MOST_GROUPS}"
+            f"a group column has 2 to {most}"
         )
-    places = np.array([names.index(value) for value in values])[codes]
+    at = {name: place for place, name in enumerate(names)}
+    places = np.array([at[value] for value in values])[codes]
     largest = names[int(np.bincount(places).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)

@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.columns import Place, groups_of, labels_of, marks_of, read_frame, spelled
+from fairbench.audit.columns import (
+    MOST_GROUPS,
+    Place,
+    groups_of,
+    labels_of,
+    marks_of,
+    read_frame,
+    spelled,
+)
 from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, unknown_name
@@ -21,6 +29,38 @@ from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.survey import Design
 
 MOST_CELLS = 100
+_MOST_TOGETHER = 10_000  # groups that are estimated together
+
+
+def has_many_groups(frame: pd.DataFrame, options: Options) -> bool:
+    """Say whether there are too many groups, or combinations of them, to compare each two."""
+    columns = frame[list(options.group)]
+    return bool(
+        columns.nunique().max() > MOST_GROUPS or len(columns.drop_duplicates()) > MOST_CELLS
+    )
+
+
+def read_many_groups(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> pd.Series:
+    """Return the combinations of all attributes, of which there may be thousands.
+
+    Raises
+    ------
+    UserError : more than are estimated together, or so many that most are of one row; names that
+        combinations could not be told apart by.
+    """
+    most = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
+    singles = {name: groups_of(frame[name], places[name], most) for name in options.group}
+    check_combinable(pd.DataFrame(singles), options.path.name)
+    cells = combine(list(singles.values()))
+    if len(cells.cat.categories) > most:
+        raise UserError(
+            f"{options.path.name}: {' x '.join(options.group)} has {len(cells.cat.categories)} "
+            f"combinations in {len(frame)} rows; up to {most} can be assessed: name fewer columns, "
+            "or coarser groups"
+        )
+    return cells
 
 
 def read_groups(
@@ -60,7 +100,8 @@ class AuditTable:
     ----------
     score : (n,) probability of label 1, where there are scores.
     prediction, label : (n,) decisions, and labels, NaN where unknown.
-    groups : attribute, or combination of two -> (n,) categorical labels, the largest group first.
+    groups : attribute, or combination of two -> (n,) categorical labels, the largest group first;
+        none where there are too many to compare each two.
     cells : (n,) combinations of all attributes.
     labels : what 0 and 1 are called.
     sampling : how rows were chosen for labelling, where that was not at random among all.
@@ -97,11 +138,15 @@ def read_audit_table(
     options: Options,
     answers: Mapping[int, str] = _NO_ANSWERS,
     frame: pd.DataFrame | None = None,
+    *,
+    many: bool = False,
 ) -> AuditTable:
     """Read the file that `options` describe.
 
     Parameters
     ----------
+    many : there are so many groups that they are estimated together: of the combinations of all
+        attributes alone, and no two are compared.
     answers : position -> label of rows that were labelled elsewhere; they go before the file's.
     frame : the file's columns, where they were read before.
 
@@ -114,7 +159,11 @@ def read_audit_table(
     label, names = _labels(frame, places, options, answers)
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
-    groups, cells = read_groups(frame, places, options)
+    groups: Mapping[str, pd.Series] = {}
+    if many:
+        cells = read_many_groups(frame, places, options)
+    else:
+        groups, cells = read_groups(frame, places, options)
     design = _design(frame, places, options)
     return AuditTable(score, prediction, label, groups, cells, names, design=design)
 

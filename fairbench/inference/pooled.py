@@ -38,6 +38,7 @@ _LEVEL, _WIDTH = -1.6, 1.2  # of log spreads, where the search for them begins
 _FEW, _MANY, _EACH = 16, 64, 2  # spreads tried first, then; draws of the effects for each
 _LOOK = 0.02  # surprises under this are computed exactly
 _TINY = 1e-300
+_LARGE = 500  # groups, of whose design only what is not 0 is multiplied
 _DEGREES = 7.0  # of freedom of proposals, whose tails are then heavier than the posterior's
 
 
@@ -165,7 +166,7 @@ class _Model:
         for _ in range(steps):
             centre, level = special.expit(effects @ self.design.T), special.expit(effects[..., 0])
             information = weight * n * centre * (1 - centre)
-            precision = self.design.T * information[..., None, :] @ self.design
+            precision = self._squares(information)
             precision[..., 0, 0] += level * (1 - level)
             precision[..., diagonal, diagonal] += ridge
             gradient = (weight * (y - n * centre)) @ self.design
@@ -173,6 +174,20 @@ class _Model:
             gradient[..., 1:] -= ridge * effects[..., 1:]
             effects += np.clip(np.linalg.solve(precision, gradient[..., None])[..., 0], -2, 2)
         return effects, precision
+
+    def _squares(self, weights: Floats) -> Floats:
+        """Return the weighted squares of the design, (R, M, B, B), of weights (R, M, G)."""
+        if len(self.design) < _LARGE:
+            return np.asarray(self.design.T * weights[..., None, :] @ self.design)
+        from scipy.sparse import csr_array
+
+        groups, width = self.design.shape
+        columns = np.nonzero(self.design)[1].reshape(groups, -1)  # of each group equally many
+        at = (columns[:, :, None] * width + columns[:, None, :]).reshape(groups, -1)
+        starts = np.arange(groups + 1) * at.shape[1]
+        squares = csr_array((np.ones(at.size), at.ravel(), starts), (groups, width**2))
+        found = weights.reshape(-1, groups) @ squares
+        return np.asarray(found.reshape(*weights.shape[:2], width, width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,11 +359,7 @@ def _normalised(log: Floats) -> Floats:
 
 
 def _rate_draws(
-    model: _Model,
-    sample: _Sample,
-    exception: Floats,
-    generator: np.random.Generator,
-    draws: int,
+    model: _Model, sample: _Sample, exception: Floats, generator: np.random.Generator, draws: int
 ) -> Floats:
     """Return (R, T, G) rates: systematically resampled effects, then each group given them."""
     places = (np.arange(draws) + generator.random()) / draws

@@ -123,10 +123,10 @@ def test_malformed_parquet(tmp_path, capsys):
 
 def test_too_many_combinations(tmp_path, capsys):
     frame = predictions(600)
-    for name, groups in (("sex", 12), ("race", 11)):
+    for name, groups in (("sex", 40), ("race", 41)):
         frame[name] = np.random.default_rng(groups).integers(groups, size=600)
     assert audit(words(written(frame, tmp_path))) == 2
-    assert "combinations; up to 100" in capsys.readouterr().err
+    assert "combinations in 600 rows; up to 300" in capsys.readouterr().err
 
 
 def test_missing_file_names_the_nearest(tmp_path):

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairbench.inference import gaps
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
+    pairs,
     pairs_that_differ,
     simultaneous_level,
     smallest_ratio,
+    surest_gap,
 )
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 
@@ -109,3 +112,15 @@ def test_normal_estimates_fold_alike():
     limits = (Limits(values, values - q * error, values + q * error) for q in quantiles)
     found = largest_gap(GroupLimits(*limits))
     assert ((found.lower <= 0.3) & (found.upper >= 0.3)).mean() > LEAST
+
+
+def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
+    monkeypatch.setattr(gaps, "_BLOCK", 100)
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        sizes = generator.integers(1, 200, 37)
+        limits = GroupLimits.of(generator.binomial(sizes, generator.beta(3, 3, 37)), sizes)
+        found, low, high = surest_gap(limits)
+        np.testing.assert_allclose(np.array(found), np.array(largest_gap(limits)))
+        wide = difference_limits(*pairs(limits.together)).lower
+        assert wide[high, low] == wide.max()

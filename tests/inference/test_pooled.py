@@ -197,3 +197,15 @@ def test_groups_that_differ_are_ranked_and_the_worst_is_named():
 def test_the_same_seed_gives_the_same_answer():
     first, second = (pool([3, 9, 4], [20, 30, 25], np.random.default_rng(5)) for _ in range(2))
     assert (first.draws == second.draws).all()
+
+
+def test_many_groups_are_estimated_as_few_are(monkeypatch):
+    generator = np.random.default_rng(4)
+    codes = np.array(np.unravel_index(np.arange(60), (5, 4, 3))).T
+    sizes = generator.integers(0, 80, 60)
+    successes = generator.binomial(sizes, generator.beta(2, 3, 60))
+    found = []
+    for large in (1, 1000):
+        monkeypatch.setattr("fairbench.inference.pooled._LARGE", large)
+        found.append(pool(successes, sizes, np.random.default_rng(0), attributes=codes))
+    np.testing.assert_allclose(found[0].draws, found[1].draws, rtol=1e-6)

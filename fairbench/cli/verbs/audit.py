@@ -106,10 +106,12 @@ def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
 
 
 def _binary(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.reading import read_audit_table
+    from fairbench.audit.reading import has_many_groups, read_audit_table
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
+    if options.group and not options.against and has_many_groups(frame, options):
+        return _many_groups(options, frame)
     table = read_audit_table(options, frame=frame)
     if options.against:
         from fairbench.audit.pair import assess_pair
@@ -117,6 +119,15 @@ def _binary(options: Options, frame: pd.DataFrame) -> Document:
 
         return pair_audit_document(assess_pair(table, frame, options))
     return document_of_table(options, table)
+
+
+def _many_groups(options: Options, frame: pd.DataFrame) -> Document:
+    from fairbench.audit.many_groups import assess_many
+    from fairbench.audit.reading import read_audit_table
+    from fairbench.reporting.audits.many_groups import many_groups_document
+
+    table = read_audit_table(options, frame=frame, many=True)
+    return many_groups_document(assess_many(table, options))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:
@@ -141,9 +152,11 @@ def write(options: Options, results: Path, document: Document) -> None:
         place.mkdir(parents=True, exist_ok=True)
         write_text(place / f"{name}.html", to_html(document))
         write_text(place / f"{name}.json", to_json(document))
+        for file, text in document.files.items():
+            write_text(place / file, text)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    print(f"\nwritten: {place / name}.html, {name}.json")
+    print(f"\nwritten: {', '.join([f'{place / name}.html', f'{name}.json', *document.files])}")
 
 
 COMMAND = Command(

@@ -7,8 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
-from fairbench.audit.multiclass_conclusions import conclude_multiclass
+from fairbench.audit.multiclass_assessment import (
+    MulticlassAssessment,
+    Part,
+    RankedEstimate,
+    conclude_multiclass,
+)
 from fairbench.core.formats import interval, number, probability
 from fairbench.reporting.audits.binary import header, origin, verdict_of
 from fairbench.reporting.document.model import (

@@ -253,6 +253,7 @@ class Document:
     origin : what it was made with.
     tabs : a page shows one section at a time.
     data : the same as plain values, which are the JSON; made of the sections where it is empty.
+    files : texts that are written beside the page, by name.
     """
 
     title: str
@@ -263,6 +264,7 @@ class Document:
     origin: str = ""
     tabs: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def blocks(self) -> Iterator[Block]:

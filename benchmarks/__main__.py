@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402
     reductions,
     report,
     scale,
+    seals,
     workers,
 )
 
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "reductions": reductions.main,
     "report": report.main,
     "scale": scale.main,
+    "seals": seals.main,
     "workers": workers.main,
 }
 

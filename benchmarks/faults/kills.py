@@ -191,9 +191,10 @@ class Attack:
             self.counts["kills within a cell"] += bool(inside)
         else:
             victim = int(draw.choice(workers))
+            if not ended(victim):
+                return False
             self.counts["kills of a worker"] += 1
             self.counts["kills within a cell"] += victim in inside
-            os.kill(victim, signal.SIGKILL)
         return True
 
     def workers(self, mark: str) -> list[int]:
@@ -213,7 +214,7 @@ class Attack:
             orphans = {pid: f"{state_of(pid)} {words_of(pid)}" for pid in marked(mark)}
             self._complain("processes that live on", list(orphans.values()))
             for pid in orphans:
-                os.kill(pid, signal.SIGKILL)
+                ended(pid)
 
     def _end_jobs(self) -> None:
         """Cancel Slurm's jobs of launchers that were killed: they are no processes of theirs."""
@@ -222,6 +223,15 @@ class Attack:
             asked = ["squeue", "--noheader", "--states=PENDING,RUNNING"]
             while subprocess.check_output(asked, env=self._around):
                 time.sleep(0.5)
+
+
+def ended(pid: int) -> bool:
+    """End a process at once; say whether it was still there."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def in_a_cell(pid: int) -> bool:

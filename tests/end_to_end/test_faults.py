@@ -16,7 +16,7 @@ def test_no_damage_is_believed_and_what_can_be_is_made_again():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["serial", "joblib", "local"])
+@pytest.mark.parametrize("kind", ["joblib", "local"])
 def test_a_sweep_that_is_killed_beside_other_commands_ends_as_if_it_was_not(kind):
     assert kills.main(kind, sweeps=1, rounds=5, kills=2)
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import io
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, unknown_name, warn
+from fairbench.core.formats import MISSING, label_notes
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import check_text, read_parquet
+from fairbench.data.delimited import (
+    as_texts,
+    check_text,
+    header,
+    read_parquet,
+    read_table,
+    unique_names,
+)
 from fairbench.data.download import Archive, refuse_web_page
 
 DATASHEET = Datasheet(
@@ -66,16 +73,16 @@ def load(
             "dataset.sensitive=[COLUMN,...]"
         )
     file = Path(path)
-    frame = _read(file)
     extra = {"weight": weight, "clusters": clusters}
     named = [name for name in extra.values() if name]
-    for name in (target, *sensitive, *drop, *named):
-        if name not in frame.columns:
-            raise unknown_name(f"column of {file}", name, map(str, frame.columns))
+    frame, texts = _read(file, sensitive, [target, *sensitive, *drop, *named])
     own = {part: frame[name] for part, name in extra.items() if name}
     frame = frame.drop(columns=[*drop, *(name for name in named if name not in sensitive)])
     kind = _task(frame[target], task, file)
-    labels = {name: _group_labels(frame[name]) for name in sensitive}
+    labels = {name: texts[name].replace("", MISSING).astype("category") for name in sensitive}
+    for name in sensitive:
+        for sentence in label_notes(name, texts[name].unique()):
+            warn(sentence)
     _check_marks(own.get("clusters"), file)
     features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
     text = features.select_dtypes(include=["object", "string"]).columns
@@ -101,29 +108,82 @@ def _check_marks(clusters: pd.Series | None, file: Path) -> None:
         raise DataError(f"{file}: clusters '{clusters.name}' is missing in row {row + 1}")
 
 
-def _read(file: Path) -> pd.DataFrame:
-    if not file.is_file():
-        raise DataError(f"dataset.path: no file {file}")
-    if file.suffix != ".parquet":
-        check_text(file)
-    content = file.read_bytes()
-    refuse_web_page(content, str(file), "")
+def _read(
+    file: Path, sensitive: Sequence[str], named: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the table, and its sensitive columns as the texts that they are in the file.
+
+    A label 01 is not 1, and neither is 1.0: only features are read as numbers.
+    """
+    parts = _parquet if file.suffix in (".parquet", ".pq") else _text
     try:
-        if file.suffix == ".parquet":
-            frame = read_parquet(file).to_pandas()
-        else:
-            with warnings.catch_warnings():
-                # Rows longer than the header would lose their last fields.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                # Only empty fields are missing: "NA" and "None" may well be labels.
-                frame = pd.read_csv(
-                    io.BytesIO(content), keep_default_na=False, na_values=[""], index_col=False
-                )
-    except (ValueError, OSError, pd.errors.ParserWarning) as error:
+        if not file.is_file():
+            raise DataError(f"dataset.path: no file {file}")
+        frame, texts = parts(file, sensitive, named)
+    except (ValueError, OSError) as error:
         raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
     if frame.empty:
         raise DataError(f"{file}: no rows")
-    return frame.reset_index(drop=True)
+    return frame.reset_index(drop=True), texts
+
+
+def _parquet(
+    file: Path, sensitive: Sequence[str], named: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from pyarrow import float64, schema, types
+
+    table = read_parquet(file)
+    _check_names(file, table.column_names, named)
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if kind.num_fields:
+            raise DataError(f"{file}: column '{name}' is of type {kind}, not a value in each row")
+    texts = as_texts(table.select(list(sensitive)), str(file))
+    kinds = [float64() if types.is_decimal(kind) else kind for kind in table.schema.types]
+    numeric = schema(list(zip(table.column_names, kinds, strict=True)))
+    return table.cast(numeric).to_pandas(), texts
+
+
+def _text(
+    file: Path, sensitive: Sequence[str], named: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    check_text(file)
+    content = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    refuse_web_page(content, str(file), "")
+    separator = "\t" if file.suffix == ".tsv" else ","
+    names = header(content, str(file), separator)
+    _check_names(file, names, named)
+    # Refuses rows with fields too few or too many, too.
+    texts = read_table(content, str(file), separator=separator, only=sensitive, exact=sensitive)
+    # Only empty fields are missing: "NA" and "None" may well be labels.
+    frame = pd.read_csv(
+        io.BytesIO(content), sep=separator, keep_default_na=False, na_values=[""], index_col=False,
+        low_memory=False,  # types are of whole columns
+    )  # fmt: skip
+    if len(frame) != len(texts):
+        raise DataError(f"{file}: it is not plain where rows end ({len(frame)}, {len(texts)})")
+    for name, column in frame.select_dtypes(include=["object", "string"]).items():
+        known = column.dropna()
+        if (
+            pd.api.types.infer_dtype(known) == "string"
+            and known.str.fullmatch(_DECIMAL_COMMA).all()
+        ):
+            raise DataError(
+                f"{file}: column '{name}' holds numbers with a decimal comma, such as "
+                f"{known.iloc[0]}: write them with a point"
+            )
+    frame.columns = unique_names([name or f"column {i}" for i, name in enumerate(names, 1)])
+    return frame, texts
+
+
+_DECIMAL_COMMA = r"\s*[+-]?\d+,\d+\s*"
+
+
+def _check_names(file: Path, found: Sequence[str], named: Sequence[str]) -> None:
+    for name in named:
+        if name not in found:
+            raise unknown_name(f"column of {file}", name, found)
+        if found.count(name) > 1:
+            raise DataError(f"{file}: {found.count(name)} columns are named '{name}'")
 
 
 def _task(column: pd.Series, task: str | None, file: Path) -> Task:
@@ -165,7 +225,3 @@ def _target(
     if chosen not in found:
         raise unknown_name(f"label of target '{column.name}'", chosen, found)
     return (text == chosen).astype(np.int64), chosen
-
-
-def _group_labels(column: pd.Series) -> pd.Series:
-    return column.astype(object).where(column.notna(), "unknown").astype(str).astype("category")

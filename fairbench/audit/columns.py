@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, nearest, unknown_name
+from fairbench.core.formats import MISSING
 from fairbench.data.dataset import reference_first
-from fairbench.data.delimited import check_text, header, read_parquet, read_table
+from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 
 
 def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
@@ -50,23 +51,22 @@ def _read(options: Options, *, every: bool) -> pd.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
     _check_columns(options, header(content, path.name, separator))
     only = None if every else options.columns
-    return read_table(content, path.name, separator=separator, only=only)
+    return read_table(
+        content, path.name, separator=separator, only=only, exact=options.group
+    )  # labels that differ in blanks are different groups
 
 
 def _parquet(options: Options, *, every: bool) -> pd.DataFrame:
-    from pyarrow import ArrowException, parquet, string
-    from pyarrow import compute as pc
+    from pyarrow import ArrowException, parquet
 
     try:
         names = parquet.read_schema(options.path).names
         _check_columns(options, names)
         names = names if every else options.columns
-        table = read_parquet(options.path, names)
-        texts = {name: pc.cast(table[name], string()) for name in names}
+        return as_texts(read_parquet(options.path, names), options.path.name)
     except ArrowException as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
-    return pd.DataFrame({k: pc.fill_null(v, "").to_pandas() for k, v in texts.items()})
 
 
 def _check_columns(options: Options, found: list[str]) -> None:
@@ -195,7 +195,7 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     ------
     UserError : one group, which leaves nothing to compare, or too many to be groups.
     """
-    codes, values = each_value(text, lambda value: value or "unknown")
+    codes, values = each_value(text, lambda value: value or MISSING)
     names = sorted(set(values))
     if not 2 <= len(names) <= most:
         only = f" ('{names[0]}')" if len(names) == 1 else ""

@@ -155,6 +155,7 @@ def _further(gap: Gap, needed: Needed | None) -> str:
 
 
 def _notes(assessment: Assessment) -> Iterator[str]:
+    yield from assessment.table.notes
     yield from _favourable(assessment)
     yield from _sampling(assessment)
     yield from _calibration(assessment)

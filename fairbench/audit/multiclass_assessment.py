@@ -332,6 +332,7 @@ def _about_gap(gap: AccuracyGap, epsilon: float) -> tuple[bool, str]:
 
 
 def _notes(assessment: MulticlassAssessment) -> Iterator[str]:
+    yield from assessment.table.notes
     bare = [part.name for part in assessment.classes if not part.labels]
     if bare and assessment.labels:
         listed = ", ".join(bare[:_MOST_NAMED]) + (", ..." if len(bare) > _MOST_NAMED else "")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.audit.columns import Place, marks_of
 from fairbench.audit.options import Options
-from fairbench.audit.reading import read_groups
+from fairbench.audit.reading import notes_on_groups, read_groups
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
@@ -146,11 +146,13 @@ class MulticlassTable:
     ----------
     groups : attribute, or combination of two -> (n,) categorical labels.
     costs : (C, C), true class by predicted class.
+    notes : what a reader should know of the groups' labels.
     """
 
     scores: MulticlassScores
     groups: Mapping[str, pd.Series]
     costs: Floats | None
+    notes: Sequence[str] = ()
 
 
 def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
@@ -188,7 +190,7 @@ def read_multiclass_table(options: Options, frame: pd.DataFrame) -> MulticlassTa
     scores = _scores(options, frame, file)
     groups = read_groups(frame, places, options)[0] if options.group else {}
     costs = read_costs(options.cost, scores.classes) if options.cost else None
-    return MulticlassTable(scores, groups, costs)
+    return MulticlassTable(scores, groups, costs, notes_on_groups(frame, options))
 
 
 def _scores(options: Options, frame: pd.DataFrame, file: str) -> MulticlassScores:

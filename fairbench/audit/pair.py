@@ -263,6 +263,7 @@ def _not_settled(options: Options, rows: Sequence[GapComparison]) -> Iterator[st
 
 
 def _notes(table: AuditTable, rows: Sequence[GapComparison]) -> Iterator[str]:
+    yield from table.notes
     for attribute, groups in table.groups.items():
         enough = large_enough(groups)
         few = ", ".join(map(str, groups.cat.categories[~enough]))

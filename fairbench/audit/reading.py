@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,6 +22,7 @@ from fairbench.audit.columns import (
 from fairbench.audit.group_sampling import GroupSampling
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import label_notes
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.evaluator import design_of, group_columns
@@ -106,6 +107,7 @@ class AuditTable:
     labels : what 0 and 1 are called.
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
+    notes : what a reader should know of the groups' labels.
     """
 
     score: Floats | None
@@ -116,6 +118,7 @@ class AuditTable:
     labels: tuple[str, str]
     sampling: GroupSampling | None = None
     design: Design | None = None
+    notes: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -165,7 +168,13 @@ def read_audit_table(
     else:
         groups, cells = read_groups(frame, places, options)
     design = _design(frame, places, options)
-    return AuditTable(score, prediction, label, groups, cells, names, design=design)
+    notes = notes_on_groups(frame, options)
+    return AuditTable(score, prediction, label, groups, cells, names, design=design, notes=notes)
+
+
+def notes_on_groups(frame: pd.DataFrame, options: Options) -> list[str]:
+    """Return sentences on labels of groups that a reader could take for one another."""
+    return [each for name in options.group for each in label_notes(name, frame[name].unique())]
 
 
 def _design(frame: pd.DataFrame, places: Mapping[str, Place], options: Options) -> Design | None:

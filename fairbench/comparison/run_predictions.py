@@ -16,6 +16,7 @@ from fairbench.core.errors import UserError, refused
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
+from fairbench.data.delimited import unique_names
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
@@ -102,8 +103,21 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
         **({"score": np.concatenate(scores)} if scores else {}),
         "prediction": np.concatenate([fold.prediction for fold in folds]),
     }
-    sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True)
-    return pd.concat([pd.DataFrame(table), sensitive.astype(str)], axis="columns")
+    sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True).astype(str)
+    sensitive.columns = group_columns(run)
+    return pd.concat([pd.DataFrame(table), sensitive], axis="columns")
+
+
+def group_columns(run: RunPredictions) -> list[str]:
+    """Return the columns of groups in the table of a run's predictions.
+
+    An attribute that is called as another column is, such as ``target``, is ``target.1``.
+    """
+    names = unique_names([*_OWN, *map(str, run.people.sensitive.columns)])
+    return names[len(_OWN) :]
+
+
+_OWN = ("row", "fold", "target", "score", "prediction")
 
 
 def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
@@ -120,7 +134,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     """
     frame = predictions_frame(run, repeat)
     if not (people or run.people.about.redistributable):
-        frame = frame.drop(columns=["target", *run.people.sensitive.columns])
+        frame = frame.drop(columns=["target", *group_columns(run)])
     try:
         if path.suffix == ".parquet":
             write_bytes(path, frame.to_parquet(index=False))

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from fairbench.core.formats import visible
+
 
 class UserError(Exception):
     """Something the user can mend; printed as one sentence, exit status 2, no traceback."""
@@ -41,7 +43,7 @@ def refused(error: OSError) -> str:
 @cache
 def warn(sentence: str) -> None:
     """Print a line on the error stream, each only once."""
-    print(f"warning: {sentence}", file=sys.stderr)
+    print(f"warning: {visible(sentence)}", file=sys.stderr)
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:

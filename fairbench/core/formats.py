@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from math import isnan
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
-from unicodedata import category
+from unicodedata import category, normalize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,57 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 def _shown(sign: str) -> bool:
     return sign.isprintable() or category(sign) == "Zs"  # spaces of any width
+
+
+def label_notes(column: str, labels: Iterable[str]) -> Iterator[str]:
+    """Yield sentences on labels that a reader could take for one another.
+
+    They are different groups all the same, as they are for pandas: nothing is merged.
+
+    Parameters
+    ----------
+    labels : the different labels of a column as they are written, empty for none.
+
+    Examples
+    --------
+    >>> *label_notes("sex", ["male", "Male ", "female"]),
+    ("sex: 'Male ' and 'male' look alike, and are different groups",)
+    """
+    alike: dict[str, list[str]] = {}
+    for label in sorted(labels := set(labels)):
+        alike.setdefault(_look(label), []).append(label)
+    for several in alike.values():
+        if len(several) > 1:
+            *most, last = (_code(label) for label in several[:_MOST_ALIKE])
+            more = f" (and {len(several) - _MOST_ALIKE} more)" if several[_MOST_ALIKE:] else ""
+            listed = f"{', '.join(most)} and {last}{more}"
+            yield f"{column}: {listed} look alike, and are different groups"
+    if labels >= {"", MISSING}:
+        yield f"{column}: rows without a label are counted with those of the label '{MISSING}'"
+
+
+MISSING = "unknown"  # the group of rows without a label
+_MOST_ALIKE = 4
+
+
+def _look(label: str) -> str:
+    """Return what is left of a label without case, blanks, invisible signs and spelling."""
+    seen = "".join(sign for sign in normalize("NFKC", label) if _shown(sign) or sign.isspace())
+    seen = " ".join(seen.casefold().split())
+    if _DIGITS.fullmatch(seen):
+        return str(Decimal(seen).normalize())
+    return seen
+
+
+_DIGITS = re.compile(r"[+-]?[0-9]{1,99}(\.[0-9]{0,99})?")
+
+
+def _code(label: str) -> str:
+    shown = ascii(label)
+    return shown if len(shown) <= _LONG_LABEL else f"{shown[:20]}...{shown[-20:]}"
+
+
+_LONG_LABEL = 50
 
 
 def number(value: float, decimals: int = 3) -> str:
@@ -85,7 +138,8 @@ def count(value: float) -> str:
     return _NONE if isnan(value) else f"{value:,.0f}"
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Signs of full width, too: some spreadsheets take them for their plain forms.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
@@ -95,14 +149,23 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
     """
     safe = _renamed(table, _guarded)
-    return str(safe.to_csv(index=bool(index_label), index_label=index_label or None))
+    texts = [*safe.columns, *(text for name in safe for text in _strings(safe[name]))]
+    # A carriage return would end a row unless all texts are in quotation marks.
+    quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
+    written = safe.to_csv(index=bool(index_label), index_label=index_label or None, quoting=quoting)
+    return str(written)
 
 
-def read_csv(file: Path | IO[bytes]) -> pd.DataFrame:
-    """Read a table that :func:`csv_text` wrote."""
+def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table that :func:`csv_text` wrote.
+
+    Parameters
+    ----------
+    texts : columns that are texts whatever they look like, such as a label ``01`` or ``NA``.
+    """
     import pandas as pd
 
-    return _renamed(pd.read_csv(file), _unguarded)
+    return _renamed(pd.read_csv(file, converters=dict.fromkeys(texts, str)), _unguarded)
 
 
 def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
@@ -116,11 +179,16 @@ def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 
 def _texts(column: pd.Series) -> list[str]:
-    """Return the texts of a column that could be taken for a formula."""
+    """Return the different texts of a column if one could be taken for a formula."""
+    texts = _strings(column)
+    return texts if any(map(_FORMULA.match, texts)) else []
+
+
+def _strings(column: pd.Series) -> list[str]:
+    """Return the different texts of a column."""
     if column.dtype.kind in "biufcmM":
         return []
-    texts = [each for each in column.unique() if isinstance(each, str)]
-    return texts if any(map(_FORMULA.match, texts)) else []
+    return [each for each in column.unique() if isinstance(each, str)]
 
 
 def _guarded(text: str) -> str:

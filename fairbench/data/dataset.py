@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.formats import MISSING, label_notes
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,22 @@ def _update(total: Any, column: pd.Series) -> None:
         values = pd.util.hash_pandas_object(column, index=False).to_numpy()
     total.update(values.dtype.str.encode())
     total.update(np.ascontiguousarray(values).data)
+
+
+def as_groups(name: str, labels: NDArray[Any]) -> pd.Categorical:
+    """Return labels as texts; what is missing (code -1, the last name) or empty is ``unknown``.
+
+    Labels that look alike are different groups; a warning names them.
+    """
+    column = pd.Series(labels, dtype=object)
+    texts, missing = column.astype(str), column.isna().any()
+    codes, distinct = pd.factorize(texts.where(column.notna()) if missing else texts)
+    written = [str(text) for text in distinct] + [""] * bool(missing)
+    for sentence in label_notes(name, written):
+        warnings.warn(sentence, stacklevel=5)  # of who calls `fairbench.evaluate`
+    names = [text or MISSING for text in written]
+    used = sorted(set(names))
+    return pd.Categorical.from_codes(np.array([used.index(name) for name in names])[codes], used)
 
 
 def reference_first(labels: pd.Series, reference: str) -> pd.Series:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from csv import reader as csv_reader
+import csv as plain_csv
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
     Raises
     ------
-    UserError : they do not fit, by the file's footer or by the texts it repeats.
+    UserError : they do not fit, by the file's footer or by the texts it repeats; or two columns
+        have one name.
     ArrowException, OSError : it is not such a file.
     """
     from pyarrow import parquet
@@ -51,6 +53,9 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     with parquet.ParquetFile(path) as file:
         names = columns or file.schema_arrow.names
         check_parquet(file, path.name, len(names))
+        for name in names:
+            if (count := file.schema_arrow.names.count(name)) > 1:
+                raise DataError(f"{path.name}: {count} columns are named '{name}'")
         texts = [each.name for each in file.schema_arrow if each.name in names and _is_text(each)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         table = file.read(list(names))
@@ -59,8 +64,35 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _is_text(field: pa.Field) -> bool:
-    kind = getattr(field.type, "value_type", field.type)  # of a dictionary, what it holds
+    from pyarrow import types
+
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     return str(kind) in ("string", "large_string", "binary", "large_binary")
+
+
+def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
+    """Return the columns of a Parquet file as strings, empty where there is no value.
+
+    Whole numbers are written without a point, and truths as ``True`` and ``False``.
+
+    Raises
+    ------
+    DataError : a column of lists or records, or of bytes that are no text.
+    """
+    from pyarrow import ArrowException, string, types
+    from pyarrow import compute as pc
+
+    columns = {}
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        try:
+            text = pc.fill_null(pc.cast(table[name], string()), "")
+        except ArrowException as error:
+            raise DataError(
+                f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+        columns[name] = pc.utf8_capitalize(text) if types.is_boolean(kind) else text
+    return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 
 
 def _unfolded(column: pa.ChunkedArray) -> int:
@@ -82,6 +114,7 @@ def read_table(
     separator: str = ",",
     only: Collection[str] | None = None,
     skip: int = 0,
+    exact: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read a delimited text file as strings, blanks around fields removed.
 
@@ -95,6 +128,7 @@ def read_table(
     names : the columns, for a file without a header line; without them the first line names them.
     only : the columns to keep, of a wide file; refused where one is not there.
     skip : lines before the table.
+    exact : the columns whose blanks stay: labels that differ in them are different labels.
 
     Raises
     ------
@@ -107,7 +141,10 @@ def read_table(
     content = content.removeprefix(b"\xef\xbb\xbf")
     for _ in range(skip):
         content = content.partition(b"\n")[2]
-    columns = _unique(header(content, file, separator) if names is None else names)
+    start = 0
+    if names is None:
+        names, start = _header(content, file, separator)
+    columns = unique_names(names)
     kept = columns if only is None else list(only)
     for name in kept:
         if name not in columns:
@@ -115,7 +152,7 @@ def read_table(
     wrong: list[tuple[int, int]] = []
     convert = dict.fromkeys(kept, "string")
     try:
-        table = _parsed(content, columns, separator, convert, header=names is None, wrong=wrong)
+        table = _parsed(content, columns, separator, convert, start=start, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
@@ -127,7 +164,8 @@ def read_table(
             f"{file}: row {row} has {width} fields separated by '{separator}', expected "
             f"{len(columns)} ({', '.join(columns[:3])}, ...)"
         )
-    return pd.DataFrame({name: pc.utf8_trim_whitespace(table[name]).to_pandas() for name in kept})
+    trimmed = {name: pc.utf8_trim_whitespace(table[name]) for name in kept if name not in exact}
+    return pd.DataFrame({name: trimmed.get(name, table[name]).to_pandas() for name in kept})
 
 
 def _parsed(
@@ -136,24 +174,33 @@ def _parsed(
     separator: str,
     convert: Mapping[str, str],
     *,
-    header: bool,
+    start: int,
     wrong: list[tuple[int, int]],
 ) -> Any:
-    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it."""
-    from pyarrow import BufferReader, csv
+    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it.
+
+    Parameters
+    ----------
+    start : the byte that the first row begins at.
+    """
+    from pyarrow import BufferReader, csv, schema
+
+    if start and _NO_ROWS.match(content, start):
+        return schema(list(convert.items())).empty_table()
 
     def note(row: csv.InvalidRow) -> str:
-        wrong.append((row.number - header, row.actual_columns))
+        wrong.append((row.number, row.actual_columns))
         return "skip"
 
-    read = csv.ReadOptions(
-        column_names=columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK
+    rows = BufferReader(memoryview(content)[start:])
+    read = csv.ReadOptions(column_names=columns, use_threads=False, block_size=_BLOCK)
+    parse = csv.ParseOptions(
+        delimiter=separator, invalid_row_handler=note, newlines_in_values=b'"' in content
     )
-    parse = csv.ParseOptions(delimiter=separator, invalid_row_handler=note)
     types = csv.ConvertOptions(
         column_types=dict(convert), include_columns=list(convert), null_values=[]
     )
-    return csv.read_csv(BufferReader(content), read, parse, types)
+    return csv.read_csv(rows, read, parse, types)
 
 
 def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
@@ -163,11 +210,11 @@ def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.Data
     """
     from pyarrow import ArrowInvalid
 
-    columns = header(content, file, ",")
+    columns, start = _header(content, file, ",")
     convert = {name: "int32" if name in wide else "int16" for name in columns}
     wrong: list[tuple[int, int]] = []
     try:
-        table = _parsed(content, columns, ",", convert, header=True, wrong=wrong)
+        table = _parsed(content, columns, ",", convert, start=start, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError):
         wrong = [(0, 0)]
     if not wrong:
@@ -194,10 +241,10 @@ def read_typed(
     """
     from pyarrow import ArrowInvalid
 
-    columns = _unique(header(content, file, separator) if names is None else names)
-    wrong: list[tuple[int, int]] = []
+    given, start = (names, 0) if names is not None else _header(content, file, separator)
+    columns, wrong = unique_names(given), list[tuple[int, int]]()
     try:
-        table = _parsed(content, columns, separator, types, header=names is None, wrong=wrong)
+        table = _parsed(content, columns, separator, types, start=start, wrong=wrong)
         if not wrong:
             frame: pd.DataFrame = table.to_pandas()
             return frame
@@ -211,24 +258,74 @@ def read_typed(
 
 def header(content: bytes, file: str, separator: str = ",") -> list[str]:
     """Return the names in the first line of a delimited text file, blanks around them removed."""
-    first, _, _ = content.partition(b"\n")
+    return _header(content, file, separator)[0]
+
+
+_NO_ROWS = re.compile(rb"[\r\n]*\Z")
+_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+
+
+def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
+    """Return the names in the first line that is not empty, and the byte that rows begin at.
+
+    A name in quotation marks may hold the ends of lines.
+
+    Raises
+    ------
+    DataError : no UTF-8, no header, or a byte of value 0: some readers end a field there, and
+        labels that differ behind it would be one.
+    """
+    if kind := _kind(content):
+        raise DataError(f"{file}: not UTF-8 text, but {kind}")
+    if (place := content.find(b"\0")) >= 0:
+        line = 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, place))
+        raise DataError(f"{file}: line {line} holds a byte of value 0, as UTF-16 text does")
+    read = start = len(content) - len(content.lstrip(b"\r\n"))
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for end in _END_OF_LINE.finditer(content, start):
+            line, read = content[read : end.end()], end.end()
+            yield line.decode("utf-8")
+        line, read = content[read:], len(content)
+        yield line.decode("utf-8")
+
     try:
-        line = first.decode("utf-8").rstrip("\r")
+        names = next(plain_csv.reader(lines(), delimiter=separator))
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: {_not_text(content)}") from error
-    if not line.strip():
+    except plain_csv.Error as error:
+        raise DataError(f"{file}: the header cannot be read: {error}") from error
+    if not any(name.strip() for name in names):
         raise DataError(f"{file}: no header line: is the file empty?")
-    return [name.strip() for name in next(csv_reader([line], delimiter=separator))]
+    return [name.strip() for name in names], read
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    unique = []
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names with a number behind those that occur before: ``x``, ``x.1``, ``x.2``."""
+    unique: dict[str, None] = {}
+    counts: dict[str, int] = {}
     for name in names:
-        count = seen.get(name, 0)
-        seen[name] = count + 1
-        unique.append(f"{name}.{count}" if count else name)
-    return unique
+        once = name
+        while once in unique:
+            counts[name] = counts.get(name, 0) + 1
+            once = f"{name}.{counts[name]}"
+        unique[once] = None
+    return list(unique)
+
+
+_KINDS = {
+    b"\xff\xfe": "UTF-16: save it as UTF-8",
+    b"\xfe\xff": "UTF-16: save it as UTF-8",
+    b"\x1f\x8b": "gzip: unpack it",
+    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
+    b"PAR1\x15": "Parquet: give it a name that ends in .parquet",
+}
+
+
+def _kind(content: bytes) -> str:
+    """Return what a file that is no text is instead, if its first bytes say so."""
+    return next((kind for start, kind in _KINDS.items() if content.startswith(start)), "")
 
 
 def _not_text(content: bytes) -> str:
@@ -236,7 +333,7 @@ def _not_text(content: bytes) -> str:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, error.start))
         return f"not UTF-8 text (line {line}, byte {error.start})"
     return "not UTF-8 text"
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Task, check_combinable, combine, reference_first
+from fairbench.data.dataset import Task, as_groups, check_combinable, combine, reference_first
 from fairbench.evaluation.abstention import (
     OBJECTIVES,
     AbstentionEvaluation,
@@ -256,7 +256,8 @@ def evaluate(
     ----------
     target, prediction : (n,) labels 0 / 1 (or values, for ``task="regression"``).
     sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
-        or empty labels are a group ``unknown``.
+        or empty labels are a group ``unknown``. Labels that look alike, such as ``a`` and ``A``,
+        are different groups, and a warning names them.
     score : (n,) probabilities of label 1.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
     aleatoric, epistemic : (n,) variances, such as
@@ -382,19 +383,9 @@ def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
     lengths = {name: len(column) for name, column in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"sensitive features have unequal lengths: {lengths}")
-    return pd.DataFrame({name: _labels(column) for name, column in arrays.items()})
+    return pd.DataFrame({name: as_groups(name, column) for name, column in arrays.items()})
 
 
 def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
     # NumPy would make a missing label in a list of texts the text "nan".
     return np.asarray(column, None if hasattr(column, "dtype") else object)
-
-
-def _labels(column: NDArray[Any]) -> pd.Categorical:
-    """Return labels as texts; what is missing (code -1, the last name) or empty is ``unknown``."""
-    labels = pd.Series(column, dtype=object)
-    texts, missing = labels.astype(str), labels.isna().any()
-    codes, distinct = pd.factorize(texts.where(labels.notna()) if missing else texts)
-    names = [str(text) or "unknown" for text in distinct] + ["unknown"] * bool(missing)
-    used = sorted(set(names))
-    return pd.Categorical.from_codes(np.array([used.index(name) for name in names])[codes], used)

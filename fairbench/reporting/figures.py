@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from fairbench.core.formats import visible
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
+MOST_GROUPS = 60  # in one figure
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
 
@@ -86,7 +90,7 @@ def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
 def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the rates of each group of `protect` with their posterior intervals."""
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    groups = list(dict.fromkeys(mine["group"]))
+    groups, title = _drawn(mine, title)
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
@@ -104,15 +108,24 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
             markersize=5,
             capsize=3,
             color=COLOURS[g % len(COLOURS)],
-            label=group,
+            label=short(group),
         )
     axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
     axes.invert_yaxis()
     axes.set(xlabel="rate, with 95 % interval of one repeat (medians over repeats)", title=title)
     axes.set_xlim(0, 1)
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(title=protect, frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
+    axes.legend(title=short(protect), frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
     return figure
+
+
+def _drawn(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
+    """Return the groups that there is room for, the largest ones, and a title that says so."""
+    sizes = metrics.groupby("group", sort=False, observed=True)["n"].max()
+    if len(sizes) <= MOST_GROUPS:
+        return list(sizes.index), title
+    largest = sizes.index.isin(sizes.nlargest(MOST_GROUPS).index)
+    return list(sizes.index[largest]), f"{title}: the {MOST_GROUPS} largest of {len(sizes)} groups"
 
 
 def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
@@ -128,10 +141,11 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
         curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
         _band(left, curve, name.replace("_", " "), colour, marker)
     rates = mine[(mine["group"] != "") & (mine["metric"] == "abstention_rate")]
-    for (group, rows), colour in zip(rates.groupby("group", sort=False), COLOURS, strict=False):
-        _band(right, rows.groupby("rate")["value"], str(group), colour, "o")
+    of_groups = rates.groupby("group", sort=False, observed=True)
+    for (group, rows), colour in zip(of_groups, cycle(COLOURS), strict=False):
+        _band(right, rows.groupby("rate")["value"], short(str(group)), colour, "o")
     left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
-    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {protect}")
+    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {short(protect)}")
     left.set_ylim(0, None)
     for axes in (left, right):
         axes.legend(frameon=False)
@@ -148,10 +162,11 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
     shift = shift.nlargest(TOP_FEATURES, "mean")
     figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
     figure.set_layout_engine("constrained")  # the features' names may be of any length
+    places = range(len(shift))
     axes.barh(
-        [short(name) for name in shift.index], shift["mean"], xerr=shift["sd"], color=BLUE,
-        ecolor="black", capsize=3, height=0.6,
-    )  # fmt: skip
+        places, shift["mean"], xerr=shift["sd"], color=BLUE, ecolor="black", capsize=3, height=0.6
+    )
+    axes.set_yticks(places, [short(name) for name in shift.index])
     axes.invert_yaxis()
     axes.set(xlabel=f"{SHIFT_LABEL}\nabstaining on {rate:.0%} (mean, sd over repeats)", title=title)
     return figure
@@ -164,8 +179,21 @@ def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def short(name: str, length: int = 28) -> str:
-    """Return a name cut to what an axis has room for."""
-    return name if len(name) <= length else f"{name[: length - 1]}…"
+    """Return a name as it is drawn: cut to what an axis has room for, and nothing else than text.
+
+    Signs that the font does not have are written as their codes; dollars begin no formula, and an
+    underscore in front does not keep a name out of the legend.
+    """
+    shown = "".join(sign if _has(sign) else ascii(sign)[1:-1] for sign in visible(str(name)))
+    if len(shown) > length:
+        end = length // 3  # names may differ in their ends alone
+        shown = f"{shown[: length - 1 - end]}…{shown[-end:]}"
+    return " " * shown.startswith("_") + shown.replace("$", r"\$")
+
+
+@cache
+def _has(sign: str) -> bool:
+    return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 
 def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
@@ -236,7 +264,7 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     """Draw the mean uncertainties of each group of `protect`, with the intervals of one repeat."""
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     parts = [part for part in PARTS if f"{part}_uncertainty" in set(mine["metric"])]
-    groups = list(dict.fromkeys(mine["group"]))
+    groups, title = _drawn(mine, title)
     figure = _constrained(1.2 + 2.6 * len(parts), 1.4 + 0.35 * len(groups))
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         rows = mine[mine["metric"] == f"{part}_uncertainty"].groupby("group", sort=False)
@@ -246,7 +274,8 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
             error = [[max(side[group], 0)] for side in reach]
             colour = COLOURS[g % len(COLOURS)]
             axes.errorbar(middle["value"][group], g, xerr=error, fmt="o", capsize=3, color=colour)
-        axes.set_yticks(range(len(groups)), groups if part == parts[0] else [])
+        names = [short(group) for group in groups] if part == parts[0] else []
+        axes.set_yticks(range(len(groups)), names)
         axes.set(xlabel=part, ylim=(len(groups) - 0.5, -0.5))
         axes.set_xlim(0, None)
         axes.locator_params(axis="x", nbins=4)
@@ -277,7 +306,9 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
         axes.set_title(words, fontsize="medium")
     lines = {line.get_label(): line for axes in grid[0] for line in axes.lines}
-    figure.legend(lines.values(), lines, title=protect, frameon=False, loc="outside right upper")
+    figure.legend(
+        lines.values(), lines, title=short(protect), frameon=False, loc="outside right upper"
+    )
     figure.supxlabel("neighbours (mean, sd over repeats)")
     figure.suptitle(title)
     return figure
@@ -290,7 +321,7 @@ def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
             continue
         curve = of_group.groupby("k")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
-        axes.plot(mean.index, mean, color=colour, label=group)
+        axes.plot(mean.index, mean, color=colour, label=short(group))
         axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
     axes.grid(alpha=0.3)
 

@@ -146,10 +146,11 @@ class Run:
         """Return the means of the run's metrics over its splits, with their intervals."""
         from fairbench.core.formats import read_csv
 
-        texts = ("variant", "attribute", "group", "estimand", "reason")
+        texts = ("variant", "attribute", "group", "estimand", "reason", "feature")
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            found = read_csv(content).fillna(dict.fromkeys(texts, ""))
+            found = read_csv(content, texts)
+            found["feature"] = found["feature"].where(found["feature"] != "")
             return _with_columns(found, (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:

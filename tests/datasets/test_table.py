@@ -1,9 +1,15 @@
 """Your own table: a CSV or Parquet file with a target and sensitive columns."""
 
+from decimal import Decimal
+
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from datasets import table
+from fairbench.audit.columns import read_frame
+from fairbench.audit.options import Options
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
 
@@ -93,11 +99,19 @@ def test_a_third_target_value(load):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be read: No columns to parse"),
+        (b"", "no header line: is the file empty?"),
         (b"passed,sex\n", "no rows"),
-        (b"passed,sex\nyes,m\nno,f,3\n", "cannot be read: .*Expected 2 fields in line 3, saw 3"),
-        (b"passed,sex\nyes,m,3\nno,f,3\n", "cannot be read: .*does not match length of data"),
-        (b"passed,sex\nyes,\xe9\n", "cannot be read: .*codec can't decode"),
+        (b"passed,sex\nyes,m\nno,f,3\n", "row 2 has 3 fields separated by ',', expected 2"),
+        (b"passed,sex\nyes,m,3\nno,f,3\n", "row 1 has 3 fields separated by ',', expected 2"),
+        (b"passed,sex\nyes,m\nno\n", "row 2 has 1 fields separated by ',', expected 2"),
+        (b"passed,sex\nyes,\xe9\n", r"not UTF-8 text \(line 2, byte 15\)"),
+        ("passed,sex\nyes,m\n".encode("utf-16"), "not UTF-8 text, but UTF-16: save it as UTF-8"),
+        ("passed,sex\nyes,m\n".encode("utf-16-be"), "line 1 holds a byte of value 0"),
+        (b"passed,sex\nyes,m\0\nno,m\n", "line 2 holds a byte of value 0"),
+        (b"\x1f\x8b\x08", "not UTF-8 text, but gzip: unpack it"),
+        (b"PAR1\x15\x04", "but Parquet: give it a name that ends in .parquet"),
+        (b"passed,sex,sex\nyes,m,f\nno,f,m\n", "2 columns are named 'sex'"),
+        (b'passed,sex,x\nyes,m,"1,5"\nno,f,"2,5"\n', "decimal comma, such as 1,5: write them"),
         (b"<!doctype html><title>403</title>", "is a web page titled '403', not the data"),
     ],
 )
@@ -107,6 +121,59 @@ def test_bad_files(archive, tmp_path, content, message):
     with pytest.raises(DataError, match=message) as caught:
         table.load(archive, path=str(path), target="passed", sensitive=["sex"])
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "labels"),
+    [
+        (b"sex,y\n01,0\n1,1\n1.0,0\n,1\n", ["01", "1", "1.0", "unknown"]),
+        (b"sex,y\nTrue,0\ntrue,1\nnan,0\nNA,1\n", ["True", "true", "nan", "NA"]),
+        (b"sex,y\na,0\na ,1\n a,0\nA,1\n", ["a", "a ", " a", "A"]),
+        (b'sex,y\r"a\nb",0\r"a, b",1\r', ["a\nb", "a, b"]),
+        (b'\xef\xbb\xbf\r\n sex ,y,"a\nb"\r\na,0,2\r\nb,1,3\r\n', ["a", "b"]),
+    ],
+)
+def test_labels_are_the_texts_of_the_file(archive, tmp_path, content, labels):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    data = table.load(archive, path=str(path), target="y", sensitive=["sex"])
+    assert data.sensitive["sex"].tolist() == labels
+    assert data.target.tolist() == [0, 1, 0, 1][: len(labels)]
+    audited = read_frame(Options(path=path, target="y", prediction="y", group=("sex",)))
+    assert audited["sex"].replace("", "unknown").tolist() == labels
+
+
+_NESTED = pa.array([["a"], ["b"]])
+
+
+@pytest.mark.parametrize(
+    ("column", "labels"),
+    [
+        (pa.array([1.0, None]), ["1", "unknown"]),
+        (pa.array([True, None]), ["True", "unknown"]),
+        (pa.array([Decimal("1.0"), Decimal("2.5")]), ["1.0", "2.5"]),
+        (pa.array(["", "b"]).dictionary_encode(), ["unknown", "b"]),
+        (_NESTED, "column 'sex' is of type list<element: string>, not a value in each row"),
+        (pa.array([b"a", b"\xff"]), "column 'sex' is of type .* and has no text in each row"),
+    ],
+)
+def test_labels_of_parquet(archive, tmp_path, column, labels):
+    path = tmp_path / "mine.parquet"
+    parquet.write_table(pa.table({"sex": column, "y": [0, 1]}), path)
+    options = {"path": str(path), "target": "y", "sensitive": ["sex"]}
+    if isinstance(labels, list):
+        assert table.load(archive, **options).sensitive["sex"].tolist() == labels
+        return
+    with pytest.raises(DataError, match=labels):
+        table.load(archive, **options)
+
+
+def test_two_parquet_columns_of_one_name(archive, tmp_path):
+    path = tmp_path / "mine.parquet"
+    arrays = [pa.array(["a", "b"]), pa.array(["c", "d"]), pa.array([0, 1])]
+    parquet.write_table(pa.Table.from_arrays(arrays, ["sex", "sex", "y"]), path)
+    with pytest.raises(DataError, match="2 columns are named 'sex'"):
+        table.load(archive, path=str(path), target="y", sensitive=["sex"])
 
 
 def test_weights_and_clusters_are_columns_that_are_no_features(load):

@@ -63,7 +63,11 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     """Return what is audited of a finished run, and its predictions as strings."""
     if not options.results.is_dir():
         raise UserError(_neither(options))
-    from fairbench.comparison.run_predictions import load_predictions, predictions_frame
+    from fairbench.comparison.run_predictions import (
+        group_columns,
+        load_predictions,
+        predictions_frame,
+    )
     from fairbench.results.catalogue import Catalogue
 
     catalogue = Catalogue(options.results)
@@ -74,7 +78,7 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     columns = {"target": "target", "prediction": "prediction", "score": ""}
     if "score" in frame:
         columns["score"] = "score"
-    group = options.group or tuple(run.people.sensitive.columns)
+    group = options.group or tuple(group_columns(run))
     own = {name: column for name, column in columns.items() if name not in options.given}
     asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
     return asked, frame.astype(str)

@@ -137,7 +137,7 @@ def show(options: ShowOptions) -> None:
 
 def export_run(options: ExportOptions) -> None:
     """Write one repeat's test rows, and print how they are audited."""
-    from fairbench.comparison.run_predictions import export, load_predictions
+    from fairbench.comparison.run_predictions import export, group_columns, load_predictions
     from fairbench.results.catalogue import Catalogue
 
     run = load_predictions(Catalogue(options.results).one(options.run))
@@ -150,7 +150,7 @@ def export_run(options: ExportOptions) -> None:
     print(f"{len(frame)} rows written to {options.file}; audit them with")
     print(
         f"fairbench audit {options.file} target=target{score} prediction=prediction "
-        f"group=[{','.join(run.people.sensitive.columns)}]"
+        f"group=[{','.join(group_columns(run))}]"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from fairbench.core.formats import visible
@@ -26,20 +27,29 @@ from fairbench.reporting.document.model import (
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "[": "{[}", "]": "{]}", "*": "{*}",  # arguments of the end of the line before
 }  # fmt: skip
-_MARKDOWN = "\\`*_[]|"
+_MARKDOWN = "\\`*_[]|~$"
+_BEGINS = re.compile(r"(\s*\d*)([-+.)](?=\s)|[#>=])")  # lists, headings, quotations
 
 
 def latex(text: str) -> str:
     """Return a text with what LaTeX would take for commands escaped."""
-    return "".join(_LATEX.get(letter, letter) for letter in visible(text))
+    return "".join(_LATEX.get(letter, letter) for letter in visible(text)).replace("--", "-{-}")
 
 
 def markdown(text: str) -> str:
     """Return a text that stays within a cell of a Markdown table, and is shown as it is."""
     text = visible(text.replace("\n", " ")).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in text)
+
+
+def _markdown_text(text: str) -> str:
+    """Return a text that is a paragraph or an item, and no other kind of block."""
+    return (
+        _BEGINS.sub(r"\1\\\2", markdown(text), count=1) if _BEGINS.match(text) else markdown(text)
+    )
 
 
 def markdown_table(table: Table) -> str:
@@ -106,7 +116,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _bullets(items: Sequence[str]) -> str:
-    return "\n".join(f"- {markdown(each)}" for each in items)
+    return "\n".join(f"- {_markdown_text(each)}" for each in items)
 
 
 def _markdown_block(block: Block, level: int) -> Iterator[str]:
@@ -127,7 +137,7 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
             if block.caption:
                 yield markdown(block.caption)
         case Paragraph():
-            yield markdown(plain(block.text))
+            yield _markdown_text(plain(block.text))
         case Items():
             yield _bullets([plain(each) for each in block.items] or [block.nothing])
         case Definitions():

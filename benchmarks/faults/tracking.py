@@ -17,7 +17,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of commands given at once: seconds, exit statuses and what they printed."""
+    """What became of commands given at once: seconds, exit statuses and what they printed.
+
+    The seconds are those on a clock, without those that a command waited for a free core.
+    """
 
     seconds: list[float]
     statuses: list[int]
@@ -102,8 +105,10 @@ class Outcome:
         started = time.monotonic()
 
         def ended(command: subprocess.Popen[str]) -> tuple[float, int, str]:
+            os.waitid(os.P_PID, command.pid, os.WEXITED | os.WNOWAIT)
+            seconds = time.monotonic() - started - _queued(command.pid)
             printed = command.communicate()[0]
-            return time.monotonic() - started, command.returncode, printed
+            return seconds, command.returncode, printed
 
         commands = list(commands)
         with ThreadPoolExecutor(len(commands)) as pool:
@@ -118,6 +123,11 @@ class Outcome:
         told = told or [each[each.index("MLflow") :] for each in lines if "MLflow" in each]
         aside = [each for each in lines if "set aside" in each]
         return "; ".join([*aside, *told])
+
+
+def _queued(process: int) -> float:
+    """Return how long the main thread of an ended process waited for a core."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
 
 
 @dataclass
@@ -223,19 +233,12 @@ def _synchronised(
 def _run_killed(trials: Trials) -> None:
     """Kill a run at its fifth request."""
     name, place = "well, run killed -9", trials.whole.copy("killed")
-    started: list[subprocess.Popen[str]] = []
-    begun = threading.Event()
-
-    def kill() -> None:
-        begun.wait()
-        started[0].kill()
-
+    started: Queue[subprocess.Popen[str]] = Queue()
     real = trials.service.address
-    with server("cuts", target=real, good=4, reached=kill) as address:
-        words = (f"tracking.uri={address}", f"tracking.experiment={name}")
-        started.append(place.run(0, *words))
-        begun.set()
-        Outcome.of(started)
+    with server("cuts", target=real, good=4, reached=lambda: started.get().kill()) as address:
+        run = place.run(0, f"tracking.uri={address}", f"tracking.experiment={name}")
+        started.put(run)
+        Outcome.of([run])
     _synchronised(trials, name, place, None)
 
 

@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEME = "sqlite:///"
-_LOCAL_S = 60.0  # seconds that a step in a local database may take
+_LOCAL_S = 9.0  # seconds that a step in a local database may take
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 
@@ -101,6 +102,7 @@ _MEANINGS = {
     "timed out": "no answer",
     "Connection aborted": "the connection broke off",
     "Max retries": "no connection",
+    "valid JSON": "the answer is not one of MLflow",
 }
 
 
@@ -171,13 +173,23 @@ def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             if size > _CHECKED and not whole:
                 return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             found = database.execute("PRAGMA integrity_check(1)").fetchone()
+            _read_all(database)
             return found != ("ok",) or _lacks_columns(path)
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # Python's own errors have no code: of text that is none, in a row or in a message.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BusyError("a program that writes it") from error
-        return error.sqlite_errorcode == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK)
-    except sqlite3.DatabaseError:
-        return True
+        if code == sqlite3.SQLITE_READONLY:
+            return os.access(path, os.W_OK)
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "malformed" in str(error)
+
+
+def _read_all(database: sqlite3.Connection) -> None:
+    """Read every row, as sqlite's check does not look whether a text is one."""
+    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (name,) in tables:
+        deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
 
 
 _COLUMNS = (

@@ -218,12 +218,10 @@ def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path):
     assert len(client_and_runs(tmp_path)[2]) == 1
 
 
-def test_a_folder_in_the_place_of_a_database_is_named_at_once(cwd, tmp_path):
+def test_a_folder_in_the_place_of_a_database_is_named(cwd, tmp_path):
     (tmp_path / "mlflow.db").mkdir()
-    start = time.monotonic()
     with pytest.raises(TrackingError, match=r"mlflow.db is a folder: move it away"):
         Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([Run(run_folder(cwd / "results"))])
-    assert time.monotonic() - start < 3
 
 
 def whole_database(cwd, tmp_path):
@@ -243,6 +241,10 @@ def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
         spoilt = tmp_path / f"{number}.db"
         spoilt.write_bytes(each)
         assert damaged(spoilt, 1), number
+    text = tmp_path / "text.db"
+    shutil.copyfile(path, text)
+    changed(text, "UPDATE params SET value = CAST(x'f4' AS TEXT)")
+    assert damaged(text, 1)
     changed(path, "ALTER TABLE params RENAME COLUMN value TO valve")
     assert damaged(path, 1)
     changed(path, "UPDATE alembic_version SET version_num = 'another'")

@@ -182,7 +182,7 @@ def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             raise BusyError("a program that writes it") from error
         if code == sqlite3.SQLITE_READONLY:
             return os.access(path, os.W_OK)
-        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "malformed" in str(error)
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _read_all(database: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import BusyCellError, CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
-from fairbench.results.runs import Run
+from fairbench.results.runs import UNVERIFIED, VERIFIED, Run
 
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
@@ -116,7 +116,7 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     IncompatibleError : a combination that cannot work.
     """
     config = build.plain(cfg)
-    components, choices = build.components(config), build.choices(config)
+    components = build.components(config)
     dataset, learner, intervention = (
         components.dataset,
         components.learner,
@@ -124,7 +124,8 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     )
     method, seed = components.method, int(config["seed"])
     protect = build.protected_attributes(config, dataset)
-    check(Combination(dataset, learner, intervention, method, protect, choices))
+    chosen = build.choices(config)
+    check(Combination(dataset, learner, intervention, method, protect, chosen))
     if components.evaluator.weights:
         check_weights(dataset)
     study = Study(dataset, learner, intervention, method.fitter, seed, protect)
@@ -134,9 +135,13 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
         cells += cells_of(variant.study, folds, variant.label)
         methods[variant.label] = variant.method
     stored = build.stored_configuration(config)
+    if not verified(config, dataset):
+        # Another run, and by another name wherever it is listed, compared or shown.
+        stored["dataset"][VERIFIED] = False
+        chosen["dataset"] += UNVERIFIED
     return PlannedRun(
         build.run_id(stored),
-        choices,
+        chosen,
         stored,
         study,
         cells,
@@ -144,6 +149,15 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
         components.evaluator,
         Store(Path(config["results"]), float(config["wait_min"])),
     )
+
+
+def verified(config: build.Config, dataset: Dataset) -> bool:
+    """Say whether the raw files of a data set were compared with the checksums that are known.
+
+    A table of the user's has none, nor has what is simulated.
+    """
+    own = bool(config["dataset"].get("path")) or not dataset.sources
+    return own or bool(config["data"]["verify"])
 
 
 @lru_cache(maxsize=4)

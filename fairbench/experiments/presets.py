@@ -15,7 +15,7 @@ from hydra import compose, initialize_config_dir
 
 from fairbench.experiments.build import IDENTITY, stored_configuration
 from fairbench.results.catalogue import flat
-from fairbench.results.runs import Run
+from fairbench.results.runs import UNVERIFIED, Run
 
 REPEATS = "split.repeats"
 _MERGED = ("method", "intervention", "learner")
@@ -170,14 +170,18 @@ class Presets:
     def overrides(self, run: Run) -> dict[str, str]:
         """Return what a run's command line says: choices, and options that differ from theirs."""
         own = options_of(run.config, IDENTITY)
-        words = dict(run.choices)
+        chosen = run.choices
+        chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
+        words = dict(chosen)
         preset: dict[str, Any] = {"seed": 0, "protect": None}
         consistency = "consistency", self.by_default["consistency"]
-        for group, option in [*run.choices.items(), consistency]:
+        for group, option in [*chosen.items(), consistency]:
             preset |= self.choice(group, option)
         for key, value in own.items():
             if key in preset and preset[key] != value:
                 words[key] = _as_written(value)
+        if not run.verified:
+            words["data.verify"] = "false"
         return {name: text for name, text in words.items() if self.by_default.get(name) != text}
 
     def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:

@@ -19,7 +19,7 @@ from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
 from fairbench.results.run_writer import machine
-from fairbench.results.runs import LAST, Run, damaged_figures, damaged_files
+from fairbench.results.runs import LAST, VERIFIED, Run, damaged_figures, damaged_files
 
 
 def recompose(run: Run, conf: Path) -> DictConfig:
@@ -43,6 +43,7 @@ def recompose(run: Run, conf: Path) -> DictConfig:
             cfg[group] = OmegaConf.merge(cfg[group], options)
         cfg.protect = _inert(run.config.get("protect"), f"{place}: protect")
         cfg.results = str(run.results)
+        cfg.data.verify = run.verified
     return cfg
 
 
@@ -56,7 +57,7 @@ def _component(
     valid = {path.stem for path in (conf / group).glob("*.yaml")}
     if found["name"] not in valid:
         raise unknown_name(f"{group} in {place}", str(found["name"]), valid)
-    options = {name: value for name, value in found.items() if name != "name"}
+    options = {name: value for name, value in found.items() if name not in ("name", VERIFIED)}
     _inert(options, f"{place}: {group}")
     return str(found["name"]), options
 

@@ -327,6 +327,9 @@ def _matrix(outperforms: Array, order: NDArray[np.intp]) -> Table:
     return Table(columns, rows, title=MATRIX, repeated=1)
 
 
+_UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"
+
+
 def where_from(run: Run) -> RichTable:
     """Return where a run comes from, as a table: machine, code, versions and data."""
     environment = run.environment
@@ -340,6 +343,7 @@ def where_from(run: Run) -> RichTable:
         "CPU": environment["cpu"],
         "commit": f"{environment.get('git_commit', 'unknown')}{dirty}",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
     table = RichTable(show_header=False, title=run.name, title_justify="left")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LAST = "environment.json"
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
+# What marks the data set of a run with data.verify=false: an option, and the end of its name.
+VERIFIED, UNVERIFIED = "verified", "-unverified"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 # What of a record runs are listed and chosen by, and when it was written (seconds since 1970).
 SUMMARY = ("name", "choices", "seed", "protect", "data", "rows", "config")
@@ -100,6 +102,12 @@ class Run:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that `protect` joins."""
         return tuple(self.protect.split(" x "))
+
+    @property
+    def verified(self) -> bool:
+        """Whether its raw files were compared with the checksums that are known of them."""
+        about = self.config.get("dataset")
+        return not isinstance(about, dict) or about.get(VERIFIED) is not False
 
     @property
     def seed(self) -> int:

@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from tests.harness import run_py
+from fairbench.results.runs import Run
+from tests.harness import TINY, fairbench, run_py
 
 CASES = {
     "unknown dataset": (
@@ -109,3 +110,47 @@ def test_corrupted_file_is_refused_and_left(tmp_path, compressed):
     assert "error: german/german.data: row 1 has 3 fields separated by ' ', expected 21" in (
         forced.stderr
     )
+
+
+def ricci(rows):
+    """Return a file of the data set's form, whose checksum is another."""
+    lines = ["Position,Oral,Written,Race,Combine"]
+    for i in range(rows):
+        oral, written = 50 + i * 7 % 45, 50 + i * 11 % 45
+        place, race = ("Captain", "Lieutenant")[i % 2], "WBH"[i % 3]
+        lines.append(f"{place},{oral},{written},{race},{0.6 * written + 0.4 * oral:g}")
+    return "\n".join(lines) + "\n"
+
+
+def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
+    raw = tmp_path / "raw" / "ricci" / "ricci.csv"
+    raw.parent.mkdir(parents=True)
+    raw.write_text(ricci(120))
+    place = {"FAIRBENCH_DATA": str(tmp_path / "raw")}
+    words = ("dataset=ricci", "learner=gaussian_nb", "split.repeats=1", "tracking=none")
+    assert run_py(*words, cwd=tmp_path, **place).returncode == 2
+    done = run_py(*words, "data.verify=false", "figures=false", cwd=tmp_path, **place)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    assert Run(run).config["dataset"]["verified"] is False
+    assert "dataset=ricci-unverified" in fairbench("store", "ls", cwd=tmp_path).stdout
+    assert "0 finished runs" in fairbench("store", "ls", "dataset=ricci", cwd=tmp_path).stdout
+    shown = fairbench("store", "show", run.name, cwd=tmp_path).stdout
+    assert "verified: false" in shown
+    assert "not verified (data.verify=false)" in shown
+    fairbench("report", cwd=tmp_path)
+    page = (tmp_path / "results" / "report" / "index.html").read_text()
+    assert "ricci-unverified" in page
+    assert "run.py dataset=ricci " in page
+    assert "data.verify=false" in page
+    again = fairbench("store", "verify", run.name, cwd=tmp_path, **place)
+    assert "bit for bit" in again.stdout
+
+
+def test_what_has_no_checksum_is_not_marked(tmp_path):
+    for words in ((), ("data.verify=false",)):
+        done = run_py(*TINY, "figures=false", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "nothing to fit" in done.stdout
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    assert "verified" not in Run(run).config["dataset"]

@@ -208,6 +208,15 @@ def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
         time.sleep(0.1)
 
 
+@pytest.mark.thorough
+def test_fifty_runs_leave_no_lock(tmp_path):
+    seeds = ",".join(map(str, range(50)))
+    words = ("dataset.n_samples=100", "split.repeats=1", "learner=gaussian_nb", "figures=false")
+    done = run_py("-m", *words, "tracking=none", f"seed={seeds}", "n_jobs=2", cwd=tmp_path)
+    assert "50 runs finished" in done.stdout
+    assert list((tmp_path / "results" / "locks").iterdir()) == []
+
+
 def cells_at_work(cwd):
     """Return the locks of cells."""
     names = {path.name for path in cwd.glob("results/locks/*.lock")}

@@ -79,7 +79,10 @@ def main(number: int = 0) -> bool:
 
 def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
     """Run a command in a fork of a process that has imported what most commands need."""
-    return _warm().run(words, cwd=cwd, timeout=300, environment=dict(environment))
+    done: CompletedProcess[str] = _warm().run(
+        words, cwd=cwd, timeout=300, environment=dict(environment)
+    )
+    return done
 
 
 @cache

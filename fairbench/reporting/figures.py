@@ -90,7 +90,7 @@ def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
 def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the rates of each group of `protect` with their posterior intervals."""
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    groups, title = _drawn(mine, title)
+    groups, title = _groups_and_title(mine, title)
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
@@ -119,7 +119,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     return figure
 
 
-def _drawn(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
+def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
     """Return the groups that there is room for, the largest ones, and a title that says so."""
     sizes = metrics.groupby("group", sort=False, observed=True)["n"].max()
     if len(sizes) <= MOST_GROUPS:
@@ -264,7 +264,7 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     """Draw the mean uncertainties of each group of `protect`, with the intervals of one repeat."""
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     parts = [part for part in PARTS if f"{part}_uncertainty" in set(mine["metric"])]
-    groups, title = _drawn(mine, title)
+    groups, title = _groups_and_title(mine, title)
     figure = _constrained(1.2 + 2.6 * len(parts), 1.4 + 0.35 * len(groups))
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         rows = mine[mine["metric"] == f"{part}_uncertainty"].groupby("group", sort=False)

@@ -115,6 +115,8 @@ def _read(
 
     A label 01 is not 1, and neither is 1.0: only features are read as numbers.
     """
+    if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
+        raise DataError(f"{file}: the name of the file is no text: rename it")
     parts = _parquet if file.suffix in (".parquet", ".pq") else _text
     try:
         if not file.is_file():

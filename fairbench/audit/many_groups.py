@@ -272,6 +272,7 @@ def _basis(found: ManyGroups) -> Iterator[str]:
 
 
 def _notes(found: ManyGroups) -> Iterator[str]:
+    yield from found.table.notes
     groups = len(found.groups)
     pairs = groups * (groups - 1) // 2
     yield (

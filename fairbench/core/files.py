@@ -98,8 +98,8 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666, lasting: bool 
 
 
 def write_text(path: Path, text: str, *, lasting: bool = True) -> None:
-    """Write a text file, whole or not at all."""
-    write_bytes(path, text.encode(), lasting=lasting)
+    """Write a text file, whole or not at all; bytes of a file's name that are no text as codes."""
+    write_bytes(path, text.encode(errors="backslashreplace"), lasting=lasting)
 
 
 def sha256(content: bytes) -> str:
@@ -132,7 +132,7 @@ def sealed_json(values: Mapping[str, Any], *, indent: int | None = None) -> str:
     text = json.dumps(
         {**values, _SEAL: (_MARK + _BLANK).decode()}, indent=indent, ensure_ascii=False
     )
-    return sealed(f"{text}\n".encode()).decode()
+    return sealed(f"{text}\n".encode(errors="backslashreplace")).decode()
 
 
 def unsealed_json(content: bytes) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def _note(handle: int) -> None:
     who = f"process {os.getpid()} on {os.uname().nodename}, since {time.strftime('%d %b %H:%M:%S')}"
     with contextlib.suppress(OSError):  # a full disk: it is only for people
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{who}: {command}".encode(), 0)
+        os.pwrite(handle, f"{who}: {command}".encode(errors="backslashreplace"), 0)
 
 
 def _free(handle: int, path: Path, shared: bool) -> None:

@@ -77,7 +77,7 @@ def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
 
     Raises
     ------
-    DataError : a column of lists or records, or of bytes that are no text.
+    DataError : a column of lists or records, of bytes that are no text, or with a byte of value 0.
     """
     from pyarrow import ArrowException, string, types
     from pyarrow import compute as pc
@@ -91,6 +91,8 @@ def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
                 f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
                 f"{str(error).splitlines()[0]}"
             ) from error
+        if pc.any(pc.match_substring(text, "\0")).as_py():
+            raise DataError(f"{file}: column '{name}' holds a byte of value 0 in a text")
         columns[name] = pc.utf8_capitalize(text) if types.is_boolean(kind) else text
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 

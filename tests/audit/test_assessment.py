@@ -67,12 +67,13 @@ def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simula
     assert by["race", "statistical_parity"].verdict == "small"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "labels",
     [
-        pytest.param(30, marks=pytest.mark.thorough),
+        30,
         300,
-        pytest.param(1500, marks=pytest.mark.thorough),
+        1500,
     ],
 )
 def test_intervals_hold_the_population_value(labels, tmp_path, without_simulation):

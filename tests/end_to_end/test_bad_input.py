@@ -122,6 +122,7 @@ def ricci(rows):
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.thorough
 def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     raw = tmp_path / "raw" / "ricci" / "ricci.csv"
     raw.parent.mkdir(parents=True)

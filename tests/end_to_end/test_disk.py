@@ -137,6 +137,7 @@ def test_what_only_reads_goes_on(disk, kind, finished):
     assert "files:" in fairbench("table", run, cwd=cwd).stdout
 
 
+@pytest.mark.thorough
 def test_a_sweep_goes_on_when_nobody_reads(tmp_path):
     words = command("-m", *RUN, "figures=false", "seed=1,2,3")
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=-2) as process:

@@ -77,12 +77,14 @@ def tried(tmp_path_factory):
     return next(tables.tried([case], root, start)), root
 
 
+@pytest.mark.thorough
 def test_no_row_is_lost_or_changed_and_nothing_is_obeyed(tried):
     result, _ = tried
     assert result.taken == {"run": True, "export": True, "audit": True}
     assert result.wrong == []
 
 
+@pytest.mark.thorough
 def test_a_browser_shows_the_labels_and_runs_none(tried):
     path = browser_path()
     if path is None:

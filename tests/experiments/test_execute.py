@@ -139,6 +139,7 @@ def test_killed_worker_loses_its_own_task_only(plans):
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 
 
+@pytest.mark.thorough
 def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
     late, good = plans("r", "ensemble", "binomial_nll")
     tasks = [

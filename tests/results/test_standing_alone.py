@@ -48,7 +48,7 @@ def printed(capsys, *words, results):
         ("tradeoff", "dataset=simulated"),
         ("store", "ls"),
         ("table",),
-        ("report",),
+        pytest.param(("report",), marks=pytest.mark.thorough),
     ],
     ids=" ".join,
 )

@@ -9,14 +9,14 @@ from fairbench.core.options import option
 
 
 @dataclass(frozen=True)
-class Place(Results):
+class SyncOptions(Results):
     """Where runs are logged."""
 
     uri: str = option("", "MLflow's server or database; else MLFLOW_TRACKING_URI, or mlflow.db.")
     experiment: str = option("fairbench", "The experiment in MLflow.")
 
 
-def log_runs(options: Place) -> int:
+def log_runs(options: SyncOptions) -> int:
     """Log every finished run that is not logged yet, each once."""
     from fairbench.tracking.importer import sync
 
@@ -24,7 +24,7 @@ def log_runs(options: Place) -> int:
 
 
 COMMAND = Command(
-    Place,
+    SyncOptions,
     log_runs,
     examples=("fairbench sync", "fairbench sync results=old uri=http://server:5000"),
 )

@@ -157,9 +157,9 @@ class Run:
         texts = ("variant", "attribute", "group", "estimand", "reason", "feature")
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            found = read_csv(content, texts)
-            found["feature"] = found["feature"].where(found["feature"] != "")
-            return _with_columns(found, (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning"))
+            wanted = (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
+            found = _with_columns(read_csv(content, texts), wanted)
+            return found.assign(feature=found["feature"].where(found["feature"] != ""))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEME = "sqlite:///"
-_LOCAL_S = 9.0  # seconds that a step in a local database may take
+_LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 

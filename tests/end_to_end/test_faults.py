@@ -15,13 +15,13 @@ def test_no_damage_is_believed_and_what_can_be_is_made_again():
     assert flips.whole(rows), rows
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["joblib", "local"])
 def test_a_sweep_that_is_killed_beside_other_commands_ends_as_if_it_was_not(kind):
     assert kills.main(kind, sweeps=1, rounds=5, kills=2)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_command_in_three_containers_at_once_fits_each_cell_once():
     if not shutil.which("unshare") or subprocess.run([*namespaces.APART, "true"]).returncode:
         pytest.skip("no right to make namespaces")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,20 +10,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.calibration import GroupCalibration, calibrations
-from fairbench.audit.completion import Complete, Completion, complete, population_draws, union
-from fairbench.audit.gaps import Check, Gap, checks, gaps_of
-from fairbench.audit.group_sampling import WeightedScores
+from fairbench.audit.completion import Calibrated, PlugIn, complete, population_draws, union
+from fairbench.audit.gaps import Gap, gaps_of
+from fairbench.audit.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options
 from fairbench.audit.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
+from fairbench.evaluation.group_intervals import (
+    CountIntervals,
+    LabelledIntervals,
+    group_intervals,
+)
 from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
+from fairbench.inference.few_labels.assisted import Labels
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
+from fairbench.inference.survey import Design
+from fairbench.metrics.rates import binary_confusion
 
 Floats = NDArray[np.float64]
 
@@ -49,24 +56,30 @@ class Assessment:
 
     Attributes
     ----------
-    completion : how labels that are missing were filled in.
-    metrics : all metrics, in the columns that `fairbench.evaluate` returns.
+    metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
+        where there are any.
+    assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
+        are complete or too many for that to say more, or there are no scores.
     """
 
     options: Options
     table: AuditTable
-    completion: Completion
     sizes: Sequence[Size]
     metrics: pd.DataFrame
+    assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
     needed: Sequence[Needed]
     calibrations: Sequence[GroupCalibration]
-    checks: Sequence[Check]
 
     @property
     def labels(self) -> int:
         """The number of rows with a label."""
         return len(self.table.known)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows have a label."""
+        return self.labels == len(self.table)
 
 
 def assess(table: AuditTable, options: Options) -> Assessment:
@@ -78,44 +91,90 @@ def assess(table: AuditTable, options: Options) -> Assessment:
     """
     if table.score is None and not len(table.known):
         raise UserError(f"{options.path.name} has neither labels nor scores: nothing can be said")
-    partly, generator = table.partly_labelled(table.cells), rng(options.seed, "completion")
     if table.design is not None and len(table.known) < len(table):
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
             "them yet"
         )
-    completion = complete(partly, generator, has_score=table.score is not None)
-    unions = {name: union(table.cells, labels) for name, labels in table.groups.items()}
-    interval = options.interval if isinstance(completion, Complete) else DIRICHLET
-    evaluator = Evaluator(epsilon=options.epsilon, interval=interval)
-    metrics, counted = _metrics(table, completion, unions, evaluator, options.seed)
-    assumed = not len(table.known)
-    gaps = gaps_of(counted, options.epsilon, evaluator.minimum_group_size, assumed=assumed)
+    complete = len(table.known) == len(table)
+    evaluator = Evaluator(
+        epsilon=options.epsilon, interval=options.interval if complete else FREQUENTIST
+    )
+    metrics, counted, assumed, supposed = *_metrics(table, evaluator, options.seed), None, None
+    if not complete:
+        assumed, supposed = _if_calibrated_alike(table, evaluator, options.seed)
+    if not len(table.known) and assumed is not None:
+        metrics, assumed = assumed, None
+    gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size)
     return Assessment(
         options,
         table,
-        completion,
         list(_sizes(table)),
         metrics,
+        assumed,
         gaps,
-        [] if table.design else labels_needed(completion, gaps, unions, options),
+        [] if table.design else labels_needed(table, counted, supposed, gaps, options),
         [] if table.design else list(calibrations(table)),
-        list(checks(table, gaps)),
     )
 
 
 def _metrics(
-    table: AuditTable,
-    completion: Completion,
-    unions: Mapping[str, Floats],
-    evaluator: Evaluator,
-    seed: int,
+    table: AuditTable, evaluator: Evaluator, seed: int
 ) -> tuple[pd.DataFrame, list[Counted]]:
-    """Return the rows of fairbench.evaluate, and the counts behind them."""
-    frequentist = evaluator.interval == FREQUENTIST
-    rows = MetricTable(level=evaluator.level, frequentist=frequentist)
-    generator, counts = rng(seed, "posterior"), completion.counts
-    evaluation = GroupEvaluation(
+    """Return the rows of fairbench.evaluate from the labels there are, and the counts behind."""
+    rows = MetricTable(level=evaluator.level, frequentist=evaluator.interval == FREQUENTIST)
+    generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, table.design)
+    hard, complete = table.prediction.astype(np.float64), len(table.known) == len(table)
+    counted = []
+    for name in ("", *table.groups):
+        labels = table.groups[name] if name else one_group(len(table))
+        if complete:
+            each = evaluation.count(name, table.label, hard, labels, generator)
+            evaluation.counted(each, generator)
+            counted.append(_with_draws(each, evaluator, seed))
+            continue
+        each = labelled_counts(table, name, labels, rng(seed, "labels", name), evaluator.level)
+        evaluation.counted(each, generator)
+        counted.append(each)
+    _score_rows(rows, table, evaluator.bins)
+    frame = rows.frame()
+    if not complete:
+        # What a bootstrap of the counts would correct for is not what is unknown here.
+        frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
+    return frame, counted[1:]
+
+
+def _if_calibrated_alike(
+    table: AuditTable, evaluator: Evaluator, seed: int
+) -> tuple[pd.DataFrame | None, list[Counted] | None]:
+    """Return the same if scores are calibrated alike in all groups, by the hierarchical posterior.
+
+    Of no labels, scores are taken for probabilities. Nothing without scores, or where labels are
+    so many that those of each group say as much.
+    """
+    cells = table.partly_labelled(table.cells)
+    completion = complete(cells, rng(seed, "completion"), has_score=table.score is not None)
+    if not isinstance(completion, Calibrated | PlugIn):
+        return None, None
+    rows = MetricTable(level=evaluator.level, frequentist=False)
+    counts = completion.counts
+    generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, None)
+    counted = []
+    for name in ("", *table.groups):
+        labels = table.groups[name] if name else one_group(len(table))
+        members = union(table.cells, labels)
+        merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
+        draws = population_draws(counts, members, evaluator.draws, generator)
+        intervals = group_intervals(merged, draws, evaluator.level, DIRICHLET)
+        counted.append(Counted(name, list(map(str, labels.cat.categories)), merged, intervals))
+        evaluation.counted(counted[-1], generator)
+    frame = rows.frame()
+    frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
+    return frame, counted[1:]
+
+
+def _evaluation(rows: MetricTable, evaluator: Evaluator, design: Design | None) -> GroupEvaluation:
+    return GroupEvaluation(
         rows,
         evaluator.interval,
         evaluator.draws,
@@ -124,39 +183,61 @@ def _metrics(
         evaluator.epsilon,
         evaluator.ratio_band,
         evaluator.minimum_group_size,
-        table.design,
+        design,
     )
-    everyone = np.ones((1, counts.shape[1]))
-    names = {name: list(map(str, each.cat.categories)) for name, each in table.groups.items()}
-    counted = []
-    for name, members in {"": everyone, **unions}.items():
-        if isinstance(completion, Complete) and evaluator.interval == FREQUENTIST:
-            labels = table.groups.get(name, one_group(len(table)))
-            hard = table.prediction.astype(np.float64)
-            each = evaluation.count(name, table.label, hard, labels, generator)
-            evaluation.counted(each, generator)
-            counted.append(_with_draws(each, evaluator, seed))
-            continue
-        merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
-        draws = population_draws(counts, members, evaluator.draws, generator)
-        intervals = group_intervals(merged, draws, evaluator.level, evaluator.interval)
-        counted.append(Counted(name, names.get(name, [""]), merged, intervals))
-        evaluation.counted(counted[-1], generator)
-    _score_rows(rows, table, evaluator.bins)
-    frame = rows.frame()
-    if len(counts) > 1:
-        # What a bootstrap of the completed counts would correct for is not what is unknown here.
-        frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
-    return frame, counted[1:]
 
 
 def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
-    """Return counts with posterior draws of them, from which it follows what is settled."""
+    """Return counts with posterior draws of them, of which probabilities are counted."""
     generator = rng(seed, "settled", counted.attribute)
     draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
     if not isinstance(counted.intervals, CountIntervals):
         return counted
     return replace(counted, intervals=replace(counted.intervals, draws=draws))
+
+
+def labelled_counts(
+    table: AuditTable,
+    attribute: str,
+    groups: pd.Series,
+    generator: np.random.Generator,
+    level: float,
+) -> Counted:
+    """Return the labelled rows of an attribute's groups, with what makes their intervals."""
+    codes, known = groups.cat.codes.to_numpy(np.int64), table.known
+    names = list(map(str, groups.cat.categories))
+    weight, counted = _standing_for(table, codes), np.ones(len(table), bool)
+    if table.sampling is not None:
+        strata = codes * (table.sampling.codes.max() + 1) + table.sampling.codes
+        counted = np.isin(strata, strata[known])
+    place = np.cumsum(counted) - 1
+    score = table.prediction.astype(float) if table.score is None else table.score
+    labels = Labels(
+        score[counted],
+        table.prediction[counted],
+        codes[counted],
+        len(names),
+        place[known],
+        table.label[known].astype(np.int64),
+        weight,
+    )
+    counts = binary_confusion(
+        table.label[known], table.prediction[known], codes[known], n_groups=len(names)
+    )
+    intervals = LabelledIntervals.of(labels, counts, level, generator)
+    return Counted(attribute, names, counts, intervals)
+
+
+def _standing_for(table: AuditTable, codes: NDArray[np.int64]) -> Floats | None:
+    """Return how many rows of its group each label stands for, where they were chosen by group."""
+    if table.sampling is None:
+        return None
+    sizes = strata_sizes(codes, table.sampling.codes)
+    known = table.known
+    labels = np.zeros_like(sizes)
+    np.add.at(labels, (codes[known], table.sampling.codes[known]), 1)
+    each: Floats = weights(sizes, labels)[codes[known], table.sampling.codes[known]]
+    return each
 
 
 def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +13,6 @@ from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     PosteriorFamily,
 )
-from fairbench.inference.few_labels.calibration import BETA, sigmoid
-from fairbench.inference.few_labels.importance import Proposal
 from fairbench.inference.few_labels.pool import plug_in_draws
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import posterior_draws
@@ -23,39 +20,28 @@ from fairbench.inference.posterior import posterior_draws
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-DRAWS, FURTHER_DRAWS = 2048, 512
+DRAWS = 2048
 # The cost of calibration grows with labels x groups; with more labels, those of the same group and
-# decision say nearly as much. Simulations, of which there are hundreds, change over sooner.
-MOST_CALIBRATED, MOST_BY_GROUP, MOST_SIMULATED = 1000, 10_000, 2000
+# decision say nearly as much.
+MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
 _LARGE_POOL = 50_000
 
 
 class Completion(Protocol):
-    """What is known about all rows, and how further labels may change it.
+    """What is known about all rows.
 
     Attributes
     ----------
     counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
-    labels : how many rows have a label.
-    remaining : how many have none; None where all have one, and more means more rows.
     """
 
     @property
     def counts(self) -> Floats: ...  # noqa: D102
 
-    @property
-    def labels(self) -> int: ...  # noqa: D102
-
-    @property
-    def remaining(self) -> int | None: ...  # noqa: D102
-
-    def further(self, labels: int, generator: np.random.Generator) -> Completion:
-        """Draw the labels of `labels` more rows, chosen at random, and learn them."""
-
 
 @dataclass(frozen=True, eq=False)
 class Complete:
-    """All rows have labels; more of them means more rows of the same population."""
+    """All rows have labels."""
 
     known: Floats
 
@@ -63,23 +49,6 @@ class Complete:
     def counts(self) -> Floats:
         """Return the counts (1, G, 4)."""
         return self.known[None]
-
-    @property
-    def labels(self) -> int:
-        """Return the number of rows."""
-        return int(self.known.sum())
-
-    @property
-    def remaining(self) -> None:
-        """Return that there are no others."""
-        return None
-
-    def further(self, labels: int, generator: np.random.Generator) -> Complete:
-        """Draw rows from a population that the known ones may come from."""
-        size = self.known.sum(axis=-1)
-        rows = generator.multinomial(labels, size / size.sum())
-        cells = posterior_draws(self.known, 1, generator)[0]
-        return Complete(self.known + generator.multinomial(rows, cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,22 +78,6 @@ class Stratified:
         counts = np.concatenate([unknown - positives, positives], axis=-1) + known
         return cls(known, size, counts)
 
-    @property
-    def labels(self) -> int:
-        """Return the number of labelled rows."""
-        return int(self.known.sum())
-
-    @property
-    def remaining(self) -> int:
-        """Return the number of the others."""
-        return int(self.size.sum()) - self.labels
-
-    def further(self, labels: int, generator: np.random.Generator) -> Stratified:
-        """Draw which groups and decisions the rows fall in, and their labels."""
-        unknown = _unknown(self.known, self.size)
-        share = _share(self.known, generator, self.size.shape)
-        return _learn(self.known, self.size, generator.binomial(unknown, share), labels, generator)
-
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
@@ -153,72 +106,17 @@ class Calibrated:
         """Return the posterior draws."""
         return self.posterior.counts
 
-    @property
-    def labels(self) -> int:
-        """Return the number of labelled rows."""
-        return len(self.rows)
-
-    @property
-    def remaining(self) -> int:
-        """Return the number of the others."""
-        return len(self.family.table.score) - len(self.rows)
-
-    @cached_property
-    def _unlabelled(self) -> Rows:
-        return np.flatnonzero(np.isnan(self.family.table.label))
-
-    @cached_property
-    def _proposal(self) -> Proposal:
-        generator = np.random.default_rng(0)
-        return Proposal.of(BETA, self.family.table.n_groups, FURTHER_DRAWS, generator)
-
-    def further(self, labels: int, generator: np.random.Generator) -> Completion:
-        """Draw a calibration map, then the labels that it gives the rows."""
-        draw = int(generator.integers(len(self.counts)))
-        groups = self.family.table.n_groups
-        if (self.labels + labels) * groups <= MOST_SIMULATED:
-            return self._calibrated(draw, labels, generator)
-        known = self.family.table.counts(self.rows).astype(np.float64)
-        size = self.family.table.sizes().astype(np.float64)
-        positives = np.rint(self.counts[draw, :, 2:] - known[:, 2:]).astype(np.int64)
-        return _learn(known, size, positives, labels, generator)
-
-    def _calibrated(self, draw: int, labels: int, generator: np.random.Generator) -> Calibrated:
-        rows = generator.choice(self._unlabelled, labels, replace=False, shuffle=False)
-        coefficients = BETA.flat_coefficients(self.posterior.parameters.theta[draw])
-        label = self.family.table.label.copy()
-        label[rows] = generator.random(labels) < sigmoid(coefficients @ self.family.design(rows))
-        table, known = replace(self.family.table, label=label), np.append(self.rows, rows)
-        family = replace(self.family, table=table, proposal=self._proposal)
-        return Calibrated(family, known, family.posterior(known, generator, chains=False))
-
 
 @dataclass(frozen=True, eq=False)
 class PlugIn:
-    """No labels: scores are taken for true probabilities, and calibrated once there are labels."""
+    """No labels: scores are taken for true probabilities."""
 
     counts: Floats
-    calibrated: Calibrated
 
     @classmethod
     def of(cls, table: PartlyLabelled, generator: np.random.Generator) -> PlugIn:
         """Draw labels from the scores."""
-        draws = plug_in_draws(table, generator, draws=DRAWS)
-        return cls(draws, Calibrated.of(table, generator))
-
-    @property
-    def labels(self) -> int:
-        """Return that there are none."""
-        return 0
-
-    @property
-    def remaining(self) -> int:
-        """Return the number of rows."""
-        return self.calibrated.remaining
-
-    def further(self, labels: int, generator: np.random.Generator) -> Completion:
-        """Draw labels from the prior of calibration maps, not from the scores."""
-        return self.calibrated.further(labels, generator)
+        return cls(plug_in_draws(table, generator, draws=DRAWS))
 
 
 def complete(
@@ -246,18 +144,6 @@ def _share(known: Floats, generator: np.random.Generator, shape: tuple[int, ...]
     negative, positive = known[:, :2] + 0.5, known[:, 2:] + 0.5
     centre = positive.sum(axis=0) / (positive + negative).sum(axis=0)
     return generator.beta(known[:, 2:] + 2 * centre, known[:, :2] + 2 * (1 - centre), shape)
-
-
-def _learn(
-    known: Floats, size: Floats, positives: Rows, labels: int, generator: np.random.Generator
-) -> Stratified:
-    """Learn `labels` more labels of a pool whose unlabelled rows have `positives`, (G, 2)."""
-    unknown = _unknown(known, size)
-    rows = generator.multivariate_hypergeometric(unknown.ravel(), labels, method="marginals")
-    rows = rows.reshape(unknown.shape)
-    found = generator.hypergeometric(positives, unknown - positives, rows)
-    known = known + np.concatenate([rows - found, found], axis=-1)
-    return Stratified.of(known, size, generator, FURTHER_DRAWS)
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:

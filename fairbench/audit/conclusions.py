@@ -9,10 +9,10 @@ import numpy as np
 
 from fairbench.audit.assessment import Assessment
 from fairbench.audit.columns import spelled
-from fairbench.audit.completion import Calibrated, Complete, PlugIn
-from fairbench.audit.gaps import FEW, LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
-from fairbench.audit.labels_needed import Needed
+from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
+from fairbench.audit.labels_needed import Needed, rounded
 from fairbench.core.formats import count, interval, number, probability
+from fairbench.inference.posterior import FREQUENTIST
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ def _warning(assessment: Assessment) -> str:
 def _basis(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
     yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    completion, sampling = assessment.completion, assessment.table.sampling
+    sampling = assessment.table.sampling
     by_group = sampling is not None and labels > 0
-    if sampling is not None and by_group and not isinstance(completion, Complete):
+    if sampling is not None and by_group and not assessment.complete:
         yield (
             f"How many rows of each group of {sampling.by} were labelled was decided while "
             "labelling; which ones, at random within the group. Figures that cross groups give "
@@ -73,27 +73,25 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
     if options.cluster:
         yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
-    if isinstance(completion, Complete):
+    if assessment.complete:
         yield "Intervals say how far off the population may be that these rows are a sample of."
-    elif isinstance(completion, Calibrated):
-        assumption = (
-            " This assumes that rows were chosen for labelling at random, or by group and score "
-            "alone."
-        )
+    elif labels:
+        yield from _of_some_labels(assessment, at_random=not by_group)
+
+
+def _of_some_labels(assessment: Assessment, *, at_random: bool) -> Iterator[str]:
+    """Yield what figures from some labels assume, and what stands beside them."""
+    scores = assessment.table.score is not None
+    foretold = "scores" if scores else "decisions"
+    assumption = "; that rows were chosen for labelling at random among these is" * at_random
+    yield (
+        f"Figures rest on the labels; {foretold} help as far as they have foretold labels within "
+        f"each group, and that they are right is not assumed{assumption}."
+    )
+    if assessment.assumed is not None:
         yield (
-            "Labels of the other rows are drawn from the scores, calibrated group by group on the "
-            f"labelled rows.{'' if by_group else assumption}"
-        )
-    elif not isinstance(completion, PlugIn):
-        assumption = " This assumes that rows were chosen for labelling at random among these."
-        yield (
-            "Labels of the other rows are drawn as those of labelled rows of the same group and "
-            f"decision.{'' if by_group else assumption}"
-        )
-    if 0 < labels < FEW and assessment.checks:
-        yield (
-            f"With fewer than {FEW} labels, scores as they are serve about as well as calibrated "
-            "ones: both are shown, and where they disagree neither should be relied on."
+            "Beside them stands what would follow if scores were calibrated alike in all groups; "
+            "no verdict rests on that."
         )
 
 
@@ -145,13 +143,14 @@ def _further(gap: Gap, needed: Needed | None) -> str:
     if needed is None or not needed.labels:
         return rate
     kind = "more labels" if needed.remaining is not None else "more rows with labels"
-    labels = needed.labels[-1] if needed.enough is None else needed.enough
-    likely = probability(needed.settled[needed.labels.index(labels)])
-    more = f"{count(labels)} {kind}"
-    if labels == needed.remaining:
-        more = f"all {count(labels)} other labels"
-    only = "" if needed.enough is not None else "only "
-    return f"{rate}, P(settled by {more}) {only}{likely}"
+    if needed.enough is None:
+        chance, last = probability(needed.settled[-1]), count(needed.labels[-1])
+        more = f"all {last} other labels" if needed.remaining is not None else f"{last} {kind}"
+        return f"{rate}, P(settled by {more}) only {chance}"
+    if needed.few is None or needed.few == needed.enough:
+        return f"{rate}, probably settled by {count(rounded(needed.enough))} {kind}"
+    ends = f"{count(rounded(needed.few))} to {count(rounded(needed.enough))}"
+    return f"{rate}, probably settled by {ends} {kind}"
 
 
 def _notes(assessment: Assessment) -> Iterator[str]:
@@ -159,13 +158,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     yield from _favourable(assessment)
     yield from _sampling(assessment)
     yield from _calibration(assessment)
-    for check in assessment.checks:
-        if not check.agrees:
-            shown = interval(check.lower, check.upper) or number(check.value)
-            yield (
-                f"{check.gap.attribute}: in {RATE_NAMES[check.gap.metric]} the {check.method} "
-                f"estimate ({shown}) disagrees with the one above: rely on neither."
-            )
+    yield from _contradicted(assessment)
     yield from _by_noise(assessment)
     yield from _pairs(assessment)
     left: dict[str, list[str]] = {}
@@ -176,11 +169,28 @@ def _notes(assessment: Assessment) -> Iterator[str]:
             listed = ", ".join(dict.fromkeys(names))
             yield f"{attribute}: left out of one gap or more for too few rows: {listed}."
     tested = sum(gap.verdict != UNKNOWN for gap in assessment.gaps)
-    wrong = tested * 0.05
-    yield (
-        f"{tested} gaps were examined at 95 %: {wrong:.1f} of that many would be misjudged on "
-        "average if every verdict were as uncertain as is allowed."
-    )
+    if tested and assessment.labels and assessment.options.interval == FREQUENTIST:
+        yield (
+            f"{tested} gaps were examined: in at most one audit of twenty any of the verdicts is "
+            "wrong."
+        )
+    elif tested:
+        yield (
+            f"{tested} gaps were examined at 95 %: {tested * 0.05:.1f} of that many would be "
+            "misjudged on average if every verdict were as uncertain as is allowed."
+        )
+
+
+def _contradicted(assessment: Assessment) -> Iterator[str]:
+    """Yield where labels say that scores are not calibrated alike in all groups."""
+    for gap in assessment.gaps:
+        value, lower, upper = gap.supposed
+        if lower > gap.upper or upper < gap.lower:
+            yield (
+                f"{gap.attribute}: if scores were calibrated alike, the gap in "
+                f"{RATE_NAMES[gap.metric]} would be {number(value)} ({interval(lower, upper)}); "
+                f"the labels say otherwise ({interval(gap.lower, gap.upper)}), so they are not."
+            )
 
 
 def _pairs(assessment: Assessment, most: int = 6) -> Iterator[str]:

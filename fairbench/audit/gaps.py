@@ -1,21 +1,20 @@
-"""Gaps between groups, and whether their posterior settles that they are small or large."""
+"""Gaps between groups, and whether labels settle that they are small or large."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audit.reading import AuditTable
-from fairbench.evaluation.group_intervals import CountIntervals
+from fairbench.evaluation.group_intervals import (
+    CountIntervals,
+    LabelledIntervals,
+    PosteriorIntervals,
+)
 from fairbench.evaluation.groups import Counted
-from fairbench.inference.few_labels.frequentist import prediction_powered, summarise_normal
-from fairbench.inference.few_labels.pool import plug_in
-from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
@@ -48,18 +47,18 @@ class Gap:
     ----------
     compared : positions of the groups that have enough rows. left_out : names of the others.
     assumed : it rests on scores that no label has confirmed.
-    value, lower, upper : the gap and its interval: of complete labels, of the counts; otherwise
-        the mean and the interval of its posterior. For two groups the gap is the second one's rate
-        minus the first's.
-    raw : the gap of the counts themselves. Among many groups the posterior's is wider, by what is
-        not known of each, and its interval may leave this one out.
-    pairs : of complete labels, the pairs of groups that surely differ at all, the one of the higher
-        rate first; all of them together are said with 95 % confidence.
-    alike : of more groups than two, the value if all had the same estimate: noise alone.
+    value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
+        the second one's rate minus the first's.
+    supposed : value, lower and upper if scores are calibrated alike in all groups; NaN where that
+        is not asked.
+    pairs : the pairs of groups that surely differ at all, the one of the higher rate first; all
+        of them together are said with 95 % confidence.
+    alike : of more groups than two, the value if all had the same rate: noise alone.
     small : probability that the gap's size is under epsilon.
     low, high : the groups of which the second is most probably ahead by more than epsilon.
     beyond, order : the probabilities that it is, and that it is ahead at all.
-    verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows.
+    verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows. All
+        verdicts of an audit together are wrong in at most one audit of twenty.
     """
 
     attribute: str
@@ -70,7 +69,7 @@ class Gap:
     value: float = NAN
     lower: float = NAN
     upper: float = NAN
-    raw: float = NAN
+    supposed: tuple[float, float, float] = (NAN, NAN, NAN)
     alike: float = NAN
     small: float = NAN
     low: str = ""
@@ -87,19 +86,150 @@ class Gap:
 
 
 def gaps_of(
-    counted: Sequence[Counted], epsilon: float, minimum: int, *, assumed: bool
+    counted: Sequence[Counted], supposed: Sequence[Counted] | None, epsilon: float, minimum: int
 ) -> list[Gap]:
     """Return every attribute's gaps between the groups of at least `minimum` rows.
 
     Parameters
     ----------
-    assumed : there are no labels at all; the decisions, and their gap, are known all the same.
+    counted : from labels, by attribute.
+    supposed : the same if scores are calibrated alike; of no labels, there is nothing else.
     """
+    others: Sequence[Counted | None] = supposed or [None] * len(counted)
+    pairs = list(zip(counted, others, strict=True))
+    questions = len(counted) * len(RATE_OF)
     return [
-        _gap(each, metric, epsilon, minimum, assumed and metric != NEEDS_NO_LABELS)
-        for each in counted
+        _gap(each, other, metric, Bounds(epsilon, minimum, questions))
+        for each, other in pairs
         for metric in RATE_OF
     ]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What verdicts are given by: the gap that matters, rows that suffice, how many are given."""
+
+    epsilon: float
+    minimum: int
+    questions: int
+
+    @property
+    def risk(self) -> float:
+        """The probability with which one verdict may be wrong."""
+        return (1 - CERTAIN) / self.questions
+
+
+def _gap(counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds) -> Gap:
+    rate, names = RATE_OF[metric], counted.groups
+    labelled = isinstance(counted.intervals, LabelledIntervals)
+    unlabelled = labelled and not counted.counts.any()
+    main = supposed if unlabelled and supposed is not None else counted
+    # Of labels a few will do: their intervals say how little they are.
+    enough = np.array(main.sizes[rate.name]) >= (
+        1 if main is counted and labelled else bounds.minimum
+    )
+    compared = np.flatnonzero(enough).tolist()
+    left_out = [name for name, has in zip(names, enough, strict=True) if not has]
+    assumed = unlabelled and metric != NEEDS_NO_LABELS
+    gap = Gap(counted.attribute, metric, compared, left_out, assumed)
+    if len(compared) < 2:
+        return gap
+    if isinstance(main.intervals, CountIntervals):
+        gap = _settled(
+            _of_counts(main, main.intervals, gap, bounds.epsilon), main.intervals, bounds
+        )
+    elif isinstance(main.intervals, PosteriorIntervals):
+        gap = _of_draws(main, gap, bounds.epsilon)
+    if supposed is None or main is supposed:
+        return gap
+    return replace(gap, supposed=_supposed(supposed, gap))
+
+
+def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: float) -> Gap:
+    """Return a gap with its interval, the pairs that differ, and probabilities of its size."""
+    metric, names = metrics_of(BINARY)[gap.metric], counted.groups
+    raw = RATE_OF[gap.metric](intervals.counts_of(metric)[gap.compared])
+    (found,) = intervals.gaps([metric], _among(gap, names)[None])
+    lower, upper = float(found.lower), float(found.upper)
+    if gap.signed:
+        lower, upper = _signed_ends(intervals, gap)
+    surely = np.argwhere(found.surely).tolist() if found.surely is not None else []
+    pairs = [(names[high], names[low]) for high, low in surely]
+    value = float(_size(raw, gap.signed))
+    gap = replace(gap, value=value, lower=lower, upper=upper, pairs=pairs)
+    return _with_probabilities(gap, names, intervals.drawn(metric), epsilon)
+
+
+def _among(gap: Gap, names: Sequence[str]) -> NDArray[np.bool_]:
+    return np.isin(np.arange(len(names)), gap.compared)
+
+
+def _signed_ends(intervals: CountIntervals, gap: Gap) -> tuple[float, float]:
+    """Return the interval of the second group's rate minus the first's."""
+    rate, (one, other) = RATE_OF[gap.metric], gap.compared
+    limits = intervals.limits([rate])
+    groups = limits.value.shape[-1]
+    shared = np.broadcast_to(intervals.correlation(rate), (groups, groups))
+    ends = difference_limits(limits.take(other), limits.take(one), shared[other, one])
+    return ends.lower.item(), ends.upper.item()
+
+
+def _with_probabilities(gap: Gap, names: Sequence[str], draws: Floats, epsilon: float) -> Gap:
+    """Return a gap with how probable it is that it is small, and between whom it is large."""
+    if not len(draws):
+        return gap
+    rates = RATE_OF[gap.metric](draws[:, gap.compared])
+    found = settle(rates, epsilon)
+    return replace(
+        gap,
+        alike=NAN if gap.signed else _alike(rates),
+        small=found.small,
+        low=names[gap.compared[found.low]],
+        high=names[gap.compared[found.high]],
+        beyond=found.beyond,
+        order=found.order,
+        verdict=found.verdict,
+    )
+
+
+def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
+    """Return a gap with the verdict that its intervals allow.
+
+    That it is small is said where the interval's upper end is under epsilon, that it is large where
+    the lower end is above. One of the two can be wrong, with at most the risk of one verdict.
+    """
+    metric, groups = metrics_of(BINARY)[gap.metric], intervals.counts.shape[-2]
+    among = np.isin(np.arange(groups), gap.compared)[None]
+    (at_most,) = replace(intervals, level=1 - 2 * bounds.risk).gaps([metric], among)
+    (at_least,) = replace(intervals, level=1 - bounds.risk).gaps([metric], among)
+    small, large = at_most.upper < bounds.epsilon, at_least.lower > bounds.epsilon
+    return replace(gap, verdict=SMALL if small else LARGE if large else OPEN)
+
+
+def _of_draws(counted: Counted, gap: Gap, epsilon: float) -> Gap:
+    """Return a gap from posterior draws of the counts."""
+    value, lower, upper = _supposed(counted, gap)
+    gap = replace(gap, value=value, lower=lower, upper=upper)
+    return _with_probabilities(gap, counted.groups, counted.intervals.draws, epsilon)
+
+
+def _supposed(counted: Counted, gap: Gap) -> tuple[float, float, float]:
+    """Return mean and interval of a gap's posterior draws."""
+    rates = RATE_OF[gap.metric](counted.intervals.draws[:, gap.compared])
+    samples = _size(rates, gap.signed)
+    lower, upper = map(float, central_interval(samples))
+    return float(samples.mean()), lower, upper
+
+
+def _size(rates: Floats, signed: bool) -> Floats:
+    """Return the gap of rates (..., A)."""
+    size: Floats = rates[..., 1] - rates[..., 0] if signed else np.ptp(rates, axis=-1)
+    return size
+
+
+def _alike(rates: Floats) -> float:
+    """Return the mean gap of draws (T, A) moved to the same mean."""
+    return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
 
 
 @dataclass(frozen=True)
@@ -139,143 +269,3 @@ def settle(rates: Floats, epsilon: float) -> Settled:
     verdict = SMALL if small >= CERTAIN else LARGE if beyond[low, high] >= surely else OPEN
     order = float((rates[:, high] > rates[:, low]).mean())
     return Settled(small, low, high, float(beyond[low, high]), order, verdict)
-
-
-def _gap(counted: Counted, metric: str, epsilon: float, minimum: int, assumed: bool) -> Gap:
-    rate, names = RATE_OF[metric], counted.groups
-    rows = counted.counts if counted.rows is None else counted.rows
-    enough = rate.size(rows) >= minimum
-    compared = np.flatnonzero(enough).tolist()
-    left_out = [name for name, has in zip(names, enough, strict=True) if not has]
-    unknown = Gap(counted.attribute, metric, compared, left_out, assumed)
-    if len(compared) < 2:
-        return unknown
-    counts, rates = counted.counts[compared], rate(counted.intervals.draws[:, compared])
-    samples, raw = (_size(each, unknown.signed) for each in (rates, rate(counts)))
-    settled = settle(rates, epsilon)
-    if isinstance(counted.intervals, CountIntervals):
-        gap = _of_counts(counted, counted.intervals, unknown, raw)
-    else:
-        lower, upper = map(float, central_interval(samples))
-        gap = replace(unknown, value=float(samples.mean()), lower=lower, upper=upper)
-    return replace(
-        gap,
-        raw=float(raw),
-        alike=NAN if unknown.signed else _alike(rates),
-        small=settled.small,
-        low=names[compared[settled.low]],
-        high=names[compared[settled.high]],
-        beyond=settled.beyond,
-        order=settled.order,
-        verdict=settled.verdict,
-    )
-
-
-def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, raw: Floats) -> Gap:
-    """Return a gap with the interval that the counts alone give it, and the pairs that differ."""
-    metric, names = metrics_of(BINARY)[gap.metric], counted.groups
-    among = np.isin(np.arange(len(names)), gap.compared)
-    (found,) = intervals.gaps([metric], among[None])
-    lower, upper = float(found.lower), float(found.upper)
-    if gap.signed:
-        rate, (one, other) = metric.rates[0], gap.compared
-        shared = np.broadcast_to(intervals.correlation(rate), (len(names),) * 2)
-        limits = intervals.limits([rate])
-        ends = difference_limits(limits.take(other), limits.take(one), shared[other, one])
-        lower, upper = ends.lower.item(), ends.upper.item()
-    surely = np.argwhere(found.surely).tolist() if found.surely is not None else []
-    pairs = [(names[high], names[low]) for high, low in surely]
-    return replace(gap, value=float(raw), lower=lower, upper=upper, pairs=pairs)
-
-
-def _size(rates: Floats, signed: bool) -> Floats:
-    """Return the gap of rates (..., A)."""
-    size: Floats = rates[..., 1] - rates[..., 0] if signed else np.ptp(rates, axis=-1)
-    return size
-
-
-def _alike(rates: Floats) -> float:
-    """Return the mean gap of draws (T, A) moved to the same mean."""
-    return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
-
-
-FEW, MANY = 40, 500
-
-
-@dataclass(frozen=True, eq=False)
-class Check:
-    """Another estimate of a gap: the highest group's rate minus the lowest's, or as signed.
-
-    Attributes
-    ----------
-    method : ``scores as they are`` or ``prediction-powered``.
-    lower, upper : interval of the latter.
-    agrees : whether that interval and the gap's have anything in common.
-    """
-
-    gap: Gap
-    method: str
-    value: float
-    lower: float
-    upper: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the two intervals overlap; an estimate without one has to lie in the gap's."""
-        low = self.value if np.isnan(self.lower) else self.lower
-        high = self.value if np.isnan(self.upper) else self.upper
-        return bool(low <= self.gap.upper and high >= self.gap.lower)
-
-
-def checks(table: AuditTable, gaps: Sequence[Gap]) -> Iterator[Check]:
-    """Yield the plug-in under 40 labels, and the prediction-powered interval above 500.
-
-    Nothing where there are no scores, no labels, or labels for all rows. Prediction-powered
-    intervals ask for labels at random within each group: where rows were chosen by group, those
-    of other groups are left out.
-    """
-    labels = len(table.known)
-    few, many = 0 < labels < FEW, MANY < labels < len(table)
-    if table.score is None or not (few or many):
-        return
-    for attribute, groups in table.groups.items():
-        mine = [gap for gap in gaps if gap.attribute == attribute and len(gap.compared) > 1]
-        partly = table.partly_labelled(groups)
-        for gap in mine:
-            if gap.metric != NEEDS_NO_LABELS and (few or _is_random(table, groups, gap)):
-                yield _plug_in(partly, gap) if few else _prediction_powered(partly, gap)
-
-
-def _is_random(table: AuditTable, groups: pd.Series, gap: Gap) -> bool:
-    """Say whether labelled rows are a random sample of each of the two groups compared."""
-    if table.sampling is None:
-        return True
-    pair = _pair(table.partly_labelled(groups), gap)
-    return bool(table.sampling.separates(groups)[list(pair)].all())
-
-
-def _plug_in(table: PartlyLabelled, gap: Gap) -> Check:
-    first, second = _pair(table, gap)
-    rates = RATE_OF[gap.metric](plug_in(table))
-    nan = float("nan")
-    return Check(gap, "scores as they are", float(rates[second] - rates[first]), nan, nan)
-
-
-def _prediction_powered(table: PartlyLabelled, gap: Gap) -> Check:
-    pair = _pair(table, gap)
-    rows = np.isin(table.group, pair)
-    code = (table.group[rows] == pair[1]).astype(np.int64)
-    two = PartlyLabelled(
-        table.score[rows], table.prediction[rows], code, table.label[rows], ("first", "second")
-    )
-    difference = prediction_powered(two, RATE_OF[gap.metric]).differences()
-    summary = summarise_normal(float(difference.value[0]), float(difference.error[0]))
-    return Check(gap, "prediction-powered", summary.estimate, summary.lower, summary.upper)
-
-
-def _pair(table: PartlyLabelled, gap: Gap) -> tuple[int, int]:
-    """Return the groups whose difference the gap is, first and second."""
-    if gap.signed:
-        return gap.compared[0], gap.compared[1]
-    names = list(table.groups)
-    return names.index(gap.low), names.index(gap.high)

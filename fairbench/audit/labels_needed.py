@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from fairbench.audit.completion import FURTHER_DRAWS, Completion, population_draws
-from fairbench.audit.gaps import OPEN, RATE_OF, Gap, settle
+from fairbench.audit.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF, Gap
 from fairbench.audit.options import Options
+from fairbench.audit.reading import AuditTable
 from fairbench.core.seeds import rng
+from fairbench.evaluation.group_intervals import CountIntervals
+from fairbench.evaluation.groups import Counted
+from fairbench.inference.gaps import GroupLimits, largest_gap
 
 Floats = NDArray[np.float64]
 
-LIKELY = 0.8
-WORLDS = 40
+LIKELY, UNLIKELY = 0.8, 0.2
+WORLDS = 1024  # a power of two, as quasi-random points are best
 _MOST_ROWS = 10_000_000
 
 
@@ -27,7 +31,7 @@ class Needed:
     Attributes
     ----------
     labels, settled : numbers of further labels, and how often each settled the gap in `WORLDS`
-        simulations.
+        simulations, as a question by itself within its attribute.
     remaining : how many rows have no label yet; None if all have one, and more rows are needed.
     """
 
@@ -38,76 +42,149 @@ class Needed:
 
     @property
     def enough(self) -> int | None:
-        """The smallest number that settles the gap with a probability of 0.8, if one does."""
-        pairs = zip(self.labels, self.settled, strict=True)
-        return next((n for n, chance in pairs if chance >= LIKELY), None)
+        """The number that settles the gap with a probability of 0.8, if one does."""
+        return self.reaching(LIKELY)
+
+    @property
+    def few(self) -> int | None:
+        """The number that settles the gap with a probability of 0.2, if one does."""
+        return self.reaching(UNLIKELY)
+
+    def reaching(self, chance: float) -> int | None:
+        """Return the number of labels that settles the gap with a probability."""
+        chances = np.maximum.accumulate(self.settled) if len(self.settled) else np.zeros(0)
+        if not len(chances) or chances[-1] < chance:
+            return None
+        place = int(np.searchsorted(chances, chance))
+        if not place:
+            return self.labels[0]
+        low, high = chances[place - 1], chances[place]
+        share = (chance - low) / (high - low)
+        return round(float(self.labels[place - 1] ** (1 - share) * self.labels[place] ** share))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of a rate in the groups that are compared, and what one more label adds.
+
+    Attributes
+    ----------
+    successes, sizes : (G,) of rows that count, and of how many.
+    rates : (W, G) what the rates may be.
+    each : (G,) how much a label at random among all rows adds to the sizes.
+    luck : (W, G) standard normals: what the further labels may say of these rates.
+    """
+
+    successes: Floats
+    sizes: Floats
+    rates: Floats
+    each: Floats
+    luck: Floats
+
+    def settled(self, labels: int, epsilon: float, risk: float) -> float:
+        """Return how often so many more labels settle the gap.
+
+        Parameters
+        ----------
+        risk : the probability with which the verdict may be wrong.
+        """
+        more = labels * self.each
+        spread = np.sqrt(more * self.rates * (1 - self.rates))
+        found = np.clip(more * self.rates + self.luck * spread, 0, more)
+        counts, size = self.successes + found, self.sizes + more
+        at_most = largest_gap(GroupLimits.of(counts, size, level=1 - 2 * risk)).upper
+        at_least = largest_gap(GroupLimits.of(counts, size, level=1 - risk)).lower
+        return float(((at_most < epsilon) | (at_least > epsilon)).mean())
 
 
 def labels_needed(
-    completion: Completion, gaps: Sequence[Gap], unions: Mapping[str, Floats], options: Options
+    table: AuditTable,
+    counted: Sequence[Counted],
+    supposed: Sequence[Counted] | None,
+    gaps: Sequence[Gap],
+    options: Options,
 ) -> list[Needed]:
-    """Simulate more labels, in growing numbers, until every open gap is likely settled.
+    """Simulate more labels, in growing numbers, until an open gap is likely settled.
+
+    Each question is simulated by itself: what else is asked changes nothing. Labels are given to
+    rows at random among all; what the next ones say is drawn from what is known of the rates.
 
     Parameters
     ----------
-    unions : attribute -> (A, G) which cells of the completion make up its groups.
+    counted : what is known by attribute. supposed : if scores are right, of no labels at all.
     """
-    wanted = [gap for gap in gaps if gap.verdict == OPEN or gap.assumed and gap.compared]
-    tried: list[int] = []
-    chances = np.empty((0, len(wanted)))
-    for labels in _numbers(completion) if wanted else ():
-        chance = settled_share(completion, wanted, unions, labels, options)
-        tried.append(labels)
-        chances = np.vstack([chances, chance])
-        if (chances.max(axis=0) >= LIKELY).all():
-            break
-    return [
-        Needed(gap, tried, chances[:, i].tolist(), completion.remaining)
-        for i, gap in enumerate(wanted)
-    ]
-
-
-def settled_share(
-    completion: Completion,
-    gaps: Sequence[Gap],
-    unions: Mapping[str, Floats],
-    labels: int,
-    options: Options,
-) -> Floats:
-    """Return how often each gap is settled, small or large, once `labels` more are known."""
-    generator = rng(options.seed, "labels needed", labels)
-    states = (completion.further(labels, generator) for _ in range(WORLDS))
-    settled = [is_settled(state, gaps, unions, options.epsilon, generator) for state in states]
-    share: Floats = np.mean(settled, axis=0)
-    return share
-
-
-def is_settled(
-    state: Completion,
-    gaps: Sequence[Gap],
-    unions: Mapping[str, Floats],
-    epsilon: float,
-    generator: np.random.Generator,
-) -> list[bool]:
-    """Say of each gap whether it is settled in a state of knowledge."""
-    draws = {
-        name: population_draws(state.counts, unions[name], FURTHER_DRAWS, generator)
-        for name in dict.fromkeys(gap.attribute for gap in gaps)
-    }
-    return [
-        settle(RATE_OF[gap.metric](draws[gap.attribute][:, gap.compared]), epsilon).verdict != OPEN
+    labels = len(table.known)
+    remaining = len(table) - labels or None
+    by_name = {each.attribute: each for each in counted}
+    if not labels and supposed is not None:
+        by_name = {each.attribute: each for each in supposed}
+    asked = [
+        gap
         for gap in gaps
+        if (gap.verdict == OPEN or gap.assumed)
+        and len(gap.compared) > 1
+        and (gap.metric != NEEDS_NO_LABELS or remaining is None)
     ]
+    return [_needed(table, by_name[gap.attribute], gap, remaining, options) for gap in asked]
 
 
-def _numbers(completion: Completion) -> Iterator[int]:
-    """Yield 10, 20, 50, 100, ... from a tenth of the labels there are to all that can be had."""
-    most = _MOST_ROWS if completion.remaining is None else completion.remaining
-    for power in range(1, 8):
-        for step in (1, 2, 5):
-            labels = step * 10**power
-            if labels >= most:
-                yield most
-                return
-            if 10 * labels >= completion.labels:
-                yield labels
+def _needed(
+    table: AuditTable, counted: Counted, gap: Gap, remaining: int | None, options: Options
+) -> Needed:
+    generator = rng(options.seed, "labels needed", gap.attribute, gap.metric)
+    known = _known(table, counted, gap, generator)
+    risk = (1 - CERTAIN) / len(RATE_OF)
+    tried: list[int] = []
+    chances: list[float] = []
+    for labels in numbers(len(table.known), remaining):
+        tried.append(labels)
+        chances.append(known.settled(labels, options.epsilon, risk))
+        if chances[-1] >= LIKELY:
+            break
+    return Needed(gap, tried, chances, remaining)
+
+
+def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.Generator) -> Known:
+    rate, groups = RATE_OF[gap.metric], table.groups[gap.attribute].cat.codes.to_numpy()
+    names, labels = len(counted.groups), len(table.known)
+    rows = np.bincount(groups, minlength=names)
+    if not isinstance(counted.intervals, CountIntervals) or not labels:
+        draws = counted.intervals.draws[
+            generator.permutation(len(counted.intervals.draws))[:WORLDS]
+        ]
+        # Draws are shares of everyone; a label is as many rows of the rate as a row of the group.
+        each = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0) * rows / len(table)
+        nothing = np.zeros(len(gap.compared))
+        luck = special.ndtri(_spread_evenly(len(nothing), generator))[: len(draws)]
+        return Known(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
+    (successes,), (sizes,) = counted.intervals.worth([rate])
+    labelled = np.bincount(groups[table.known], minlength=names)
+    worth = sizes / np.maximum(labelled, 1)
+    worth = np.where(labelled > 0, worth, sizes.sum() / labels)
+    left = rows if len(table) == labels else rows - labelled
+    x, n = successes[gap.compared], sizes[gap.compared]
+    truth, luck = np.split(_spread_evenly(2 * len(x), generator), 2, axis=1)
+    rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
+    each = (worth * left / left.sum())[gap.compared]
+    return Known(x, n, rates, each, special.ndtri(luck))
+
+
+def _spread_evenly(columns: int, generator: np.random.Generator) -> Floats:
+    """Draw (WORLDS, columns) numbers in (0, 1) that fill it evenly, so that seeds hardly matter."""
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(columns, rng=generator).random(WORLDS))
+
+
+def numbers(labels: int, remaining: int | None) -> list[int]:
+    """Return 10, 20, 50, 100, ... from a tenth of the labels there are to all that can be had."""
+    most = _MOST_ROWS if remaining is None else remaining
+    steps = [step * 10**power for power in range(1, 8) for step in (1, 2, 5)]
+    wanted = [each for each in steps if 10 * each >= labels and each < most]
+    return [*wanted, most] if remaining is not None else wanted
+
+
+def rounded(labels: int) -> int:
+    """Return a number to two digits, as sure as a simulation of it is."""
+    digits = max(len(str(labels)) - 2, 0)
+    return round(labels, -digits)

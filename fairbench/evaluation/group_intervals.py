@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.inference.few_labels.assisted import Labels
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -73,6 +74,12 @@ class GroupIntervals(Protocol):
     @property
     def draws(self) -> Array: ...  # noqa: D102
 
+    def rows(self, rates: Sequence[Rate]) -> Array:
+        """Return how many rows (R, G) each rate rests on."""
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) that a metric's values are of."""
+
     def rates(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G) of the intervals of rates."""
 
@@ -97,17 +104,26 @@ def group_intervals(
 ) -> GroupIntervals:
     """Return what makes the intervals of counts (G, 4) with posterior draws (T, G, 4)."""
     if interval == DIRICHLET:
-        return PosteriorIntervals(draws, level)
+        return PosteriorIntervals(counts, draws, level)
     return CountIntervals(counts, draws, level)
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorIntervals:
-    """Central intervals of posterior draws (T, G, 4) of the confusion counts."""
+    """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
 
+    counts: Counts
     draws: Array
     level: float
     bounded: ClassVar[bool] = False
+
+    def rows(self, rates: Sequence[Rate]) -> Array:
+        """Return how many rows (R, G) each rate rests on."""
+        return shares_of(rates, self.counts)[1]
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) that a metric's values are of."""
+        return self.counts
 
     def rates(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G) of the intervals of rates."""
@@ -152,6 +168,14 @@ class CountIntervals:
     asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
 
+    def rows(self, rates: Sequence[Rate]) -> Array:
+        """Return how many rows (R, G) each rate rests on."""
+        return shares_of(rates, self.counts)[1]
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) that a metric's values are of."""
+        return self.counts
+
     @cached_property
     def _limits(self) -> Limits:
         return self._limits_at(self.asked, [self.level] * len(self.asked))
@@ -170,8 +194,12 @@ class CountIntervals:
 
     def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
-        successes, sizes = shares_of(rates, self.counts)
+        successes, sizes = self.worth(rates)
         return rate_limits(successes, sizes, level=_of_rows(levels, sizes))
+
+    def worth(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+        """Return how many rows (R, G) of each rate count, and of how many."""
+        return shares_of(rates, self.counts)
 
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
@@ -216,7 +244,7 @@ class CountIntervals:
 
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, G) in which every rate of a metric is defined."""
-        known = shares_of(self.asked, self.counts)[1] > 0
+        known = self.rows(self.asked) > 0
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         return np.array([known[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
 
@@ -244,9 +272,13 @@ class CountIntervals:
         parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
         return [GapInterval(*each) for each in parts]
 
+    def drawn(self, metric: Metric) -> Counts:
+        """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
+        return self.draws
+
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the posterior probability that a gap is under epsilon."""
-        return float((metric(self.draws[:, among]) < epsilon).mean())
+        return float((metric(self.drawn(metric)[:, among]) < epsilon).mean())
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Array | float]:
         rates = [metric.rates[0] for metric in metrics]
@@ -291,6 +323,10 @@ class SurveyIntervals(CountIntervals):
 
     survey: SurveyCounts = field(kw_only=True)
 
+    def rows(self, rates: Sequence[Rate]) -> Array:
+        """Return how many rows (R, G) each rate rests on, whatever they weigh."""
+        return shares_of(rates, self.survey.rows)[1]
+
     def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
         """Return which share of each rate's weight is in its numerator's cells."""
         each = [
@@ -305,3 +341,81 @@ class SurveyIntervals(CountIntervals):
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates of one group."""
         return self.survey.correlation_of(first, second)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledIntervals(CountIntervals):
+    """Intervals from the labels there are, helped by scores of any quality.
+
+    Attributes
+    ----------
+    successes, sizes : (R, G) what the labels are worth, of each rate that is `asked`.
+    resting_on : (R, G) how many rows each rate rests on.
+    generator : of what is drawn.
+    """
+
+    successes: Array = field(kw_only=True)
+    sizes: Array = field(kw_only=True)
+    resting_on: Array = field(kw_only=True)
+    generator: np.random.Generator = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls, labels: Labels, counts: Counts, level: float, generator: np.random.Generator
+    ) -> LabelledIntervals:
+        """Return the intervals of labelled rows with these counts (G, 4)."""
+        rates = counted_rates()
+        successes, sizes = labels.worth(rates)
+        return cls(
+            counts,
+            np.empty((0, *counts.shape)),
+            level,
+            rates,
+            successes=successes,
+            sizes=sizes,
+            resting_on=labels.rows_of(rates),
+            generator=generator,
+        )
+
+    def _places(self, rates: Sequence[Rate]) -> list[int]:
+        place = {rate.name: r for r, rate in enumerate(self.asked)}
+        return [place[rate.name] for rate in rates]
+
+    def worth(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+        """Return how many rows (R, G) count, and of how many, that labels are worth."""
+        places = self._places(rates)
+        return self.successes[places], self.sizes[places]
+
+    def rows(self, rates: Sequence[Rate]) -> Array:
+        """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
+        return np.asarray(self.resting_on[self._places(rates)])
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
+        successes, sizes = self.worth(metric.rates)
+        with np.errstate(invalid="ignore"):
+            return counts_with(metric.rates, successes / sizes)
+
+    def drawn(self, metric: Metric) -> Counts:
+        """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
+        successes, sizes = self.worth(metric.rates)
+        first, second = (successes + 0.5)[:, None], (sizes - successes + 0.5)[:, None]
+        shape = (len(sizes), DRAWS, sizes.shape[-1])
+        return counts_with(metric.rates, self.generator.beta(first, second, shape))
+
+
+DRAWS = 2048
+
+
+def counts_with(rates: Sequence[Rate], shares: Array) -> Counts:
+    """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
+
+    Rates of several rest on different rows, such as the true and the false positive rate.
+    """
+    counts = np.zeros((*shares.shape[1:], 4))
+    for rate, share in zip(rates, shares, strict=True):
+        top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
+        others = whole & ~top
+        counts[..., top] = (share / top.sum())[..., None]
+        counts[..., others] = ((1 - share) / others.sum())[..., None]
+    return counts

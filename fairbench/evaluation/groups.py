@@ -41,7 +41,6 @@ from fairbench.metrics.rates import (
     binary_confusion,
     error_rate,
     selection_rate,
-    shares_of,
     total,
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
@@ -57,23 +56,20 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 class Counted:
     """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals.
 
-    `rows` are the counts of rows, where `counts` are those of weighted or clustered ones; `pooled`
-    is what all groups together say of each.
+    `pooled` is what all groups together say of each.
     """
 
     attribute: str
     groups: list[str]
     counts: Counts
     intervals: GroupIntervals
-    rows: Counts | None = None
     pooled: PooledGroups | None = None
 
     @cached_property
     def sizes(self) -> dict[str, list[int]]:
         """How many rows each rate rests on in each group."""
         rates = counted_rates()
-        _, sizes = shares_of(rates, self.counts if self.rows is None else self.rows)
-        each = sizes.astype(int).tolist()
+        each = self.intervals.rows(rates).astype(int).tolist()
         return {rate.name: size for rate, size in zip(rates, each, strict=True)}
 
     def weakest(self, rates: tuple[Rate, ...], among: Sequence[int]) -> tuple[int, int, Rate]:
@@ -141,7 +137,7 @@ class GroupEvaluation:
             self._pairs(counted)
             self._gaps(counted, generator)
             if counted.pooled is not None and len(counted.groups) > 2:
-                counted.pooled.add_to(self.table, self.level, counted.rows)
+                counted.pooled.add_to(self.table, self.level, counted.sizes)
 
     def count(
         self,
@@ -161,10 +157,10 @@ class GroupEvaluation:
         counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
         if self.interval == DIRICHLET:
             draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-            return Counted(name, groups, counts, PosteriorIntervals(draws, self.level))
+            return Counted(name, groups, counts, PosteriorIntervals(counts, draws, self.level))
         intervals = group_intervals(counts, NO_DRAWS, self.level)
         pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
-        return Counted(name, groups, counts, intervals, pooled=pooled)
+        return Counted(name, groups, counts, intervals, pooled)
 
     def _surveyed(
         self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
@@ -173,14 +169,14 @@ class GroupEvaluation:
         counts = survey.counts()
         intervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
         pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
-        return Counted(name, groups, counts, intervals, survey.rows, pooled)
+        return Counted(name, groups, counts, intervals, pooled)
 
     def _rates(self, counted: Counted) -> None:
         metrics = metrics_of(BINARY, "rate")
         everyone = [Where(counted.attribute, group) for group in counted.groups]
         ends = np.stack(counted.intervals.rates(list(metrics.values())), axis=-1).tolist()
         for (name, metric), of_metric in zip(metrics.items(), ends, strict=True):
-            values = metric(counted.counts).tolist()
+            values = metric(counted.intervals.counts_of(metric)).tolist()
             sizes = np.min([counted.sizes[rate.name] for rate in metric.rates], axis=0).tolist()
             for g, (value, n, interval) in enumerate(zip(values, sizes, of_metric, strict=True)):
                 status = self._status(counted, metric, [g], n)
@@ -203,7 +199,8 @@ class GroupEvaluation:
         outside: Sequence[float] | None,
     ) -> None:
         """Add the differences of a rate from the reference's, or ratios to it."""
-        values, sizes = metric(counted.counts).tolist(), counted.sizes[metric.rates[0].name]
+        values = metric(counted.intervals.counts_of(metric)).tolist()
+        sizes = counted.sizes[metric.rates[0].name]
         band, bounded = Setting(band=self.ratio_band), counted.intervals.bounded
         for g, value in enumerate(values, start=1):
             where, n = Where(counted.attribute, counted.groups[g]), min(sizes[0], sizes[g])
@@ -244,7 +241,8 @@ class GroupEvaluation:
         resampled: Counts | None,
     ) -> None:
         name, where = metric.name, Where(counted.attribute)
-        value, n = float(metric(counted.counts[among])), counted.weakest(metric.rates, among)[0]
+        value = float(metric(counted.intervals.counts_of(metric)[among]))
+        n = counted.weakest(metric.rates, among)[0]
         status, bounded = self._gap_status(counted, metric, among, value), counted.intervals.bounded
         ends = float(gap.lower), float(gap.upper)
         self.table.add(name, value, n, where, interval=ends, status=status, bounded=bounded)

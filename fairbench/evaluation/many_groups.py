@@ -95,15 +95,15 @@ class PooledGroups:
             gaps.append(values.max(axis=1) - values.min(axis=1))
         return float((np.max(gaps, axis=0) < epsilon).mean())
 
-    def add_to(self, table: MetricTable, level: float, rows: Counts | None = None) -> None:
+    def add_to(self, table: MetricTable, level: float, rows: Mapping[str, Sequence[int]]) -> None:
         """Add each group's pooled rates, and its probability to be the worst, to the table.
 
         Parameters
         ----------
-        rows : (G, 4) counts of rows, where those of the posterior are weighted.
+        rows : of each rate, how many rows it rests on in each group.
         """
         for rate, largest in SHOWN.items():
-            posterior, sizes = self.of(rate), rate.size(self.counts if rows is None else rows)
+            posterior, sizes = self.of(rate), np.array(rows[rate.name])
             lower, upper = posterior.interval(level)
             worst = posterior.worst(largest=largest).tolist()
             columns = np.stack([posterior.mean, lower, upper], axis=1).tolist()

@@ -280,7 +280,7 @@ def _pairs(design: Design, group: Codes, groups: int) -> tuple[Codes, Codes, Cod
 
 def sums(values: Floats, codes: NDArray[np.integer[Any]], groups: int) -> Floats:
     """Return the sums (..., G) of values (..., n) by group."""
-    flat = np.reshape(values, (-1, len(codes)))
+    flat = np.reshape(values, (int(np.prod(np.shape(values)[:-1])), len(codes)))
     found = [np.bincount(codes, each, groups) for each in flat]
     return np.reshape(np.asarray(found, float), (*np.shape(values)[:-1], groups))
 

@@ -12,7 +12,7 @@ from fairbench.audit.assessment import Assessment
 from fairbench.audit.calibration import GroupCalibration
 from fairbench.audit.conclusions import Conclusions, conclude, verdict_text
 from fairbench.audit.gaps import RATE_NAMES, Gap
-from fairbench.audit.labels_needed import WORLDS, Needed
+from fairbench.audit.labels_needed import WORLDS, Needed, rounded
 from fairbench.audit.options import Options
 from fairbench.core import VERSION
 from fairbench.core.formats import count, interval, number, signed
@@ -109,20 +109,19 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [Gallery(diagrams, note)])
-    if assessment.checks:
-        yield Section("By another method", [_checks(assessment)])
     yield Section("", [_all_metrics(assessment)])
 
 
 def _gaps(assessment: Assessment) -> Table:
     epsilon, gaps = assessment.options.epsilon, assessment.gaps
+    beside = assessment.assumed is not None
     columns = [
         Column("groups"),
         Column("gap in"),
         Column("size", right=True),
         Column("95 % interval", "interval"),
         Column("", "bar"),
-        Column("raw", left_out=2, right=True),
+        *[Column("if calibrated alike", "interval", left_out=2)] * beside,
         Column(f"P(<{epsilon:g})", "probability", left_out=1),
         Column("verdict"),
         Column("more labels", right=True),
@@ -136,28 +135,31 @@ def _gaps(assessment: Assessment) -> Table:
             _size(gap, gap.value),
             (gap.lower, gap.upper),
             bar,
-            _size(gap, gap.raw),
+            *[gap.supposed[1:]] * beside,
             gap.small,
             TableCell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
             needed.get(id(gap), ""),
         ]
         for gap, bar in zip(gaps, placed, strict=True)
     ]
+    alike = (
+        " if calibrated alike: the interval that follows if scores are as right in every group as "
+        "in the others; no verdict rests on it."
+    )
     return Table(
         columns,
         rows,
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
-            "second's rate minus the first's. Of missing labels it is the posterior mean, raw that "
-            "of the counts. more labels: how many would probably settle the verdict."
+            "second's rate minus the first's. more labels: how many would probably settle the "
+            f"verdict.{alike * beside}"
         ),
         reading=(
-            "Largest difference between two groups. Raw: of the counts, missing labels filled in "
-            "on average; noise makes the size of a gap among many groups larger, beyond the raw "
-            f"one even. Shaded: less than {epsilon:g} either way. Large: one group is surely ahead "
-            "of another by more; among many groups a gap can be surely not small, and yet open as "
-            "to between whom. More labels: the fewest that settled the question in 80 % of "
-            f"{WORLDS} simulations."
+            "Largest difference between two groups, which noise alone makes larger among many. "
+            f"Shaded: less than {epsilon:g} either way. Large: one group is surely ahead of "
+            "another by more; small: none is. More labels: from the number that settles the "
+            f"question in 20 % of {WORLDS} simulations to that which settles it in 80 %."
+            f"{alike * beside}"
         ),
         rules=starts([gap.attribute for gap in gaps]),
     )
@@ -169,14 +171,16 @@ def _size(gap: Gap, value: float) -> str:
 
 def _needed(needed: Needed) -> str:
     """Return how many more labels are likely to be enough, in a few characters."""
-    if needed.enough is not None:
-        return f"~{count(needed.enough)}"
-    return f">{count(needed.labels[-1])}" if needed.labels else ""
+    if needed.enough is None:
+        return f">{count(needed.labels[-1])}" if needed.labels else ""
+    if needed.few is None or needed.few == needed.enough:
+        return f"~{count(rounded(needed.enough))}"
+    return f"{count(rounded(needed.few))}-{count(rounded(needed.enough))}"
 
 
 def _more_labels(assessment: Assessment) -> Iterator[Details]:
     if assessment.needed:
-        numbers = assessment.needed[0].labels
+        numbers = max((each.labels for each in assessment.needed), key=len)
         columns = [Column("groups"), Column("gap in")]
         columns += [Column(count(labels), "probability") for labels in numbers]
         rows = [
@@ -239,23 +243,6 @@ def _svg(each: GroupCalibration) -> str:
     )
 
 
-def _checks(assessment: Assessment) -> Table:
-    columns = [Column("groups"), Column("gap in"), Column("method"), Column("size", "signed")]
-    columns += [Column("95 % interval", "interval"), Column("agrees")]
-    rows = [
-        [
-            each.gap.attribute,
-            RATE_NAMES[each.gap.metric],
-            each.method,
-            each.value,
-            (each.lower, each.upper),
-            "yes" if each.agrees else "no",
-        ]
-        for each in assessment.checks
-    ]
-    return Table(columns, rows)
-
-
 def _all_metrics(assessment: Assessment) -> Details:
     metrics = assessment.metrics.assign(setting=setting_text(assessment.metrics))
     everyone = metrics["attribute"] == ""
@@ -276,10 +263,7 @@ def _all_metrics(assessment: Assessment) -> Details:
         ]
         for row in ordered
     ]
-    note = (
-        "Values are of the counts, intervals of their posterior, which for gaps among many groups "
-        "may lie above the raw value."
-    )
+    note = "Values and intervals rest on the labels; those of scores themselves on labelled rows."
     table = Table(columns, rows)
     return Details(f"All metrics ({len(rows)})", [Paragraph(note, "note"), table])
 
@@ -291,20 +275,16 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
         rows=len(assessment.table),
         labels=assessment.labels,
         label_names={"0": negative, "1": positive},
-        completion=type(assessment.completion).__name__.lower(),
         conclusions=asdict(conclusions),
         gaps=[asdict(gap) for gap in assessment.gaps],
         labels_needed=[
-            _of_gap(each.gap, each, ("labels", "settled", "enough", "remaining"))
+            _of_gap(each.gap, each, ("labels", "settled", "few", "enough", "remaining"))
             for each in assessment.needed
-        ],
-        checks=[
-            _of_gap(each.gap, each, ("method", "value", "lower", "upper", "agrees"))
-            for each in assessment.checks
         ],
         sizes=[asdict(each) for each in assessment.sizes],
         calibration=[asdict(each) for each in assessment.calibrations],
         metrics=records(assessment.metrics),
+        if_calibrated_alike=[] if assessment.assumed is None else records(assessment.assumed),
     )
 
 

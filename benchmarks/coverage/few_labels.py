@@ -1,0 +1,245 @@
+"""The family of few labels: rates of groups of which some rows have a label, all a score.
+
+Scores are right in some populations and wrong in others, alike in all groups or in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.metrics import rates
+from fairbench.metrics.rates import Rate
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+ROWS, GRID, BLOCK = 4000, 2001, 50
+RATES: tuple[Rate, ...] = (
+    rates.accuracy,
+    rates.true_positive_rate,
+    rates.false_positive_rate,
+    rates.positive_predictive_value,
+)
+LABELS = (10, 20, 50, 100, 300, 1000, 2000)
+# What the log odds of a score are multiplied by, and moved by, to be those of the label; by group.
+# The last group of several has the second map. Steps are three levels instead.
+MAPS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    "calibrated": ((1, 0), (1, 0)),
+    "slopes of 0.5": ((0.5, 0), (0.5, 0)),
+    "slopes of 2": ((2, 0), (2, 0)),
+    "slopes that differ": ((2, 0), (0.5, 0)),
+    "one group shifted": ((1, 0), (1, -1.5)),
+    "one group inverted": ((1, 0), (-1, 0)),
+}
+STEPS = "steps"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A pool of scores and decisions by group, and how many labels are bought, where.
+
+    Attributes
+    ----------
+    shares : of the rows, by group.
+    map : from scores to probabilities, of `MAPS` or `STEPS`.
+    active : half of the labels go to groups at random, the others to the group whose labelled
+        rows were decided wrongly most often.
+    """
+
+    shares: tuple[float, ...]
+    map: str
+    labels: int
+    active: bool
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        sizes = " : ".join(f"{100 * share:g} %" for share in self.shares[:2])
+        groups = sizes if len(self.shares) == 2 else f"{len(self.shares)} groups"
+        return f"{self.map}, {groups}, {self.labels} labels{', active' * self.active}"
+
+
+@dataclass(frozen=True)
+class Pools:
+    """R pools of N rows in G groups, (R, N) each; `known` says which rows have a label."""
+
+    score: Array
+    decision: Codes
+    group: Codes
+    label: Codes
+    known: NDArray[np.bool_]
+    groups: int
+
+
+def _populations(short: bool) -> Sequence[Audited]:
+    labels = (10, 50, 300) if short else LABELS
+    two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
+    shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in (*MAPS, STEPS)]
+    shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
+    return [Audited(*each, n, active) for each, n, active in product(shaped, labels, (False, True))]
+
+
+def _scores() -> Array:
+    """Return equally likely scores: of Beta(1, 5) and of Beta(5, 1), half each."""
+    grid = (np.arange(GRID) + 0.5) / GRID
+    return np.concatenate([special.betaincinv(1, 5, grid), special.betaincinv(5, 1, grid)])
+
+
+def _probability(population: Audited, score: Array, last: Array, moved: Array) -> Array:
+    """Return the probability of label 1; `last` says of which rows the group is the last."""
+    log_odds = special.logit(score)
+    if population.map == STEPS:
+        levels = np.select([score < 0.3, score < 0.7], [-2.2, 0.0], 2.2)
+        return np.asarray(special.expit(levels + moved))
+    (slope, shift), (other_slope, other_shift) = MAPS[population.map]
+    slopes, shifts = np.where(last, other_slope, slope), np.where(last, other_shift, shift)
+    return np.asarray(special.expit(slopes * log_odds + shifts + moved))
+
+
+def _draw(population: Audited, replications: int, draw: np.random.Generator) -> Sample:
+    groups, shape = len(population.shares), (replications, ROWS)
+    moved = draw.uniform(-0.1, 0.1, (replications, 1))
+    grid = _scores()
+    score = draw.choice(grid, shape)
+    group = draw.choice(groups, shape, p=population.shares)
+    decision = (score > 0.5).astype(np.int64)
+    chance = _probability(population, score, group == groups - 1, moved)
+    label = (draw.random(shape) < chance).astype(np.int64)
+    known = np.zeros(shape, bool)
+    for r in range(replications):
+        known[r, _chosen(population, group[r], label[r] != decision[r], draw)] = True
+    return Sample(
+        Pools(score, decision, group, label, known, groups), _truths(population, grid, moved)
+    )
+
+
+def _chosen(
+    population: Audited, group: Codes, wrong: NDArray[np.bool_], draw: np.random.Generator
+) -> Codes:
+    """Return which rows get a label."""
+    order = draw.permutation(ROWS)
+    if not population.active:
+        return order[: population.labels]
+    groups = len(population.shares)
+    first = [order[group[order] == g] for g in range(groups)]
+    each = max(1, population.labels // 2 // groups)
+    shares = [wrong[rows[:each]].mean() for rows in first]
+    worst = int(np.argmax(shares))
+    more = population.labels - each * groups
+    return np.concatenate(
+        [rows[: each + (more if g == worst else 0)] for g, rows in enumerate(first)]
+    )
+
+
+def _truths(population: Audited, grid: Array, moved: Array) -> Mapping[str, Array]:
+    of_map = [_cells(population, grid, last, moved) for last in (False, True)]
+    cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
+    found: dict[str, Array] = {}
+    for rate in RATES:
+        value = rate(cells)
+        found[_of_groups(rate)] = value
+        found[_difference(rate)] = value[:, -1] - value[:, 0]
+        found[_gap(rate)] = np.ptp(value, axis=-1)
+    everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
+    return found | {EVERYONE: rates.accuracy(everyone)}
+
+
+def _cells(population: Audited, grid: Array, last: bool, moved: Array) -> Array:
+    """Return the probabilities (R, 4) of TN, FP, FN, TP in a group."""
+    chance = _probability(population, grid[None], np.full((1, len(grid)), last), moved)
+    decided = (grid <= 0.5, grid > 0.5)
+    parts = [(each * mine).mean(axis=1) for each in (1 - chance, chance) for mine in decided]
+    return np.stack(parts, axis=-1)
+
+
+EVERYONE = "accuracy of everyone"
+
+
+def _of_groups(rate: Rate) -> str:
+    return f"{rate.name} of every group"
+
+
+def _difference(rate: Rate) -> str:
+    return f"{rate.name} of the last group less the first's"
+
+
+def _gap(rate: Rate) -> str:
+    return f"largest gap in {rate.name}"
+
+
+def _intervals(successes: Array, sizes: Array) -> Mapping[str, Interval]:
+    """Return the intervals of counts (K, R, G) of every rate."""
+    found: dict[str, Interval] = {}
+    for rate, x, n in zip(RATES, successes, sizes, strict=True):
+        limits = rate_limits(x, n, level=LEVEL)
+        found[_of_groups(rate)] = limits.lower, limits.upper
+        value = np.where(n > 0, limits.value, 0.5)  # of no rows, all is possible
+        whole = Limits(value, limits.lower, limits.upper)
+        difference = difference_limits(whole.take(-1), whole.take(0))
+        found[_difference(rate)] = difference.lower, difference.upper
+        gap = largest_gap(GroupLimits.of(x, n, level=LEVEL))
+        found[_gap(rate)] = gap.lower, gap.upper
+    return found
+
+
+def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
+    """Yield ranges of replications, small enough for the memory, with each row's (R, N) place."""
+    for start in range(0, len(pools.score), BLOCK):
+        block = slice(start, start + BLOCK)
+        count = len(pools.score[block])
+        yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
+
+
+def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    parts, everyone = [], []
+    for block, code in _blocks(pools):
+        score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
+        rows = np.flatnonzero(pools.known[block].ravel())
+        label, groups = pools.label[block].ravel()[rows], len(code) * pools.groups
+        found = Labels(score, decision, code.ravel(), groups, rows, label).worth(RATES)
+        parts.append([each.reshape(len(RATES), len(code), pools.groups) for each in found])
+        each = np.repeat(np.arange(len(code)), ROWS)
+        labels = np.bincount(code.ravel()[rows], minlength=groups)
+        weight = (np.bincount(code.ravel(), minlength=groups) / np.maximum(labels, 1))[
+            code.ravel()[rows]
+        ]
+        everyone.append(
+            Labels(score, decision, each, len(code), rows, label, weight).worth([rates.accuracy])
+        )
+    successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    whole = rate_limits(*(np.concatenate([e[i][0] for e in everyone]) for i in (0, 1)), level=LEVEL)
+    return {**_intervals(successes, sizes), EVERYONE: (whole.lower, whole.upper)}
+
+
+def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    count, groups = len(pools.score), pools.groups
+    cell = 2 * pools.label + pools.decision
+    place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
+    counted = np.bincount(place[pools.known], minlength=count * groups * 4)
+    successes, sizes = rates.shares_of(RATES, counted.reshape(count, groups, 4))
+    return _intervals(successes, sizes)
+
+
+FAMILIES = (
+    Family(
+        "few_labels",
+        "Few labels",
+        f"A pool of {ROWS} rows with scores and decisions, of which some have a label. Scores are "
+        "calibrated alike in all groups, or wrong in a way that differs between them. Ours are "
+        "the intervals from labels alone, helped by the scores; beside them those of the labelled "
+        "rows by themselves.",
+        _populations,
+        _draw,
+        (Construction("ours", _assisted), Construction("labelled rows", _alone)),
+        replications=1000,
+    ),
+)

@@ -1,0 +1,159 @@
+"""Rates of groups from the labels alone, helped by scores of any quality.
+
+A rate of labelled rows is moved by what the scores say of the rows that have no label, as far as
+scores have predicted labels within the group. Nothing is assumed of them: scores that are wrong
+help less, and at worst not at all. The result is given as counts, of how many labels the labels
+and scores together are worth, so that whatever takes counts takes them too.
+
+Difference estimators of survey sampling (Särndal, Swensson & Wretman 1992, "Model assisted survey
+sampling", chapter 6); with a fitted slope, prediction-powered inference (Angelopoulos, Duchi &
+Zrnic 2023, "PPI++").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.survey import sums
+from fairbench.metrics.rates import Rate
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+# Squared errors of so many rows are added on both sides of what scores explain: of few errors, it
+# is not known how well they are foreseen.
+UNSEEN = 2.0
+FEWEST = 5  # labels of a group from which it is asked whether scores help
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Rows of G groups with scores and decisions, of which some were chosen at random for labels.
+
+    Attributes
+    ----------
+    score, decision, group : (N,) of all rows: in [0, 1], 0 or 1, and 0 .. G - 1.
+    rows : (n,) positions of the rows with a label.
+    label : (n,) 0 or 1.
+    weight : (n,) how many rows of its group each label stands for; None where all stand for as
+        many.
+    """
+
+    score: Floats
+    decision: Codes
+    group: Codes
+    groups: int
+    rows: Codes
+    label: Codes
+    weight: Floats | None = None
+
+    def worth(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return the counts that the labels are worth, successes and sizes (R, G) of each rate.
+
+        A rate that rests on decisions alone is counted in all rows. A group without a row of the
+        rate's denominator among its labels has a size of 0.
+        """
+        pairs = [self._known(rate) if _is_known(rate) else self._worth(rate) for rate in rates]
+        successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
+        return successes, sizes
+
+    def rows_of(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on, with labels where it needs them."""
+        cell = 2 * self.label + self.decision[self.rows]
+        sizes = [
+            self._sum_all(_cells(rate.denominator)[self.decision])
+            if _is_known(rate)
+            else self._sum(_cells(rate.denominator)[cell])
+            for rate in rates
+        ]
+        return np.array(sizes)
+
+    def _known(self, rate: Rate) -> tuple[Floats, Floats]:
+        top, bottom = (_cells(each)[self.decision] for each in (rate.numerator, rate.denominator))
+        return self._sum_all(top), self._sum_all(bottom)
+
+    def _worth(self, rate: Rate) -> tuple[Floats, Floats]:
+        cell = 2 * self.label + self.decision[self.rows]
+        of, weight = self.group[self.rows], self._weights
+        top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
+        whole = np.maximum(self._sum(weight * bottom), _TINY)
+        size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
+        size = np.where(self._sum(bottom) > 0, size, 0.0)
+        share = self._sum(weight * top) / whole
+        influence = top - share[of] * bottom
+        expected = self._expected(rate, share)
+        moved, left = self._explained(influence, expected)
+        value = np.clip(share + moved / whole, 0, 1)
+        size = size / left
+        return value * size, size
+
+    def _expected(self, rate: Rate, share: Floats) -> Floats:
+        """Return what the scores lead one to expect of every row's influence on a rate."""
+        top, bottom = _cells(rate.numerator), _cells(rate.denominator)
+        zero, one = (
+            top[self.decision + 2 * label] - share[self.group] * bottom[self.decision + 2 * label]
+            for label in (0, 1)
+        )
+        return (1 - self.score) * zero + self.score * one
+
+    def _explained(self, influence: Floats, expected: Floats) -> tuple[Floats, Floats]:
+        """Return by how much influences move in sum, and the share of their variance that is left.
+
+        The slope is fitted by least squares to the labelled rows of a group, and reduced by what
+        of its fit does not hold for rows that are left out of it.
+        """
+        of, weight, count = self.group[self.rows], self._weights, self._count
+        mine, total = expected[self.rows], np.maximum(self._sum(weight), _TINY)
+        centre = self._sum(weight * mine) / total
+        away, scaled = weight * (mine - centre[of]), weight * influence
+        squares = np.maximum(self._sum(away**2), _TINY)
+        slope = self._sum(away * scaled) / squares
+        rest = scaled - slope[of] * away
+        several = np.maximum(count, 2)[of]
+        leverage = np.minimum(1 / several + away**2 / squares[of], 0.95)
+        plain, fitted = self._sum(scaled**2), self._sum(rest**2)
+        alone = self._sum((scaled / (1 - 1 / several)) ** 2)
+        crossed = self._sum((rest / (1 - leverage)) ** 2)
+        holds = 1 - crossed / np.maximum(alone, _TINY)
+        fits = np.maximum(1 - fitted / np.maximum(plain, _TINY), _TINY)
+        slope = np.where(count >= FEWEST, slope * np.clip(holds / fits, 0, 1), 0)
+        unseen = UNSEEN * self._sum(weight**2) / np.maximum(count, 1)
+        left = np.clip((crossed + unseen) / np.maximum(alone + unseen, _TINY), _TINY, 1)
+        left = np.where(count >= FEWEST, left, 1.0)
+        labelled = count / np.maximum(self._rows_of, 1)
+        difference = self._sum_all(expected) / np.maximum(self._rows_of, 1) - centre
+        return slope * difference * total, left + (1 - left) * labelled
+
+    @property
+    def _weights(self) -> Floats:
+        return np.ones(len(self.rows)) if self.weight is None else self.weight
+
+    @property
+    def _count(self) -> Floats:
+        """The labels of each group."""
+        return self._sum(np.ones(len(self.rows)))
+
+    @property
+    def _rows_of(self) -> Floats:
+        """The rows of each group."""
+        return self._sum_all(np.ones(len(self.group)))
+
+    def _sum(self, values: Floats) -> Floats:
+        return sums(values, self.group[self.rows], self.groups)
+
+    def _sum_all(self, values: Floats) -> Floats:
+        return sums(values, self.group, self.groups)
+
+
+def _cells(weights: Sequence[int]) -> Floats:
+    """Return which of the cells TN, FP, FN, TP are counted."""
+    return (np.array(weights) > 0).astype(float)
+
+
+def _is_known(rate: Rate) -> bool:
+    """Say whether a rate rests on decisions alone."""
+    return all(each[:2] == each[2:] for each in (rate.numerator, rate.denominator))

@@ -1,0 +1,134 @@
+"""Rates from labels helped by scores: never more sure than labels show, nor less than they are."""
+
+import numpy as np
+import pytest
+
+from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.few_labels.frequentist import prediction_powered
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.rates import (
+    accuracy,
+    base_rate,
+    binary_confusion,
+    f1_score,
+    positive_predictive_value,
+    selection_rate,
+    shares_of,
+    true_positive_rate,
+)
+
+RATES = [accuracy, base_rate, f1_score, positive_predictive_value, true_positive_rate]
+
+
+def pool(rows, groups=2, seed=0, slope=1.0):
+    """Return scores, decisions, groups and labels of a pool; a slope of 1 is calibrated."""
+    draw = np.random.default_rng(seed)
+    score = np.where(draw.random(rows) < 0.5, draw.beta(5, 1, rows), draw.beta(1, 5, rows))
+    odds = slope * np.log(score / (1 - score))
+    label = (draw.random(rows) < 1 / (1 + np.exp(-odds))).astype(int)
+    return score, (score > 0.5).astype(int), draw.integers(0, groups, rows), label
+
+
+def counts(decision, group, label, groups=2):
+    return shares_of(RATES, binary_confusion(label, decision, group, n_groups=groups))
+
+
+def test_all_labels_are_worth_what_they_count():
+    score, decision, group, label = pool(500)
+    found = Labels(score, decision, group, 2, np.arange(500), label).worth(RATES)
+    np.testing.assert_allclose(found, counts(decision, group, label))
+
+
+def test_scores_that_say_nothing_change_nothing_but_what_decisions_tell():
+    _, _, group, label = pool(4000)
+    nothing, rows = np.full(4000, 0.3), np.arange(200)
+    none = np.zeros(4000, int)
+    mine = [accuracy, base_rate]
+    found = Labels(nothing, none, group, 2, rows, label[rows]).worth(mine)
+    cells = binary_confusion(label[rows], none[rows], group[rows], n_groups=2)
+    np.testing.assert_allclose(found, shares_of(mine, cells))
+
+
+def test_a_rate_of_decisions_is_counted_in_all_rows():
+    score, decision, group, label = pool(1000)
+    labels = Labels(score, decision, group, 2, np.arange(5), label[:5])
+    (successes,), (sizes,) = labels.worth([selection_rate])
+    assert sizes.tolist() == np.bincount(group).tolist()
+    assert successes.tolist() == np.bincount(group, decision).tolist()
+    assert labels.rows_of([selection_rate, accuracy]).sum(axis=1).tolist() == [1000, 5]
+
+
+def test_a_group_without_labels_or_positives_is_worth_nothing():
+    score, decision, _, label = pool(100)
+    group = np.repeat([0, 1], 50)
+    negatives = np.flatnonzero((label == 0) & (group == 0))
+    labels = Labels(score, decision, group, 2, negatives, label[negatives])
+    successes, sizes = labels.worth([accuracy, true_positive_rate])
+    assert sizes[0, 0] >= len(negatives)
+    assert not sizes[:, 1].any()
+    assert not sizes[1].any()
+    assert not successes[1].any()
+
+
+@pytest.mark.parametrize("rate", [accuracy, true_positive_rate, positive_predictive_value])
+def test_of_many_labels_it_is_the_prediction_powered_estimate(rate):
+    """Another derivation: PPI++ solved for the rate, its slope tuned within [0, 1]."""
+    score, decision, group, label = pool(40_000, seed=3)
+    rows = np.arange(8000)
+    shown = np.where(np.arange(40_000) < 8000, label, np.nan)
+    table = PartlyLabelled(score, decision, group, shown, (0, 1))
+    theirs = prediction_powered(table, rate)
+    (successes,), (sizes,) = Labels(score, decision, group, 2, rows, label[rows]).worth([rate])
+    ours = rate_limits(successes, sizes)
+    np.testing.assert_allclose(ours.value, theirs.value, atol=0.1 * theirs.error.max())
+    # Its error is that of this pool; ours is of the population that the pool is drawn from.
+    variance = (
+        theirs.value
+        * (1 - theirs.value)
+        / rate.size(binary_confusion(label, decision, group, n_groups=2))
+    )
+    error = np.sqrt(theirs.error**2 + variance)
+    np.testing.assert_allclose((ours.upper - ours.lower) / 2, 1.96 * error, rtol=0.02)
+
+
+@pytest.mark.parametrize("slope", [1.0, -1.0, 0.3])
+@pytest.mark.parametrize("rows", [5, 12, 60])
+def test_labels_are_never_worth_less_and_intervals_hold(slope, rows):
+    """2000 groups of one population: 93 % is 4 standard errors under 95 %.
+
+    Of so few rows, the counts alone may hold a little less where a rate falls between two counts.
+    """
+    groups, each = 2000, 400
+    score, decision, _, label = pool(groups * each, seed=5, slope=slope)
+    group = np.repeat(np.arange(groups), each)
+    known = (np.arange(groups)[:, None] * each + np.arange(rows)).ravel()
+    labels = Labels(score, decision, group, groups, known, label[known])
+    cells = binary_confusion(label[known], decision[known], group[known], n_groups=groups)
+    everyone = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)[0]
+    for rate in (accuracy, true_positive_rate):
+        (successes,), (sizes,) = labels.worth([rate])
+        assert (sizes >= rate.size(cells) - 1e-9).all()
+        counted = shares_of([rate], cells)
+        ours, alone = (
+            ((found.lower <= rate(everyone)) & (rate(everyone) <= found.upper)).mean()
+            for found in (rate_limits(successes, sizes), rate_limits(*(c[0] for c in counted)))
+        )
+        assert ours > min(0.93, alone - 0.01)
+
+
+def test_rows_labelled_at_other_rates_stand_for_as_many_as_there_are():
+    score, decision, group, label = pool(6000, seed=7, slope=-1.0)
+    everyone = np.zeros_like(group)
+    draw = np.random.default_rng(8)
+    rows = np.sort(np.concatenate([draw.permutation(np.flatnonzero(group == g))[: (600, 60)[g]]
+                                   for g in (0, 1)]))  # fmt: skip
+    weight = np.array([(group == 0).sum() / 600, (group == 1).sum() / 60])[group[rows]]
+    labels = Labels(score, decision, everyone, 1, rows, label[rows], weight)
+    (successes,), (sizes,) = labels.worth([accuracy])
+    right = label == decision
+    shares = [right[rows][group[rows] == g].mean() for g in (0, 1)]
+    plain = np.average(shares, weights=np.bincount(group))
+    assert successes[0] / sizes[0] == pytest.approx(plain, abs=0.03)
+    kish = weight.sum() ** 2 / (weight**2).sum()
+    assert kish <= sizes[0] < 1.3 * kish

@@ -28,9 +28,18 @@ SETTING_PHRASES: Mapping[str, str] = {
     "rate=chosen": "",  # the rate that was chosen on the validation part is no number
 }
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset({"cluster", "interval", "pairs", "weight"})
-# Neither a result nor the same twice: the version, and where files were.
-IGNORED = frozenset({"version", "path", "out"})
+ADDED: frozenset[str] = frozenset(
+    {"cluster", "if_calibrated_alike", "interval", "pairs", "supposed", "weight"}
+)
+# Neither a result nor the same twice: the version, and where files were. Then what audits of some
+# labels no longer say: how labels were filled in, other estimates, raw gaps beside the posterior's;
+# and what they say otherwise, since verdicts rest on labels alone.
+IGNORED = frozenset(
+    {
+        *("version", "path", "out"),
+        *("completion", "checks", "raw", "labels_needed", "conclusions"),
+    }
+)
 # Metrics that are times.
 SECONDS = "_seconds"
 

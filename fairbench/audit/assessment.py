@@ -10,7 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.calibration import GroupCalibration, calibrations
-from fairbench.audit.completion import Calibrated, PlugIn, complete, population_draws, union
+from fairbench.audit.completion import (
+    Calibrated,
+    Completion,
+    complete,
+    population_draws,
+    union,
+)
 from fairbench.audit.gaps import Gap, gaps_of
 from fairbench.audit.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audit.labels_needed import Needed, labels_needed
@@ -19,12 +25,9 @@ from fairbench.audit.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import (
-    CountIntervals,
-    LabelledIntervals,
-    group_intervals,
-)
+from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
+from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import Labels
@@ -96,16 +99,11 @@ def assess(table: AuditTable, options: Options) -> Assessment:
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
             "them yet"
         )
-    complete = len(table.known) == len(table)
-    evaluator = Evaluator(
-        epsilon=options.epsilon, interval=options.interval if complete else FREQUENTIST
-    )
-    metrics, counted, assumed, supposed = *_metrics(table, evaluator, options.seed), None, None
-    if not complete:
-        assumed, supposed = _if_calibrated_alike(table, evaluator, options.seed)
-    if not len(table.known) and assumed is not None:
-        metrics, assumed = assumed, None
-    gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size)
+    evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
+    metrics, counted, assumed, supposed = _figures(table, evaluator, options.seed)
+    none = not len(table.known)
+    gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size, assumed=none)
+    papers = options.interval == DIRICHLET and not none
     return Assessment(
         options,
         table,
@@ -113,12 +111,35 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         metrics,
         assumed,
         gaps,
-        [] if table.design else labels_needed(table, counted, supposed, gaps, options),
+        [] if table.design or papers else labels_needed(table, counted, gaps, options),
         [] if table.design else list(calibrations(table)),
     )
 
 
-def _metrics(
+def _figures(
+    table: AuditTable, evaluator: Evaluator, seed: int
+) -> tuple[pd.DataFrame, list[Counted], pd.DataFrame | None, list[Counted] | None]:
+    """Return metrics and counts from labels, and both if scores are calibrated alike in all groups.
+
+    Of no labels, and where the papers' posterior is asked for, there is nothing but that.
+    """
+    if len(table.known) == len(table):
+        return *_from_labels(table, evaluator, seed), None, None
+    if evaluator.interval == DIRICHLET or not len(table.known):
+        return *_from_posterior(table, _completion(table, seed), evaluator, seed), None, None
+    metrics, counted = _from_labels(table, evaluator, seed)
+    completion = _completion(table, seed)
+    if not isinstance(completion, Calibrated):
+        return metrics, counted, None, None
+    return metrics, counted, *_from_posterior(table, completion, evaluator, seed)
+
+
+def _completion(table: AuditTable, seed: int) -> Completion:
+    cells = table.partly_labelled(table.cells)
+    return complete(cells, rng(seed, "completion"), has_score=table.score is not None)
+
+
+def _from_labels(
     table: AuditTable, evaluator: Evaluator, seed: int
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the rows of fairbench.evaluate from the labels there are, and the counts behind."""
@@ -144,18 +165,10 @@ def _metrics(
     return frame, counted[1:]
 
 
-def _if_calibrated_alike(
-    table: AuditTable, evaluator: Evaluator, seed: int
-) -> tuple[pd.DataFrame | None, list[Counted] | None]:
-    """Return the same if scores are calibrated alike in all groups, by the hierarchical posterior.
-
-    Of no labels, scores are taken for probabilities. Nothing without scores, or where labels are
-    so many that those of each group say as much.
-    """
-    cells = table.partly_labelled(table.cells)
-    completion = complete(cells, rng(seed, "completion"), has_score=table.score is not None)
-    if not isinstance(completion, Calibrated | PlugIn):
-        return None, None
+def _from_posterior(
+    table: AuditTable, completion: Completion, evaluator: Evaluator, seed: int
+) -> tuple[pd.DataFrame, list[Counted]]:
+    """Return the same from a posterior of the labels that are missing."""
     rows = MetricTable(level=evaluator.level, frequentist=False)
     counts = completion.counts
     generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, None)
@@ -168,6 +181,7 @@ def _if_calibrated_alike(
         intervals = group_intervals(merged, draws, evaluator.level, DIRICHLET)
         counted.append(Counted(name, list(map(str, labels.cat.categories)), merged, intervals))
         evaluation.counted(counted[-1], generator)
+    _score_rows(rows, table, evaluator.bins)
     frame = rows.frame()
     frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
     return frame, counted[1:]

@@ -9,12 +9,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.group_intervals import (
-    CountIntervals,
-    LabelledIntervals,
-    PosteriorIntervals,
-)
+from fairbench.evaluation.group_intervals import CountIntervals, PosteriorIntervals
 from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
@@ -86,20 +83,25 @@ class Gap:
 
 
 def gaps_of(
-    counted: Sequence[Counted], supposed: Sequence[Counted] | None, epsilon: float, minimum: int
+    counted: Sequence[Counted],
+    supposed: Sequence[Counted] | None,
+    epsilon: float,
+    minimum: int,
+    *,
+    assumed: bool,
 ) -> list[Gap]:
     """Return every attribute's gaps between the groups of at least `minimum` rows.
 
     Parameters
     ----------
-    counted : from labels, by attribute.
-    supposed : the same if scores are calibrated alike; of no labels, there is nothing else.
+    counted : by attribute. supposed : the same if scores are calibrated alike in all groups.
+    assumed : there are no labels at all; the decisions, and their gap, are known all the same.
     """
     others: Sequence[Counted | None] = supposed or [None] * len(counted)
     pairs = list(zip(counted, others, strict=True))
-    questions = len(counted) * len(RATE_OF)
+    bounds = Bounds(epsilon, minimum, len(counted) * len(RATE_OF))
     return [
-        _gap(each, other, metric, Bounds(epsilon, minimum, questions))
+        _gap(each, other, metric, bounds, assumed and metric != NEEDS_NO_LABELS)
         for each, other in pairs
         for metric in RATE_OF
     ]
@@ -119,30 +121,24 @@ class Bounds:
         return (1 - CERTAIN) / self.questions
 
 
-def _gap(counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds) -> Gap:
+def _gap(
+    counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds, assumed: bool
+) -> Gap:
     rate, names = RATE_OF[metric], counted.groups
-    labelled = isinstance(counted.intervals, LabelledIntervals)
-    unlabelled = labelled and not counted.counts.any()
-    main = supposed if unlabelled and supposed is not None else counted
-    # Of labels a few will do: their intervals say how little they are.
-    enough = np.array(main.sizes[rate.name]) >= (
-        1 if main is counted and labelled else bounds.minimum
-    )
+    # Of labels a few will do: their interval says how little they are.
+    few = isinstance(counted.intervals, LabelledIntervals)
+    enough = np.array(counted.sizes[rate.name]) >= (1 if few else bounds.minimum)
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
-    assumed = unlabelled and metric != NEEDS_NO_LABELS
     gap = Gap(counted.attribute, metric, compared, left_out, assumed)
     if len(compared) < 2:
         return gap
-    if isinstance(main.intervals, CountIntervals):
-        gap = _settled(
-            _of_counts(main, main.intervals, gap, bounds.epsilon), main.intervals, bounds
-        )
-    elif isinstance(main.intervals, PosteriorIntervals):
-        gap = _of_draws(main, gap, bounds.epsilon)
-    if supposed is None or main is supposed:
-        return gap
-    return replace(gap, supposed=_supposed(supposed, gap))
+    if isinstance(counted.intervals, CountIntervals):
+        found = _of_counts(counted, counted.intervals, gap, bounds.epsilon)
+        gap = _settled(found, counted.intervals, bounds)
+    elif isinstance(counted.intervals, PosteriorIntervals):
+        gap = _of_draws(counted, gap, bounds.epsilon)
+    return gap if supposed is None else replace(gap, supposed=_supposed(supposed, gap))
 
 
 def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: float) -> Gap:

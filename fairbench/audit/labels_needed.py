@@ -100,7 +100,6 @@ class Known:
 def labels_needed(
     table: AuditTable,
     counted: Sequence[Counted],
-    supposed: Sequence[Counted] | None,
     gaps: Sequence[Gap],
     options: Options,
 ) -> list[Needed]:
@@ -111,13 +110,11 @@ def labels_needed(
 
     Parameters
     ----------
-    counted : what is known by attribute. supposed : if scores are right, of no labels at all.
+    counted : what is known, by attribute; of no labels, if scores are right.
     """
     labels = len(table.known)
     remaining = len(table) - labels or None
     by_name = {each.attribute: each for each in counted}
-    if not labels and supposed is not None:
-        by_name = {each.attribute: each for each in supposed}
     asked = [
         gap
         for gap in gaps
@@ -148,7 +145,7 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
     rate, groups = RATE_OF[gap.metric], table.groups[gap.attribute].cat.codes.to_numpy()
     names, labels = len(counted.groups), len(table.known)
     rows = np.bincount(groups, minlength=names)
-    if not isinstance(counted.intervals, CountIntervals) or not labels:
+    if not isinstance(counted.intervals, CountIntervals):
         draws = counted.intervals.draws[
             generator.permutation(len(counted.intervals.draws))[:WORLDS]
         ]

@@ -15,7 +15,6 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.few_labels.assisted import Labels
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -341,81 +340,3 @@ class SurveyIntervals(CountIntervals):
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates of one group."""
         return self.survey.correlation_of(first, second)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledIntervals(CountIntervals):
-    """Intervals from the labels there are, helped by scores of any quality.
-
-    Attributes
-    ----------
-    successes, sizes : (R, G) what the labels are worth, of each rate that is `asked`.
-    resting_on : (R, G) how many rows each rate rests on.
-    generator : of what is drawn.
-    """
-
-    successes: Array = field(kw_only=True)
-    sizes: Array = field(kw_only=True)
-    resting_on: Array = field(kw_only=True)
-    generator: np.random.Generator = field(kw_only=True)
-
-    @classmethod
-    def of(
-        cls, labels: Labels, counts: Counts, level: float, generator: np.random.Generator
-    ) -> LabelledIntervals:
-        """Return the intervals of labelled rows with these counts (G, 4)."""
-        rates = counted_rates()
-        successes, sizes = labels.worth(rates)
-        return cls(
-            counts,
-            np.empty((0, *counts.shape)),
-            level,
-            rates,
-            successes=successes,
-            sizes=sizes,
-            resting_on=labels.rows_of(rates),
-            generator=generator,
-        )
-
-    def _places(self, rates: Sequence[Rate]) -> list[int]:
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        return [place[rate.name] for rate in rates]
-
-    def worth(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
-        """Return how many rows (R, G) count, and of how many, that labels are worth."""
-        places = self._places(rates)
-        return self.successes[places], self.sizes[places]
-
-    def rows(self, rates: Sequence[Rate]) -> Array:
-        """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
-        return np.asarray(self.resting_on[self._places(rates)])
-
-    def counts_of(self, metric: Metric) -> Counts:
-        """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
-        successes, sizes = self.worth(metric.rates)
-        with np.errstate(invalid="ignore"):
-            return counts_with(metric.rates, successes / sizes)
-
-    def drawn(self, metric: Metric) -> Counts:
-        """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
-        successes, sizes = self.worth(metric.rates)
-        first, second = (successes + 0.5)[:, None], (sizes - successes + 0.5)[:, None]
-        shape = (len(sizes), DRAWS, sizes.shape[-1])
-        return counts_with(metric.rates, self.generator.beta(first, second, shape))
-
-
-DRAWS = 2048
-
-
-def counts_with(rates: Sequence[Rate], shares: Array) -> Counts:
-    """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
-
-    Rates of several rest on different rows, such as the true and the false positive rate.
-    """
-    counts = np.zeros((*shares.shape[1:], 4))
-    for rate, share in zip(rates, shares, strict=True):
-        top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
-        others = whole & ~top
-        counts[..., top] = (share / top.sum())[..., None]
-        counts[..., others] = ((1 - share) / others.sum())[..., None]
-    return counts

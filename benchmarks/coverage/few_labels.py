@@ -81,11 +81,12 @@ class Pools:
 
 
 def _populations(short: bool) -> Sequence[Audited]:
-    labels = (10, 50, 300) if short else LABELS
+    labels = (20, 300) if short else LABELS
     two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
     shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in (*MAPS, STEPS)]
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
-    return [Audited(*each, n, active) for each, n, active in product(shaped, labels, (False, True))]
+    some = shaped[::3] if short else shaped
+    return [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
 
 
 def _scores() -> Array:
@@ -205,7 +206,7 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
         score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
         rows = np.flatnonzero(pools.known[block].ravel())
         label, groups = pools.label[block].ravel()[rows], len(code) * pools.groups
-        found = Labels(score, decision, code.ravel(), groups, rows, label).worth(RATES)
+        found = Labels(score, decision, code.ravel(), groups, rows, label).effective_counts(RATES)
         parts.append([each.reshape(len(RATES), len(code), pools.groups) for each in found])
         each = np.repeat(np.arange(len(code)), ROWS)
         labels = np.bincount(code.ravel()[rows], minlength=groups)
@@ -213,7 +214,9 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
             code.ravel()[rows]
         ]
         everyone.append(
-            Labels(score, decision, each, len(code), rows, label, weight).worth([rates.accuracy])
+            Labels(score, decision, each, len(code), rows, label, weight).effective_counts(
+                [rates.accuracy]
+            )
         )
     successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     whole = rate_limits(*(np.concatenate([e[i][0] for e in everyone]) for i in (0, 1)), level=LEVEL)

@@ -153,7 +153,7 @@ def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: f
     pairs = [(names[high], names[low]) for high, low in surely]
     value = float(_size(raw, gap.signed))
     gap = replace(gap, value=value, lower=lower, upper=upper, pairs=pairs)
-    return _with_probabilities(gap, names, intervals.drawn(metric), epsilon)
+    return _with_probabilities(gap, names, intervals.posterior_counts(metric), epsilon)
 
 
 def _among(gap: Gap, names: Sequence[str]) -> NDArray[np.bool_]:

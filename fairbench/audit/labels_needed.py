@@ -154,7 +154,7 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
         nothing = np.zeros(len(gap.compared))
         luck = special.ndtri(_spread_evenly(len(nothing), generator))[: len(draws)]
         return Known(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
-    (successes,), (sizes,) = counted.intervals.worth([rate])
+    (successes,), (sizes,) = counted.intervals.effective_counts([rate])
     labelled = np.bincount(groups[table.known], minlength=names)
     worth = sizes / np.maximum(labelled, 1)
     worth = np.where(labelled > 0, worth, sizes.sum() / labels)

@@ -193,10 +193,10 @@ class CountIntervals:
 
     def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
-        successes, sizes = self.worth(rates)
+        successes, sizes = self.effective_counts(rates)
         return rate_limits(successes, sizes, level=_of_rows(levels, sizes))
 
-    def worth(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
         """Return how many rows (R, G) of each rate count, and of how many."""
         return shares_of(rates, self.counts)
 
@@ -271,13 +271,13 @@ class CountIntervals:
         parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
         return [GapInterval(*each) for each in parts]
 
-    def drawn(self, metric: Metric) -> Counts:
+    def posterior_counts(self, metric: Metric) -> Counts:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
         return self.draws
 
     def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
         """Return the posterior probability that a gap is under epsilon."""
-        return float((metric(self.drawn(metric)[:, among]) < epsilon).mean())
+        return float((metric(self.posterior_counts(metric)[:, among]) < epsilon).mean())
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Array | float]:
         rates = [metric.rates[0] for metric in metrics]

@@ -38,7 +38,7 @@ class LabelledIntervals(CountIntervals):
     ) -> LabelledIntervals:
         """Return the intervals of labelled rows with these counts (G, 4)."""
         rates = counted_rates()
-        successes, sizes = labels.worth(rates)
+        successes, sizes = labels.effective_counts(rates)
         return cls(
             counts,
             np.empty((0, *counts.shape)),
@@ -54,7 +54,7 @@ class LabelledIntervals(CountIntervals):
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         return [place[rate.name] for rate in rates]
 
-    def worth(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""
         places = self._places(rates)
         return self.successes[places], self.sizes[places]
@@ -65,13 +65,13 @@ class LabelledIntervals(CountIntervals):
 
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
-        successes, sizes = self.worth(metric.rates)
+        successes, sizes = self.effective_counts(metric.rates)
         with np.errstate(invalid="ignore"):
             return counts_with(metric.rates, successes / sizes)
 
-    def drawn(self, metric: Metric) -> Counts:
+    def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
-        successes, sizes = self.worth(metric.rates)
+        successes, sizes = self.effective_counts(metric.rates)
         first, second = (successes + 0.5)[:, None], (sizes - successes + 0.5)[:, None]
         shape = (len(sizes), DRAWS, sizes.shape[-1])
         return counts_with(metric.rates, self.generator.beta(first, second, shape))

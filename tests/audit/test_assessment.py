@@ -86,7 +86,7 @@ def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without
 
 
 def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):
-    frame = predictions(6000, labels=120, bias=0.6)
+    frame = predictions(6000, labels=500, bias=0.6)
     gaps = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.08").gaps
     by = {(gap.attribute, gap.metric): gap for gap in gaps}
     precision, decisions = by["sex", "predictive_parity"], by["sex", "statistical_parity"]

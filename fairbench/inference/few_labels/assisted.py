@@ -51,13 +51,13 @@ class Labels:
     label: Codes
     weight: Floats | None = None
 
-    def worth(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return the counts that the labels are worth, successes and sizes (R, G) of each rate.
 
         A rate that rests on decisions alone is counted in all rows. A group without a row of the
         rate's denominator among its labels has a size of 0.
         """
-        pairs = [self._known(rate) if _is_known(rate) else self._worth(rate) for rate in rates]
+        pairs = [self._known(rate) if _is_known(rate) else self._effective(rate) for rate in rates]
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
 
@@ -76,7 +76,7 @@ class Labels:
         top, bottom = (_cells(each)[self.decision] for each in (rate.numerator, rate.denominator))
         return self._sum_all(top), self._sum_all(bottom)
 
-    def _worth(self, rate: Rate) -> tuple[Floats, Floats]:
+    def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
         cell = 2 * self.label + self.decision[self.rows]
         of, weight = self.group[self.rows], self._weights
         top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]

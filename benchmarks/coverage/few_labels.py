@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
-from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics import rates
@@ -206,7 +206,9 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
         score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
         rows = np.flatnonzero(pools.known[block].ravel())
         label, groups = pools.label[block].ravel()[rows], len(code) * pools.groups
-        found = Labels(score, decision, code.ravel(), groups, rows, label).effective_counts(RATES)
+        found = LabelledRows(score, decision, code.ravel(), groups, rows, label).effective_counts(
+            RATES
+        )
         parts.append([each.reshape(len(RATES), len(code), pools.groups) for each in found])
         each = np.repeat(np.arange(len(code)), ROWS)
         labels = np.bincount(code.ravel()[rows], minlength=groups)
@@ -214,7 +216,7 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
             code.ravel()[rows]
         ]
         everyone.append(
-            Labels(score, decision, each, len(code), rows, label, weight).effective_counts(
+            LabelledRows(score, decision, each, len(code), rows, label, weight).effective_counts(
                 [rates.accuracy]
             )
         )

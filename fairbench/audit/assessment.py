@@ -30,7 +30,7 @@ from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
 from fairbench.inference.survey import Design
 from fairbench.metrics.rates import binary_confusion
@@ -226,7 +226,7 @@ def labelled_counts(
         counted = np.isin(strata, strata[known])
     place = np.cumsum(counted) - 1
     score = table.prediction.astype(float) if table.score is None else table.score
-    labels = Labels(
+    labels = LabelledRows(
         score[counted],
         table.prediction[counted],
         codes[counted],

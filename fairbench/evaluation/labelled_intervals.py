@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import CountIntervals, counted_rates
-from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.metrics.registry import Metric
 
@@ -34,7 +34,7 @@ class LabelledIntervals(CountIntervals):
 
     @classmethod
     def of(
-        cls, labels: Labels, counts: Counts, level: float, generator: np.random.Generator
+        cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
     ) -> LabelledIntervals:
         """Return the intervals of labelled rows with these counts (G, 4)."""
         rates = counted_rates()

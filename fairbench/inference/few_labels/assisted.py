@@ -31,7 +31,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class LabelledRows:
     """Rows of G groups with scores and decisions, of which some were chosen at random for labels.
 
     Attributes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.few_labels.assisted import Labels
+from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.frequentist import prediction_powered
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.rates import rate_limits
@@ -36,7 +36,7 @@ def counts(decision, group, label, groups=2):
 
 def test_all_labels_are_worth_what_they_count():
     score, decision, group, label = pool(500)
-    found = Labels(score, decision, group, 2, np.arange(500), label).effective_counts(RATES)
+    found = LabelledRows(score, decision, group, 2, np.arange(500), label).effective_counts(RATES)
     np.testing.assert_allclose(found, counts(decision, group, label))
 
 
@@ -45,14 +45,14 @@ def test_scores_that_say_nothing_change_nothing_but_what_decisions_tell():
     nothing, rows = np.full(4000, 0.3), np.arange(200)
     none = np.zeros(4000, int)
     mine = [accuracy, base_rate]
-    found = Labels(nothing, none, group, 2, rows, label[rows]).effective_counts(mine)
+    found = LabelledRows(nothing, none, group, 2, rows, label[rows]).effective_counts(mine)
     cells = binary_confusion(label[rows], none[rows], group[rows], n_groups=2)
     np.testing.assert_allclose(found, shares_of(mine, cells))
 
 
 def test_a_rate_of_decisions_is_counted_in_all_rows():
     score, decision, group, label = pool(1000)
-    labels = Labels(score, decision, group, 2, np.arange(5), label[:5])
+    labels = LabelledRows(score, decision, group, 2, np.arange(5), label[:5])
     (successes,), (sizes,) = labels.effective_counts([selection_rate])
     assert sizes.tolist() == np.bincount(group).tolist()
     assert successes.tolist() == np.bincount(group, decision).tolist()
@@ -63,7 +63,7 @@ def test_a_group_without_labels_or_positives_is_worth_nothing():
     score, decision, _, label = pool(100)
     group = np.repeat([0, 1], 50)
     negatives = np.flatnonzero((label == 0) & (group == 0))
-    labels = Labels(score, decision, group, 2, negatives, label[negatives])
+    labels = LabelledRows(score, decision, group, 2, negatives, label[negatives])
     successes, sizes = labels.effective_counts([accuracy, true_positive_rate])
     assert sizes[0, 0] >= len(negatives)
     assert not sizes[:, 1].any()
@@ -79,9 +79,9 @@ def test_of_many_labels_it_is_the_prediction_powered_estimate(rate):
     shown = np.where(np.arange(40_000) < 8000, label, np.nan)
     table = PartlyLabelled(score, decision, group, shown, (0, 1))
     theirs = prediction_powered(table, rate)
-    (successes,), (sizes,) = Labels(score, decision, group, 2, rows, label[rows]).effective_counts(
-        [rate]
-    )
+    (successes,), (sizes,) = LabelledRows(
+        score, decision, group, 2, rows, label[rows]
+    ).effective_counts([rate])
     ours = rate_limits(successes, sizes)
     np.testing.assert_allclose(ours.value, theirs.value, atol=0.1 * theirs.error.max())
     # Its error is that of this pool; ours is of the population that the pool is drawn from.
@@ -105,7 +105,7 @@ def test_labels_are_never_worth_less_and_intervals_hold(slope, rows):
     score, decision, _, label = pool(groups * each, seed=5, slope=slope)
     group = np.repeat(np.arange(groups), each)
     known = (np.arange(groups)[:, None] * each + np.arange(rows)).ravel()
-    labels = Labels(score, decision, group, groups, known, label[known])
+    labels = LabelledRows(score, decision, group, groups, known, label[known])
     cells = binary_confusion(label[known], decision[known], group[known], n_groups=groups)
     everyone = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)[0]
     for rate in (accuracy, true_positive_rate):
@@ -126,7 +126,7 @@ def test_rows_labelled_at_other_rates_stand_for_as_many_as_there_are():
     rows = np.sort(np.concatenate([draw.permutation(np.flatnonzero(group == g))[: (600, 60)[g]]
                                    for g in (0, 1)]))  # fmt: skip
     weight = np.array([(group == 0).sum() / 600, (group == 1).sum() / 60])[group[rows]]
-    labels = Labels(score, decision, everyone, 1, rows, label[rows], weight)
+    labels = LabelledRows(score, decision, everyone, 1, rows, label[rows], weight)
     (successes,), (sizes,) = labels.effective_counts([accuracy])
     right = label == decision
     shares = [right[rows][group[rows] == g].mean() for g in (0, 1)]

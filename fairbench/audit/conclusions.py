@@ -82,16 +82,16 @@ def _basis(assessment: Assessment) -> Iterator[str]:
 def _of_some_labels(assessment: Assessment, *, at_random: bool) -> Iterator[str]:
     """Yield what figures from some labels assume, and what stands beside them."""
     scores = assessment.table.score is not None
-    foretold = "scores" if scores else "decisions"
-    assumption = "; that rows were chosen for labelling at random among these is" * at_random
+    helping = "Scores" if scores else "Decisions"
+    assumption = " This assumes that rows were chosen for labelling at random." * at_random
     yield (
-        f"Figures rest on the labels; {foretold} help as far as they have foretold labels within "
-        f"each group, and that they are right is not assumed{assumption}."
+        f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they have "
+        f"predicted the labels of each group; wrong ones do no harm.{assumption}"
     )
     if assessment.assumed is not None:
         yield (
-            "Beside them stands what would follow if scores were calibrated alike in all groups; "
-            "no verdict rests on that."
+            "Beside them stands what would follow if scores were as right in every group as in the "
+            "others (calibrated alike). No verdict rests on that."
         )
 
 
@@ -171,8 +171,8 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     tested = sum(gap.verdict != UNKNOWN for gap in assessment.gaps)
     if tested and assessment.labels and assessment.options.interval == FREQUENTIST:
         yield (
-            f"{tested} gaps were examined: in at most one audit of twenty any of the verdicts is "
-            "wrong."
+            f"{tested} gaps were examined. Verdicts are given so rarely that in at most one audit "
+            "of twenty any of them is wrong."
         )
     elif tested:
         yield (

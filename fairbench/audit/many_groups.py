@@ -121,14 +121,14 @@ class ManyGroups:
     def unlike(self) -> pd.DataFrame:
         """The rows of groups that are unlike everyone else, the surest first."""
         found = self.frame[self.frame["unlike_everyone"]]
-        distance = -(found["pooled"] - found["everyone"]).abs()
-        return found.assign(_d=distance).sort_values(["adjusted", "_d"]).drop(columns="_d")
+        nearer = -(found["pooled"] - found["everyone"]).abs()
+        return found.iloc[np.lexsort([nearer, found["adjusted"]])]
 
     @property
     def least_known(self) -> pd.DataFrame:
         """All rows, those of the widest pooled intervals first."""
-        width = self.frame["lower"] - self.frame["upper"]
-        return self.frame.assign(_w=width).sort_values("_w", kind="stable").drop(columns="_w")
+        narrower = self.frame["lower"] - self.frame["upper"]
+        return self.frame.iloc[np.argsort(narrower, kind="stable")]
 
 
 def assess_many(table: AuditTable, options: Options) -> ManyGroups:

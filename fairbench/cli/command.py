@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 from fairbench.cli.options import Option, options_of, value_shown
-from fairbench.core.errors import UserError, refused
+from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,64 +90,6 @@ class Command:
             return self.run(options) or 0
         with using(folder, make=False):
             return self.run(options) or 0
-
-
-class Output:
-    """An output that may break off: its reader has gone, as of ``| head -1``, or its disk is full.
-
-    What is under way goes on without it: a sweep is not to end because nobody reads its lines.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.error: OSError | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        """Be the stream in all other respects."""
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write a text, if anybody reads."""
-        return self._unless_broken(lambda: self._stream.write(text)) or 0
-
-    def flush(self) -> None:
-        """Flush what was written, if anybody reads."""
-        self._unless_broken(self._stream.flush)
-
-    def _unless_broken(self, action: Callable[[], Any]) -> Any:
-        try:
-            return action()
-        except OSError as error:
-            self.error = self.error or error
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-            return None
-
-    def status(self, status: int) -> int:
-        """Return the exit status: 2 where an output that somebody wanted is not whole."""
-        self.flush()
-        if self.error is None or isinstance(self.error, BrokenPipeError):
-            return status
-        print(f"error: standard output: {refused(self.error)}", file=sys.stderr)
-        return status or 2
-
-
-@contextmanager
-def outputs() -> Iterator[Output]:
-    """Have standard output and error break off without an error; yield standard output."""
-    before = sys.stdout, sys.stderr
-    out, err = (each if isinstance(each, Output) else Output(_open(each)) for each in before)
-    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
-    try:
-        yield out
-    finally:
-        sys.stdout, sys.stderr = before
-
-
-def _open(stream: TextIO | None) -> TextIO:
-    """Return a stream, or one that leads nowhere where there is none, as after ``>&-``."""
-    return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
 
 
 def command_help(name: str, text: str, command: Command) -> str:

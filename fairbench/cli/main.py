@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from fairbench.cli.command import TERMS, Command, command_help, outputs, parts_help, table
+from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
 from fairbench.cli.options import read
+from fairbench.cli.output import outputs
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible

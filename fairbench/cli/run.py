@@ -43,7 +43,7 @@ def run(arguments: Sequence[str], root: Path) -> int:
         0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
     """
     set_up_process(root)
-    from fairbench.cli.command import outputs
+    from fairbench.cli.output import outputs
 
     with outputs() as written:
         return written.status(_carried_out(arguments, root / "conf"))

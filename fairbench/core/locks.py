@@ -24,7 +24,7 @@ from fairbench.core.files import token
 
 _NONE = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
 _BUSY = {errno.EAGAIN, errno.EACCES}
-_PAUSE, _LONGEST_PAUSE = 0.05, 0.5  # seconds between two attempts
+_PAUSE, _LONGEST_PAUSE = 0.02, 0.1  # seconds between two attempts
 _SIGN = 15.0  # seconds between two signs of life
 SILENCE = 600.0  # seconds without one, after which a holder is no longer waited for
 _FIRST, _AGAIN = 10.0, 60.0  # seconds after which a command says for whom it waits
@@ -95,7 +95,7 @@ class _Wait:
         if now - self.told >= _AGAIN:
             self.told = now
             print(f"waiting for {holder(self.path)}", file=sys.stderr, flush=True)
-        time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 20))
+        time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 100))
 
 
 def _time(path: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -18,10 +17,10 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.deadline import call_with, serve
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
+from fairbench.core.processes import CallWith, serve
 from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, too_long, work
 
 
@@ -233,8 +232,8 @@ class Submitit:
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 batch = waiting.pop()
-                call = pickle.dumps((work_all, (batch, n_jobs, self.minutes)))
-                job = submit.submit(call_with, os.getpid(), call)
+                call = CallWith(os.getpid(), work_all, (batch, n_jobs, self.minutes))
+                job = submit.submit(call)
                 running.append(self._batch(job, batch))
             watch.pause(running)
             for each in running:

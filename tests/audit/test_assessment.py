@@ -53,19 +53,12 @@ def test_what_follows_if_scores_are_right_stands_beside_some_labels(labels, besi
     assert all(np.isfinite(gap.supposed).all() == beside for gap in result.gaps)
 
 
-def test_one_more_label_changes_nothing_much(tmp_path, without_simulation):
-    """Whatever the number of labels, the estimator is the same."""
+@pytest.mark.parametrize(("rows", "labels"), [(3000, 1000), (2000, 1999)])
+def test_one_more_label_changes_nothing_much(rows, labels, tmp_path, without_simulation):
+    """Whatever the number of labels, the estimator is the same; the last one is one more, too."""
     widths = []
-    for labels in (1000, 1001):
-        result = assessed(predictions(3000, labels=labels), tmp_path, "labelled=is_labelled")
-        widths.append([gap.upper - gap.lower for gap in result.gaps])
-    np.testing.assert_allclose(*widths, rtol=0.03)
-
-
-def test_all_but_one_label_are_all_labels_but_one(tmp_path, without_simulation):
-    widths = []
-    for labels in (1999, 2000):
-        result = assessed(predictions(2000, labels=labels), tmp_path, "labelled=is_labelled")
+    for known in (labels, labels + 1):
+        result = assessed(predictions(rows, labels=known), tmp_path, "labelled=is_labelled")
         widths.append([gap.upper - gap.lower for gap in result.gaps])
     np.testing.assert_allclose(*widths, rtol=0.03)
 

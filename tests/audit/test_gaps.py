@@ -1,4 +1,4 @@
-"""Gaps among many groups: the estimate is the posterior's, and noise is told from differences."""
+"""Gaps between groups: what they are, their intervals, and noise told from differences."""
 
 import numpy as np
 import pandas as pd

@@ -183,7 +183,7 @@ def test_launcher_files_name_options_that_submitit_has(name, tmp_path):
 # The second holds the interpreter as a library does that is being loaded: no thread gets on.
 @pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
 def test_worker_ends_with_the_process_that_started_it(busy, tmp_path):
-    worker = "import ctypes, sys, time; from fairbench.core.deadline import end_with; "
+    worker = "import ctypes, sys, time; from fairbench.core.processes import end_with; "
     worker += f"end_with(int(sys.argv[1])); open({str(tmp_path / 'on')!r}, 'w'); {busy}"
     parent = (
         "import os, subprocess, sys; "

@@ -14,7 +14,8 @@ from fairbench.evaluation.summary import summarise
 from fairbench.experiments.build import IDENTITY, stored_configuration
 from fairbench.experiments.presets import Presets, options_of
 from fairbench.inference.ranking import probability_better
-from fairbench.reporting.page.blocks import UNRANKED, blocks, metric_tables
+from fairbench.reporting.page.blocks import blocks
+from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, configuration

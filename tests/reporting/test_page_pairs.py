@@ -18,8 +18,8 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import pairs as choice
 from fairbench.reporting.page.blocks import blocks
-from fairbench.reporting.page.blocks import test_share as share_of
 from fairbench.reporting.page.figures import confusion_counts
+from fairbench.reporting.page.metric_table import test_share as share_of
 from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue

@@ -106,7 +106,7 @@ class LabelledRows:
         The slope is fitted by least squares to the labelled rows of a group, and reduced by what
         of its fit does not hold for rows that are left out of it.
         """
-        of, weight, count = self.group[self.rows], self._weights, self._count
+        of, weight, count = self.group[self.rows], self._weights, self._labels
         mine, total = expected[self.rows], np.maximum(self._sum(weight), _TINY)
         centre = self._sum(weight * mine) / total
         away, scaled = weight * (mine - centre[of]), weight * influence
@@ -133,9 +133,10 @@ class LabelledRows:
         return np.ones(len(self.rows)) if self.weight is None else self.weight
 
     @property
-    def _count(self) -> Floats:
-        """The labels of each group."""
-        return self._sum(np.ones(len(self.rows)))
+    def _labels(self) -> Floats:
+        """The labels of each group; where they stand for unequally many, Kish's number."""
+        whole, squares = self._sum(self._weights), self._sum(self._weights**2)
+        return whole**2 / np.maximum(squares, _TINY)
 
     @property
     def _rows_of(self) -> Floats:

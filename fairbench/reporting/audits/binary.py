@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -32,10 +32,35 @@ from fairbench.reporting.document.model import (
 )
 
 
-def verdict_of(conclusions: Conclusions) -> Verdict:
-    """Return what can and cannot be concluded, for a document."""
-    return Verdict(
+def audit_of(
+    options: Options,
+    conclusions: Conclusions,
+    sections: Iterable[Section],
+    data: Mapping[str, Any],
+    *,
+    title: str = "",
+    labels: Sequence[str] = (),
+    files: Mapping[str, str] | None = None,
+) -> Document:
+    """Return the document of any audit: what can and cannot be concluded, and what that rests on.
+
+    Parameters
+    ----------
+    title : what it is called; after the file without one.
+    labels : what label 0 and label 1 are called, where there are two.
+    files : name -> text of further files beside the page.
+    """
+    verdict = Verdict(
         conclusions.can, conclusions.cannot, basis=conclusions.basis, warning=conclusions.warning
+    )
+    return Document(
+        title or f"Audit of {options.path.name}",
+        list(sections),
+        verdict,
+        notes=conclusions.notes,
+        origin=origin(options, labels),
+        data=data,
+        files=files or {},
     )
 
 
@@ -89,13 +114,12 @@ _MAIN_RATES = (
 def audit_document(assessment: Assessment) -> Document:
     """Return an audit: its conclusions, gaps, rates, calibration and every metric."""
     conclusions = conclude(assessment)
-    return Document(
-        f"Audit of {assessment.options.path.name}",
-        list(_sections(assessment)),
-        verdict_of(conclusions),
-        notes=conclusions.notes,
-        origin=origin(assessment.options, assessment.table.labels),
-        data=_data(assessment, conclusions),
+    return audit_of(
+        assessment.options,
+        conclusions,
+        _sections(assessment),
+        _data(assessment, conclusions),
+        labels=assessment.table.labels,
     )
 
 

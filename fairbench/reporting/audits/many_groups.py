@@ -20,7 +20,7 @@ from fairbench.audit.many_groups import (
 )
 from fairbench.core.formats import count, csv_text
 from fairbench.metrics.registry import label
-from fairbench.reporting.audits.binary import bars, header, origin, verdict_of
+from fairbench.reporting.audits.binary import audit_of, bars, header
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
@@ -30,13 +30,12 @@ TABLE = "groups.csv"
 def many_groups_document(found: ManyGroups) -> Document:
     """Return an audit of many groups; the table of all of them is a file beside the page."""
     conclusions = conclude_many(found)
-    return Document(
-        f"Audit of {found.options.path.name}",
-        list(_sections(found)),
-        verdict_of(conclusions),
-        notes=conclusions.notes,
-        origin=origin(found.options, found.table.labels),
-        data=_data(found, conclusions),
+    return audit_of(
+        found.options,
+        conclusions,
+        _sections(found),
+        _data(found, conclusions),
+        labels=found.table.labels,
         files={TABLE: csv_text(found.frame)},
     )
 

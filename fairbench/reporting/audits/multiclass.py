@@ -7,14 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass_assessment import (
-    MulticlassAssessment,
-    Part,
-    RankedEstimate,
-    conclude_multiclass,
-)
+from fairbench.audit.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
+from fairbench.audit.multiclass_conclusions import conclude_multiclass
 from fairbench.core.formats import interval, number, probability
-from fairbench.reporting.audits.binary import header, origin, verdict_of
+from fairbench.reporting.audits.binary import audit_of, header
 from fairbench.reporting.document.model import (
     Bar,
     Block,
@@ -33,14 +29,8 @@ _MOST = 12  # rows of a table on a terminal
 def multiclass_audit_document(assessment: MulticlassAssessment) -> Document:
     """Return an audit: its conclusions, calibration, groups, classes and mistakes."""
     conclusions = conclude_multiclass(assessment)
-    return Document(
-        f"Audit of {assessment.options.path.name}",
-        list(_sections(assessment)),
-        verdict_of(conclusions),
-        notes=conclusions.notes,
-        origin=origin(assessment.options),
-        data=_data(assessment, conclusions),
-    )
+    data = _data(assessment, conclusions)
+    return audit_of(assessment.options, conclusions, _sections(assessment), data)
 
 
 def _sections(assessment: MulticlassAssessment) -> Iterator[Section]:

@@ -16,20 +16,20 @@ from fairbench.audit.pair import (
     measured,
     verdict_text,
 )
-from fairbench.reporting.audits.binary import bars, header, origin, starts, verdict_of
+from fairbench.reporting.audits.binary import audit_of, bars, header, starts
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
 
 
 def pair_audit_document(assessment: PairAssessment) -> Document:
     """Return the comparison of two classifiers' gaps."""
     options, conclusions = assessment.options, conclude_pair(assessment)
-    return Document(
-        f"{options.against} against {options.score}",
+    return audit_of(
+        options,
+        conclusions,
         [Section("Gaps between groups, of both", [_table(assessment)])],
-        verdict_of(conclusions),
-        notes=conclusions.notes,
-        origin=origin(options, assessment.table.labels),
-        data=_data(assessment, conclusions),
+        _data(assessment, conclusions),
+        title=f"{options.against} against {options.score}",
+        labels=assessment.table.labels,
     )
 
 

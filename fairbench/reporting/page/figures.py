@@ -16,7 +16,8 @@ from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, listed, with_looks
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.page.blocks import ARM, RunBlock, named, test_share
+from fairbench.reporting.page.blocks import ARM, RunBlock, named
+from fairbench.reporting.page.metric_table import test_share
 from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
 

@@ -18,7 +18,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.page.blocks import CERTAIN, EQUIVALENT, OPEN, WORSE
+from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE
 from fairbench.reporting.page.sections import PageBlock, Source, source_details
 from fairbench.reporting.papers.mapping import VERDICTS
 from fairbench.reporting.papers.matching import PaperTable

@@ -36,7 +36,8 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.page.blocks import CERTAIN, RunBlock
+from fairbench.reporting.page.blocks import RunBlock
+from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 

@@ -30,7 +30,8 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
 )
-from fairbench.reporting.page.blocks import CERTAIN, EQUIVALENT, OPEN, RankedRuns, RunBlock, named
+from fairbench.reporting.page.blocks import RunBlock, named
+from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
 from fairbench.reporting.papers.matching import PaperTable
 from fairbench.results.runs import Run

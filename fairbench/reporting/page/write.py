@@ -20,8 +20,9 @@ from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
-from fairbench.reporting.page.blocks import RankedRuns, RunBlock, blocks, metric_tables
+from fairbench.reporting.page.blocks import RunBlock, blocks
 from fairbench.reporting.page.figures import figures_of
+from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
 from fairbench.reporting.page.overview import overview_section
 from fairbench.reporting.page.pairs import compare_block
 from fairbench.reporting.page.sections import (

@@ -1,0 +1,102 @@
+"""Processes that work for another one, and end with it, even if that was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+def serve(pipe: Connection, parent: int) -> None:
+    """Be a worker process: answer (function, argument) with what the function returns.
+
+    It begins to watch its parent before it imports anything that takes time. Ctrl-C is the parent's
+    to hear.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)
+    with suppress(EOFError, OSError):
+        while True:
+            function, argument = pipe.recv()
+            pipe.send(function(argument))
+
+
+@dataclass(frozen=True)
+class CallWith:
+    """A function and its arguments, for a process that is to end with one it descends from.
+
+    That process is watched from before the function and its arguments are unpickled, since what
+    they import takes time.
+    """
+
+    process: int
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self) -> Any:
+        """Return what the function returns."""
+        return self.function(*self.arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Have whoever unpickles it watch first: a state is read after what makes the object."""
+        return _watching, (self.process,), {"function": self.function, "arguments": self.arguments}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Fill in the call."""
+        self.__dict__.update(state)
+
+
+def _watching(process: int) -> CallWith:
+    end_with(process)
+    made = object.__new__(CallWith)
+    made.__dict__["process"] = process
+    return made
+
+
+def end_with(process: int) -> None:
+    """Have this process end when one that it descends from has ended, even if that was killed.
+
+    It would go on with what it was handed, or wait for more, beside the next command's workers.
+    Linux ends it at once with its own parent; elsewhere, and with who is further up, it looks.
+    """
+    if os.getppid() == process:
+        _tie_to_parent()
+    threading.Thread(target=_end_after, args=(process,), daemon=True).start()
+
+
+_PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent ends
+
+
+def _tie_to_parent() -> None:
+    with suppress(ImportError, OSError, AttributeError, TypeError):  # where it is not Linux
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _end_after(process: int) -> None:
+    while process in _ancestors():
+        time.sleep(0.5)
+    os._exit(1)  # at once: what is not finished is not kept, and locks free themselves
+
+
+_GENERATIONS = 4  # submitit puts a process between a command and its job
+
+
+def _ancestors() -> list[int]:
+    """Return the parent of this process, its parent and so on; without /proc, the first alone."""
+    found = [os.getppid()]
+    with suppress(OSError):
+        while found[-1] and len(found) < _GENERATIONS:
+            about = Path(f"/proc/{found[-1]}/stat").read_text()
+            found.append(int(about.rpartition(")")[2].split()[1]))
+    return found

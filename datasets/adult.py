@@ -31,12 +31,14 @@ TRAIN = Source(
     "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
     (f"{_URL}/adult.data",),
     _PAGE,
+    size=3_974_305,
 )
 TEST = Source(
     "adult/adult.test",
     "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
     (f"{_URL}/adult.test",),
     _PAGE,
+    size=2_003_153,
 )
 _NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _CATEGORICAL = (

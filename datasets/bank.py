@@ -29,6 +29,7 @@ BANK = Source(
     ("https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank-additional.zip",),
     "https://archive.ics.uci.edu/dataset/222/bank+marketing",
     member="bank-additional/bank-additional-full.csv",
+    size=5_834_924,
 )
 _NUMERIC = (
     "campaign",

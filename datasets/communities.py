@@ -27,6 +27,7 @@ COMMUNITIES = Source(
     "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
     ("https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",),
     "https://archive.ics.uci.edu/dataset/183/communities+and+crime",
+    size=1_102_815,
 )
 _ATTRIBUTES = """
 state county community communityname fold population householdsize racepctblack racePctWhite

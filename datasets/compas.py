@@ -33,12 +33,14 @@ COMPAS = Source(
     "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
     (f"{_URL}/compas-scores-two-years.csv",),
     _PAGE,
+    size=2_546_489,
 )
 VIOLENT = Source(
     "compas/compas-scores-two-years-violent.csv",
     "918e218ba181d4db8a7266977d23ca7a5ecf1bc7d5defd7b2f27bf3cbd9763e3",
     (f"{_URL}/compas-scores-two-years-violent.csv",),
     _PAGE,
+    size=1_603_205,
 )
 _WIDTH = {COMPAS: 53, VIOLENT: 54}
 _NUMERIC = ("age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")

@@ -25,6 +25,7 @@ CREDIT = Source(
     "f987aec2784ea6439c2bc1868f246b45e5e6e410165dce25dc132a302924caa1",
     (),
     "https://archive.ics.uci.edu/dataset/350/default+of+credit+card+clients",
+    size=2_867_297,
 )
 _NUMERIC = (
     "LIMIT_BAL",

@@ -30,6 +30,7 @@ DUTCH = Source(
         "dutch_census_2001.arff",
     ),
     "https://github.com/tailequy/fairness_dataset",
+    size=2_199_278,
 )
 _CATEGORICAL = (
     "age",

@@ -27,6 +27,7 @@ GERMAN = Source(
     "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
     ("https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data",),
     "https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
+    size=79_793,
 )
 _COLUMNS = (
     "status",

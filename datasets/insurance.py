@@ -28,6 +28,7 @@ INSURANCE = Source(
         "ff933238d9c30da179b7e3ad4b6ca938d67efc53/insurance.csv",
     ),
     "https://github.com/stedy/Machine-Learning-with-R-datasets",
+    size=54_288,
 )
 _COLUMNS = ("age", "sex", "bmi", "children", "smoker", "region", "charges")
 

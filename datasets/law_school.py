@@ -31,11 +31,13 @@ GPA = Source(
     "law_school/law_school_gpa_reconstructed.csv",
     "8df5c1b449c58f18e4e39394fa0d1ee54450fd554a2d757e3fd29322a88e6265",
     page=_PAGE,
+    size=834_225,
 )
 KUSNER = Source(
     "law_school/law_data.csv",
     "cbf494af5e0ac317015cf64945a20587c08ec77118e183d3ddb0026719956d88",
     page="https://github.com/mkusner/counterfactual-fairness",
+    size=1_087_804,
 )
 
 

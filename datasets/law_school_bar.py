@@ -30,16 +30,19 @@ BAR = Source(
     "law_school/bar_pass_prediction.csv",
     "76ebfdb0427ce8db038d53fa5943180ac77096bffb8264f000ed21e9f0ec82f2",
     page=_PAGE,
+    size=3_512_800,
 )
 SURVEY = Source(
     "law_school/law_school_clean_derived.csv",
     "23c1b173f3480beb7afc4957b107a9917dfc4a8dc9d87ea6034ec35222152452",
     page="https://github.com/tailequy/fairness_dataset",
+    size=1_135_557,
 )
 BLACK_WHITE = Source(
     "law_school/law_dataset.csv",
     "76244ae957d224a9cc49464196f53ad621585705418ad3c3cda27a7699471a16",
     page="https://github.com/damtharvey/law-school-dataset",
+    size=993_161,
 )
 _STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc")
 

@@ -30,6 +30,7 @@ OULAD = Source(
         "oulad_clean.csv",
     ),
     "https://github.com/tailequy/fairness_dataset",
+    size=1_709_070,
 )
 _NUMERIC = ("num_of_prev_attempts", "studied_credits")
 _CATEGORICAL = (

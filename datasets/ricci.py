@@ -26,6 +26,7 @@ RICCI = Source(
     "f6f7eb66c88f5ec047c81cd0d1bf68536988c38b9212715c33109f1f08592b29",
     (),
     "https://github.com/algofairness/fairness-comparison",
+    size=3_320,
 )
 _RACES = {"W": "White", "B": "Black", "H": "Hispanic"}
 _PASS = 70.0

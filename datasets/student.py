@@ -30,6 +30,7 @@ SOURCES = {
             "student_mat_new.csv",
         ),
         _PAGE,
+        size=42_776,
     ),
     "por": Source(
         "student/student_por_derived.csv",
@@ -39,6 +40,7 @@ SOURCES = {
             "student_por_new.csv",
         ),
         _PAGE,
+        size=69_859,
     ),
 }
 _NUMERIC = (

@@ -38,17 +38,19 @@ WEIGHTS, COVARIATES, DEATHS = (
         sha256,
         (f"{_URL}/twin_pairs_{part}_3years_samesex.csv",),
         _PAGE,
+        size=size,
     )
-    for part, sha256 in (
-        ("T", "fbe6eb1cad27794c61cbbd8b11b72a26e96549e59d64fb88b07b30aaf2bae07d"),
-        ("X", ""),
-        ("Y", "d03428d23ed308673f9151e3934aa7712df27c1fed244ed44ecc80a98a60836b"),
+    for part, sha256, size in (
+        ("T", "fbe6eb1cad27794c61cbbd8b11b72a26e96549e59d64fb88b07b30aaf2bae07d", 1_409_691),
+        ("X", "", 0),
+        ("Y", "d03428d23ed308673f9151e3934aa7712df27c1fed244ed44ecc80a98a60836b", 987_735),
     )
 )
 UNDER_2000G = Source(
     "twins/twins_under2000g_long_derived.csv",
     "3e1ec0cb49d0e8f47e4e67ae969212feb449fbdd1e2206d6182d1ddb2de1c530",
     page="https://github.com/Quantco/metalearners",
+    size=5_004_808,
 )
 _TARGET = "nprevistq"
 

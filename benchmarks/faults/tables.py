@@ -25,6 +25,7 @@ from typing import Any
 from unicodedata import category
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from benchmarks.faults.browser import Seen, browser, browser_path
 from benchmarks.faults.hostile import CASES, ENCODINGS, FILES, HEADERS, LABELS, SIZES, Case, rows_of
@@ -43,6 +44,7 @@ HEADER = ("tables", "number", "refused by run", "by audit", "taken by run", "by 
 RUN = ("learner=logistic_regression", "method=baseline", "split=kfold", "split.n_folds=2",
        "tracking=none", "figures=false", "results=../results")  # fmt: skip
 LONGEST = 3000  # signs of a sentence that refuses
+TITLE = "All finished runs"
 Start = Callable[[list[str], Path, Mapping[str, str]], "CompletedProcess[str]"]
 
 
@@ -64,7 +66,7 @@ def main(number: int = 0) -> bool:
             results.append(each)
             for sentence in each.wrong:
                 print(f"{each.case.name}: {visible(sentence)}", flush=True)
-        pages = [*look(results)]
+        pages = [*look(results, reported(Path(name)))]
     rows: list[Sequence[object]] = []
     for kind, cases in KINDS.items():
         mine = [each for each in results if each.case in cases]
@@ -162,22 +164,21 @@ class Trial:
 
     def _exported(self, run: str) -> None:
         """Compare a run's predictions and metrics with the rows that were written."""
-        words = ["-m", "fairbench", "store", "export", run, "out.csv", "people=true"]
-        words += ["results=../results"]
-        if not self._verb("export", words):
-            return
-        with open(self.folder / "out.csv", encoding="utf-8", newline="") as file:
-            exported = list(csv.DictReader(file))
         labels = [label or "unknown" for label in self.case.labels or ()]
-        shown = {label: _guarded(label) for label in labels}
-        if sorted(int(row["row"]) for row in exported) != list(range(len(labels))):
-            self._wrong(f"export: {len(exported)} rows of {len(labels)}")
-            return
-        column = list(exported[0])[-1]
-        for row in exported:
-            if row[column] != shown[labels[int(row["row"])]]:
-                self._wrong(f"export: row {row['row']} is {row[column]!r}")
+        for suffix, written in (("csv", _guarded), ("parquet", str)):
+            words = ["-m", "fairbench", "store", "export", run, f"out.{suffix}", "people=true"]
+            if not self._verb("export", [*words, "results=../results"]):
                 return
+            exported = _read(self.folder / f"out.{suffix}")
+            if sorted(int(row["row"]) for row in exported) != list(range(len(labels))):
+                self._wrong(f"export: {len(exported)} rows of {len(labels)}")
+                return
+            shown = {label: written(label) for label in labels}
+            column = list(exported[0])[-1]
+            for row in exported:
+                if row[column] != shown[labels[int(row["row"])]]:
+                    self._wrong(f"export to {suffix}: row {row['row']} is {row[column]!r}")
+                    return
         selected = Counter(
             labels[int(row["row"])] for row in exported if float(row["prediction"]) == 1
         )
@@ -233,6 +234,14 @@ class Trial:
         self._result.wrong.append(sentence)
 
 
+def _read(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of an exported file, of which CSV is all text."""
+    if path.suffix == ".parquet":
+        return list(pq.read_table(path).to_pylist())
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def _together(data: Mapping[str, Any], attribute: str) -> pd.DataFrame:
     """Return the metrics of an audit of many groups in the columns of other audits."""
     groups = pd.DataFrame(data["groups"])
@@ -259,34 +268,45 @@ def _quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def look(results: Sequence[Result]) -> Iterator[str]:
+def reported(root: Path) -> Path:
+    """Have the page of all runs written, and return where it is."""
+    done = start(["-m", "fairbench", "report"], root, {})
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return root / "results" / "report" / "index.html"
+
+
+def look(results: Sequence[Result], report: Path) -> Iterator[str]:
     """Yield sentences on what a browser made of the pages, with their policy and without."""
     path = browser_path()
     if path is None:
         yield "no page was looked at: there is no Chromium here"
         return
     number = 0
+    pages = [(each.page, each.case) for each in results if each.page]
     with browser(path) as opened:
-        for result in results:
-            for policy in (True, False) if result.page else ():
+        for page, case in [*pages, (report, None)]:
+            for policy in (True, False):
                 number += 1
-                seen = opened.open(result.page, policy=policy)  # type: ignore[arg-type]
-                for sentence in judged(seen, result.case, policy=policy):
-                    yield f"{result.case.name}: wrong: {visible(sentence)}"
+                for sentence in judged(opened.open(page, policy=policy), case, policy=policy):
+                    yield f"{case.name if case else 'report'}: wrong: {visible(sentence)}"
     yield f"{number} pages were looked at in {Path(path).name}, half of them without their policy"
 
 
-def judged(seen: Seen, case: Case, *, policy: bool) -> Iterator[str]:
-    """Yield what is wrong with an audit's page of a table: what ran, and what cannot be read."""
+def judged(seen: Seen, case: Case | None, *, policy: bool) -> Iterator[str]:
+    """Yield what is wrong with the page of an audit, or of all runs, which has a script itself.
+
+    That is what ran, and what cannot be read.
+    """
     kind = "with its policy" if policy else "without a policy"
-    if seen.hacked or not seen.title.startswith("Audit of "):
+    if seen.hacked or not seen.title.startswith("Audit of " if case else TITLE):
         yield f"a script ran {kind}: {seen.title}"
-    if seen.odd:
+    if len(seen.odd) > (case is None):
         yield f"elements {kind}: {seen.odd}"
     if seen.said:
         yield f"said {kind}: {seen.said}"
     text = " ".join(seen.text.split())
     # Of many groups the page names those that differ; all are in the JSON.
-    for label in case.groups if len(case.groups) <= MOST_GROUPS else ():
+    for label in case.groups if case and len(case.groups) <= MOST_GROUPS else ():
         if " ".join(visible(label).split()) not in text:
             yield f"{label[:60]!r} cannot be read"

@@ -57,6 +57,7 @@ class Source:
     urls : where it can be downloaded, tried in order.
     page : the page a person would look at.
     member : the file inside the zip archive that `urls` lead to, where they lead to one.
+    size : bytes of the uncompressed content; nothing larger is unpacked. 0 where none is recorded.
     """
 
     path: str
@@ -64,6 +65,7 @@ class Source:
     urls: tuple[str, ...] = ()
     page: str = ""
     member: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, eq=False)

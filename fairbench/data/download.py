@@ -71,7 +71,7 @@ class Archive:
         path = self.locate(source)
         if path is None:
             path = self._download(source)
-        content = unpacked(path, source.member)
+        content = unpacked(path, source.member, source.size if self.verify else 0)
         refuse_web_page(content, str(path), source.page)
         if not (self.verify and source.sha256):
             return content
@@ -98,7 +98,7 @@ class Archive:
         reasons = []
         for url in source.urls:
             try:
-                content = _fetched(url, source)
+                content = _fetched(url, source, source.size if self.verify else 0)
                 if self.verify and source.sha256:
                     _check_download(content, source)
             except (OSError, ValueError, DataError) as error:
@@ -117,8 +117,13 @@ class Archive:
         )
 
 
-def unpacked(path: Path, member: str = "") -> bytes:
+def unpacked(path: Path, member: str = "", size: int = 0) -> bytes:
     """Return a file's content: out of gzip by its name, out of a zip archive by its first bytes.
+
+    Parameters
+    ----------
+    member : the file inside a zip archive.
+    size : bytes that it has, where that is known: no more are unpacked.
 
     Raises
     ------
@@ -128,10 +133,10 @@ def unpacked(path: Path, member: str = "") -> bytes:
     try:
         if path.suffix == ".gz":
             refuse_web_page(content, str(path), "")
-            return _within(gzip.GzipFile(fileobj=io.BytesIO(content)), path)
+            return _within(gzip.GzipFile(fileobj=io.BytesIO(content)), path, size)
         if member and content.startswith(b"PK"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                return _within(archive.open(member), path)
+                return _within(archive.open(member), path, size)
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
         raise DataError(
             f"{path}: a damaged archive ({_reason(error)}): is it truncated? Delete it and get it "
@@ -146,11 +151,16 @@ def unpacked(path: Path, member: str = "") -> bytes:
 _LEAST, _RATIO = 1 << 26, 100
 
 
-def _within(packed: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
-    """Return what a file unfolds to, unless that is out of all proportion to its size."""
-    most = _LEAST + _RATIO * path.stat().st_size
+def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
+    """Return what a file unfolds to, unless that is more than it has, or than any table would."""
+    most = size or _LEAST + _RATIO * path.stat().st_size
     with packed:
         content = packed.read(most + 1)
+    if len(content) > most and size:
+        raise DataError(
+            f"{path} unfolds to more than {size:,} bytes, which the recorded file has: it is "
+            "another one. Delete it and get it again, or set data.verify=false to use it as it is"
+        )
     if len(content) > most:
         raise DataError(
             f"{path} unfolds to more than {most / 1e6:,.0f} MB, over {_RATIO} times its size: no "
@@ -172,24 +182,28 @@ def refuse_web_page(content: bytes, place: str, page: str) -> None:
         )
 
 
-def _fetched(url: str, source: Source) -> bytes:
-    """Download `url` into a temporary folder and return the content of the file it leads to."""
+def _fetched(url: str, source: Source, size: int) -> bytes:
+    """Download `url` into a temporary folder and return the content of the file it leads to.
+
+    Of a file whose size is known (0: it is not) no byte more is fetched.
+    """
     import pooch
 
     print(f"downloading {url}", file=sys.stderr)
     pooch.get_logger().setLevel("WARNING")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         name = "download.zip" if source.member else "download"
+        most = size if size and not source.member else _LARGEST
 
         def load(progress: Progress) -> None:
-            downloader = pooch.HTTPDownloader(timeout=_IDLE_S, progressbar=_Meter(progress))
+            downloader = pooch.HTTPDownloader(timeout=_IDLE_S, progressbar=_Meter(progress, most))
             pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
 
         try:
             in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
-        content = unpacked(Path(folder) / name, source.member)
+        content = unpacked(Path(folder) / name, source.member, size)
     refuse_web_page(content, url, source.page)
     return content
 
@@ -201,20 +215,20 @@ _LARGEST = 4 << 30  # bytes; the largest file that is known here has 700 MB
 class _Meter:
     """Counts the bytes of a download; pooch takes it for a progress bar, and sets `total`."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.progress, self.total, self.bytes = progress, 0, 0
+    def __init__(self, progress: Progress, most: int) -> None:
+        self.progress, self.most, self.total, self.bytes = progress, most, 0, 0
 
     def update(self, count: int) -> None:
         """Note that so many bytes more have come.
 
         Raises
         ------
-        DataError : there are more, or are to be more, than any file of data has.
+        DataError : there are more, or are to be more, than the file has.
         """
         self.progress()
         self.bytes += count
-        if max(self.bytes, int(self.total or 0)) > _LARGEST:
-            raise DataError(f"larger than {_LARGEST / 1e9:.1f} GB")
+        if max(self.bytes, int(self.total or 0)) > self.most:
+            raise DataError(f"larger than {self.most:,} bytes")
 
     def reset(self) -> None:
         """Begin again; pooch does so when it is done, to show the whole."""

@@ -177,6 +177,22 @@ def test_a_403_page_downloaded_for_a_zip_archive(tmp_path, monkeypatch):
     assert everything_in(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "member"),
+    [
+        ("toy.csv.gz", gzip.compress(CONTENT + bytes(10_000)), ""),
+        ("toy.csv", zipped("in/toy.csv", CONTENT + bytes(10_000)), "in/toy.csv"),
+    ],
+    ids=["gzip", "zip"],
+)
+def test_no_more_is_unpacked_than_the_recorded_file_has(tmp_path, name, content, member):
+    put(tmp_path, content, name)
+    source = Source(SOURCE.path, SOURCE.sha256, member=member, size=len(CONTENT))
+    with pytest.raises(DataError, match=f"more than {len(CONTENT)} bytes, which the recorded"):
+        archive_of(tmp_path).read(source)
+    assert archive_of(tmp_path, verify=False).read(source).startswith(CONTENT)
+
+
 @pytest.mark.parametrize("spoil", [lambda packed: packed[:-9], lambda packed: b"PK" + packed])
 def test_a_damaged_gzip_file(tmp_path, spoil):
     path = put(tmp_path, spoil(gzip.compress(CONTENT * 50)), "toy.csv.gz")
@@ -196,13 +212,17 @@ def test_a_damaged_zip_archive(tmp_path):
 # pooch leaves the connection of a download that ends early to the collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
-    [("drips", "given up: it did not get on for"), ("swells", "larger than 4.3")],
+    ("behaviour", "size", "reason"),
+    [
+        ("drips", 0, "given up: it did not get on for"),
+        ("swells", 0, "larger than 4,294,967,296 bytes"),
+        ("swells", 1000, "larger than 1,000 bytes"),
+    ],
 )
-def test_a_download_ends_whatever_the_server_does(tmp_path, monkeypatch, behaviour, reason):
+def test_a_download_ends_whatever_the_server_does(tmp_path, monkeypatch, behaviour, size, reason):
     monkeypatch.setattr(download, "_IDLE_S", 1.0)
     with server(behaviour) as address:
-        source = Source("a/b.csv", "0" * 64, urls=(f"{address}/b.csv",), page="page")
+        source = Source("a/b.csv", "0" * 64, urls=(f"{address}/b.csv",), page="page", size=size)
         start = time.monotonic()
         with pytest.raises(DataError, match=reason):
             Archive((tmp_path,), store=tmp_path).read(source)

@@ -99,6 +99,7 @@ class Options:
             raise UserError("neither score= nor prediction= is given: name a column of either")
         if len(set(self.group)) < len(self.group):
             raise UserError(f"group=[{','.join(self.group)}] names a column twice")
+        self._check_target()
         if self.labelled and not self.target:
             raise UserError("labelled= is given without target=: name the column of labels")
         if self.against and (self.prediction or not self.score):
@@ -112,6 +113,23 @@ class Options:
         check_choice("prior", self.prior, ("uniform", "scores"))
         check_choice("interval", self.interval, INTERVALS)
         check_minimum("strength", self.strength, 0.1)
+
+    def _check_target(self) -> None:
+        """Refuse the column of labels as anything else."""
+        others = {
+            "score": (self.score, *self.scores),
+            "against": (self.against,),
+            "prediction": (self.prediction,),
+            "labelled": (self.labelled,),
+            "weight": (self.weight,),
+            "group": self.group,
+        }
+        for name, columns in others.items():
+            if self.target and self.target in columns:
+                raise UserError(
+                    f"{name}= names '{self.target}', which is the column of labels (target=): "
+                    "an audit compares labels with something else; name another column"
+                )
 
     @property
     def columns(self) -> list[str]:

@@ -20,6 +20,7 @@ from fairbench.audit.columns import (
     spelled,
 )
 from fairbench.audit.group_sampling import GroupSampling
+from fairbench.audit.leakage import check_score, notes_on_labels
 from fairbench.audit.options import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import label_notes
@@ -162,13 +163,16 @@ def read_audit_table(
     label, names = _labels(frame, places, options, answers)
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
+    if score is not None:
+        check_score(label, score, options.path.name, options.score)
     groups: Mapping[str, pd.Series] = {}
     if many:
         cells = read_many_groups(frame, places, options)
     else:
         groups, cells = read_groups(frame, places, options)
     design = _design(frame, places, options)
-    notes = notes_on_groups(frame, options)
+    on_labels = notes_on_labels(label, score, prediction, names, options)
+    notes = [*on_labels, *notes_on_groups(frame, options)]
     return AuditTable(score, prediction, label, groups, cells, names, design=design, notes=notes)
 
 

@@ -78,6 +78,29 @@ FAULTS = {
         r"predictions.csv: label 'Male x White' of column 'sex' has an x between spaces",
     ),
     "no group": (predictions(60), {"group": "[]"}, r"no groups to compare"),
+    "score by the labels' name": (predictions(60), {"score": "label"}, r"score= names 'label', wh"),
+    "decision by the labels' name": (
+        predictions(60),
+        {"score": "", "prediction": "label"},
+        r"prediction= names 'label', which is the column of labels \(target=\): .*; name another",
+    ),
+    "groups by the labels' name": (predictions(60), {"group": "[sex,label]"}, r"group= names 'la"),
+    "score is the label": (
+        predictions(60).assign(score=lambda frame: frame["label"]),
+        {},
+        r"predictions.csv: column 'score' is the label: it is 0 for one label and 1 for the other "
+        r"in all 60 labelled rows; name the column of predicted probabilities",
+    ),
+    "score is the label turned round": (
+        predictions(200, labels=100).assign(score=lambda frame: 0.9 - 0.4 * frame["label"]),
+        {"labelled": "is_labelled"},
+        r"it is 0.9 for one label and 0.5 for the other in all 100 labelled rows",
+    ),
+    "other score is the label": (
+        predictions(60).assign(other=lambda frame: frame["label"]),
+        {"against": "other", "group": "sex"},
+        r"column 'other' is the label",
+    ),
     "nothing to go by": (
         predictions(60).assign(label=np.nan, decision=1),
         {"score": "", "prediction": "decision"},
@@ -96,6 +119,40 @@ def test_fault_is_one_sentence(frame, options, sentence, tmp_path, capsys):
     assert printed.err.count("\n") == 1
     assert pd.Series([printed.err]).str.contains(sentence, regex=True)[0], printed.err
     assert not (tmp_path / "out").exists()
+
+
+def noted(frame, folder, capsys, **options):
+    """Return what an audit prints, on one line."""
+    assert audit([*words(written(frame, folder), **options), f"out={folder / 'out'}"]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_score_that_contains_the_label_is_told_of(tmp_path, capsys):
+    frame = predictions(60).assign(score=lambda each: 0.8 * each["label"] + 0.1 * each["score"])
+    printed = noted(frame, tmp_path, capsys, group="sex")
+    assert "'score' tells the two labels apart without one mistake in 60 labelled rows" in printed
+
+
+def test_decisions_that_are_the_label_are_told_of(tmp_path, capsys):
+    frame = predictions(60).assign(decision=lambda each: each["label"])
+    printed = noted(frame, tmp_path, capsys, group="sex", prediction="decision")
+    assert "'decision' equals the label in all 60 labelled rows" in printed
+
+
+def test_few_right_scores_are_no_leak(tmp_path, capsys):
+    frame = predictions(40).assign(score=lambda each: each["label"])
+    assert "may have been made" not in noted(frame, tmp_path, capsys, group="sex")
+
+
+@pytest.mark.parametrize("labels", [60, 3])
+@pytest.mark.parametrize(
+    ("label", "missing"), [(1, "false positive rate"), (0, "true positive rate")]
+)
+def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsys):
+    frame = predictions(60, labels=labels).assign(label=label)
+    printed = noted(frame, tmp_path, capsys, group="sex", labelled="is_labelled")
+    assert f"All {labels} labels are '{label}': there are selection rates, accuracy" in printed
+    assert f"nothing is known of the {missing}" in printed
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from fairbench.audit.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options
 from fairbench.audit.reading import AuditTable
+from fairbench.audit.tipping import with_tipping
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
@@ -103,6 +104,7 @@ def assess(table: AuditTable, options: Options) -> Assessment:
     metrics, counted, assumed, supposed = _figures(table, evaluator, options.seed)
     none = not len(table.known)
     gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size, assumed=none)
+    gaps = with_tipping(gaps, counted, options.epsilon)
     papers = options.interval == DIRICHLET and not none
     return Assessment(
         options,

@@ -11,6 +11,7 @@ from fairbench.audit.assessment import Assessment
 from fairbench.audit.columns import spelled
 from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed, rounded
+from fairbench.audit.tipping import sentence, unless
 from fairbench.core.formats import count, interval, number, probability
 from fairbench.inference.posterior import FREQUENTIST
 
@@ -99,16 +100,19 @@ def _large(gap: Gap, epsilon: float) -> str:
     return (
         f"{gap.attribute}: the {RATE_NAMES[gap.metric]} of {gap.high} is higher than that of "
         f"{gap.low} by more than {epsilon:g} (probability {probability(gap.beyond)}; {_size(gap)})."
+        f"{sentence(gap)}"
     )
 
 
 def _small(attribute: str, gaps: Sequence[Gap], epsilon: float) -> Iterator[str]:
     if gaps:
-        chances = (
-            f"{RATE_NAMES[gap.metric]} (probability {probability(gap.small)})" for gap in gaps
-        )
-        listed = ", ".join(chances)
+        listed = ", ".join(map(_is_small, gaps))
         yield f"{attribute}: no two groups differ by {epsilon:g} or more in {listed}."
+
+
+def _is_small(gap: Gap) -> str:
+    condition = f", unless {unless(gap)}" if unless(gap) else ""
+    return f"{RATE_NAMES[gap.metric]} (probability {probability(gap.small)}{condition})"
 
 
 def _size(gap: Gap) -> str:

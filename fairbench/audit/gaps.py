@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fairbench.evaluation.group_intervals import CountIntervals, PosteriorIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
@@ -56,6 +57,7 @@ class Gap:
     beyond, order : the probabilities that it is, and that it is ahead at all.
     verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows. All
         verdicts of an audit together are wrong in at most one audit of twenty.
+    tipping : how many wrong labels would undo the verdict, where it rests on labels.
     """
 
     attribute: str
@@ -75,6 +77,7 @@ class Gap:
     order: float = NAN
     pairs: Sequence[tuple[str, str]] = ()
     verdict: str = UNKNOWN
+    tipping: Tipping | None = None
 
     @property
     def signed(self) -> bool:

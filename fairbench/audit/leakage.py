@@ -78,8 +78,8 @@ def _one_class(rows: int, label: int, names: tuple[str, str]) -> str:
     )
     return (
         f"All {count(rows)} labels are '{names[label]}': there are selection rates, accuracy and "
-        f"{told}, but nothing is known of {missing}, of calibration or of how well scores tell "
-        "labels apart. Check that the labels of the others have not been left out."
+        f"{told}, but nothing is known of {missing} or of how well scores tell labels apart. Check "
+        "that the labels of the others have not been left out."
     )
 
 

@@ -25,12 +25,14 @@ class LabelledIntervals(CountIntervals):
     successes, sizes : (R, G) what the labels are worth, of each rate that is `asked`.
     resting_on : (R, G) how many rows each rate rests on.
     generator : of what is drawn.
+    labels : the labelled rows themselves.
     """
 
     successes: Array = field(kw_only=True)
     sizes: Array = field(kw_only=True)
     resting_on: Array = field(kw_only=True)
     generator: np.random.Generator = field(kw_only=True)
+    labels: LabelledRows = field(kw_only=True)
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class LabelledIntervals(CountIntervals):
             sizes=sizes,
             resting_on=labels.rows_of(rates),
             generator=generator,
+            labels=labels,
         )
 
     def _places(self, rates: Sequence[Rate]) -> list[int]:

@@ -41,6 +41,7 @@ class LabelledRows:
     label : (n,) 0 or 1.
     weight : (n,) how many rows of its group each label stands for; None where all stand for as
         many.
+    copies : (N,) how many rows each row of the table is; None where each is one.
     """
 
     score: Floats
@@ -50,6 +51,33 @@ class LabelledRows:
     rows: Codes
     label: Codes
     weight: Floats | None = None
+    copies: Floats | None = None
+
+    def of_group(self, group: int) -> LabelledRows:
+        """Return the rows of one group, those without a label summed up by decision.
+
+        The rates are the same: what scores lead one to expect is a sum over rows.
+        """
+        known = np.flatnonzero(self.group[self.rows] == group)
+        places = self.rows[known]
+        bare = self.group == group
+        bare[places] = False
+        rows = [bare & (self.decision == each) for each in (0, 1)]
+        rows = [each for each in rows if each.any()]
+        score = [self.score[places], [self.score[each].mean() for each in rows]]
+        decision = [self.decision[places], [int(self.decision[each][0]) for each in rows]]
+        copies = [np.ones(len(places)), [each.sum() for each in rows]]
+        size = len(places) + len(rows)
+        return LabelledRows(
+            np.concatenate(score).astype(float),
+            np.concatenate(decision).astype(np.int64),
+            np.zeros(size, np.int64),
+            1,
+            np.arange(len(places)),
+            self.label[known],
+            None if self.weight is None else self.weight[known],
+            np.concatenate(copies).astype(float),
+        )
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return the counts that the labels are worth, successes and sizes (R, G) of each rate.
@@ -147,7 +175,8 @@ class LabelledRows:
         return sums(values, self.group[self.rows], self.groups)
 
     def _sum_all(self, values: Floats) -> Floats:
-        return sums(values, self.group, self.groups)
+        counted = values if self.copies is None else values * self.copies
+        return sums(counted, self.group, self.groups)
 
 
 def _cells(weights: Sequence[int]) -> Floats:

@@ -1,0 +1,241 @@
+"""How many labels would have to be wrong for a verdict not to hold.
+
+The verdict is given again from what the labels would be if the wrong ones, whichever they are, were
+put right: the same intervals, the same level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import floor, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.audit.gaps import LARGE, NEEDS_NO_LABELS, RATE_OF, SMALL, Bounds, Gap
+from fairbench.evaluation.group_intervals import CountIntervals
+from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.gaps import simultaneous_level
+from fairbench.inference.partial.flips import Tipping, corrected, tipping_point
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
+
+Floats = NDArray[np.float64]
+Worth = Callable[[int], tuple[Floats, Floats]]
+
+_SPLITS = 9  # ways to split wrong labels between positive and negative decisions
+_PARTS = 1000  # of a share, where all groups' labels may be wrong at once
+
+
+def with_tipping(gaps: Sequence[Gap], counted: Sequence[Counted], epsilon: float) -> list[Gap]:
+    """Return gaps with how many wrong labels would undo each verdict that rests on labels.
+
+    Nothing is said of weighted rows, of clusters, and of the papers' posterior.
+    """
+    by_name = {each.attribute: each for each in counted}
+    bounds = Bounds(epsilon, 1, len(gaps))
+    return [_told(gap, by_name[gap.attribute], bounds) for gap in gaps]
+
+
+def _told(gap: Gap, counted: Counted, bounds: Bounds) -> Gap:
+    intervals, rate = counted.intervals, RATE_OF[gap.metric]
+    if gap.assumed or gap.metric == NEEDS_NO_LABELS or gap.verdict not in (SMALL, LARGE):
+        return gap
+    if isinstance(intervals, LabelledIntervals):
+        worth = [_of_rows(intervals.labels.of_group(g), rate) for g in gap.compared]
+        labels = np.bincount(
+            intervals.labels.group[intervals.labels.rows], minlength=len(counted.groups)
+        )
+    elif type(intervals) is CountIntervals:
+        worth = [partial(_of_counts, counted.counts[g], rate) for g in gap.compared]
+        labels = counted.counts.sum(axis=-1)
+    else:
+        return gap
+    names = [counted.groups[g] for g in gap.compared]
+    verdict = _Verdict(
+        gap.verdict == LARGE, [cache(each) for each in worth], labels[gap.compared], bounds
+    )
+    named = (names.index(gap.low), names.index(gap.high))
+    return replace(gap, tipping=verdict.tipping(names, named))
+
+
+def _of_counts(counts: NDArray[np.int64], rate: Rate, wrong: int) -> tuple[Floats, Floats]:
+    """Return the successes and sizes of a rate that wrong labels may hide."""
+    tables = corrected(counts, wrong, splits=_SPLITS)
+    return rate.successes(tables), rate.size(tables)
+
+
+def _of_rows(labels: LabelledRows, rate: Rate) -> Worth:
+    """Return the same where scores help: which rows are wrong matters too.
+
+    Wrong labels are looked for from either end of the scores.
+    """
+    order = np.argsort(labels.score[labels.rows], kind="stable")
+    decision, label = labels.decision[labels.rows], labels.label
+    (counts,) = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)
+    # From a cell of the table, the rows in the order in which they are wrong.
+    cells = [order[(2 * label + decision)[order] == cell] for cell in (TN, FP, FN, TP)]
+
+    def worth(wrong: int) -> tuple[Floats, Floats]:
+        tables = corrected(counts, wrong).astype(np.int64)
+        values = rate(tables)
+        if np.isnan(values).any():
+            ends = tables
+        else:
+            ends = tables[[int(values.argmin()), int(values.argmax())]]
+        found = [
+            _after(labels, _flipped(label, cells, table - counts, low), rate)
+            for table in ends
+            for low in (True, False)
+        ]
+        successes, sizes = np.array(found).T
+        return successes, sizes
+
+    return worth
+
+
+def _flipped(
+    label: NDArray[np.int64], cells: Sequence[NDArray[np.int64]], moved: Floats, low: bool
+) -> NDArray[np.int64]:
+    """Return labels with those of the lowest or the highest scores in each cell changed."""
+    changed = label.copy()
+    for cell in (TN, FP, FN, TP):
+        number = int(max(-moved[cell], 0))
+        rows = cells[cell][:number] if low else cells[cell][len(cells[cell]) - number :]
+        changed[rows] = 1 - changed[rows]
+    return changed
+
+
+def _after(labels: LabelledRows, changed: NDArray[np.int64], rate: Rate) -> tuple[float, float]:
+    (successes,), (sizes,) = replace(labels, label=changed).effective_counts([rate])
+    return float(successes[0]), float(sizes[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Verdict:
+    """A verdict on the gap of G groups, given again with wrong labels.
+
+    Attributes
+    ----------
+    large : that two groups surely differ by more than epsilon; else, that none do.
+    worth : of each group, what labels are worth if a number of them is wrong, in every way.
+    labels : (G,) how many there are.
+    """
+
+    large: bool
+    worth: Sequence[Worth]
+    labels: NDArray[np.int64]
+    bounds: Bounds
+
+    def tipping(self, names: Sequence[str], named: tuple[int, int]) -> Tipping:
+        """Return with how many wrong labels the verdict still holds.
+
+        Parameters
+        ----------
+        named : the groups of which it says that the second is ahead, if it says that of any.
+        """
+        groups: Sequence[int] = range(len(names))
+        if self.large:
+            groups = named if self._holds(named, {}) else self._surest()
+        alone = []
+        for g in groups:
+            wrong = partial(self._one_wrong, groups, g)
+            most = tipping_point(wrong, int(self.labels[g]))
+            if most is not None:
+                alone.append((names[g], max(most, 0) / int(self.labels[g])))
+        parts = tipping_point(partial(self._all_wrong, groups), _PARTS)
+        together = None if parts is None else max(parts, 0) / _PARTS
+        concerned = [names[g] for g in groups]
+        return Tipping(sorted(alone, key=lambda each: each[1]), together, concerned)
+
+    def _one_wrong(self, groups: Sequence[int], group: int, wrong: int) -> bool:
+        return self._holds(groups, {group: wrong})
+
+    def _all_wrong(self, groups: Sequence[int], parts: int) -> bool:
+        return self._holds(groups, {g: parts * int(self.labels[g]) // _PARTS for g in groups})
+
+    def _holds(self, groups: Sequence[int], wrong: dict[int, int]) -> bool:
+        """Say whether the verdict holds with numbers of wrong labels in some groups."""
+        limits = {g: self._limits(g, wrong.get(g, 0)) for g in groups}
+        if self.large:
+            low, high = groups
+            return bool(_difference(limits[high], limits[low]).lower.min() > self.bounds.epsilon)
+        every = _together([limits[g] for g in groups])
+        of = np.repeat(groups, [len(limits[g].value) for g in groups])
+        for g in wrong or groups:
+            others = every.take(of != g)
+            for gap in (_difference(limits[g], others), _difference(others, limits[g])):
+                if gap.upper.max() >= self.bounds.epsilon:
+                    return False
+        return True
+
+    def _surest(self) -> tuple[int, int]:
+        """Return the groups of which the second is the most surely ahead."""
+        limits = [self._limits(g, 0) for g in range(len(self.labels))]
+        pairs = [(a, b) for a in range(len(limits)) for b in range(len(limits)) if a != b]
+        lowest = [_difference(limits[b], limits[a]).lower.min() for a, b in pairs]
+        return pairs[int(np.argmax(lowest))]
+
+    def _limits(self, group: int, wrong: int) -> Limits:
+        """Return the most extreme of what a group's rate may be."""
+        successes, sizes = self.worth[group](wrong)
+        limits = rate_limits(successes, sizes, level=self._level)
+        # Without a row of its denominator, a rate may be anything.
+        unknown = np.isnan(limits.value)
+        limits = Limits(np.where(unknown, 0.5, limits.value), limits.lower, limits.upper)
+        ends = [end for each in limits for end in (int(each.argmin()), int(each.argmax()))]
+        return limits.take(sorted(set(ends)))
+
+    @property
+    def _level(self) -> float:
+        if self.large:
+            return simultaneous_level(1 - self.bounds.risk, len(self.labels))
+        return 1 - 2 * self.bounds.risk
+
+
+def _together(limits: Sequence[Limits]) -> Limits:
+    return Limits(*(np.concatenate(each) for each in zip(*limits, strict=True)))
+
+
+def _difference(first: Limits, second: Limits) -> Limits:
+    """Return all differences of what may be true of two groups."""
+    one = Limits(*(each[:, None] for each in first))
+    other = Limits(*(each[None, :] for each in second))
+    return difference_limits(one, other)
+
+
+def _percent(share: float) -> str:
+    """Return a share of at most 1 in percent with two digits, never rounded up."""
+    digits = max(1 - floor(log10(100 * share)), 0)
+    return f"{floor(100 * share * 10**digits + 1e-9) / 10**digits:g} %"
+
+
+def unless(gap: Gap) -> str:
+    """Return which labels would have to be wrong for a verdict not to hold; nothing, if none."""
+    tipping = gap.tipping
+    if tipping is None or not tipping.alone:
+        return ""
+    name, share = tipping.alone[0]
+    if not share:
+        return f"a single label of {name} is wrong"
+    words = f"more than {_percent(share)} of the labels of {name} are wrong"
+    if tipping.together and tipping.together < share:
+        every = "both groups" if len(tipping.groups) == 2 else "every group"
+        words += f", or more than {_percent(tipping.together)} of those of {every} at once"
+    return words
+
+
+def sentence(gap: Gap) -> str:
+    """Return the same as a sentence about a gap that is large; nothing, if there is no such."""
+    condition = unless(gap)
+    if not condition or gap.tipping is None:
+        return ""
+    low, high = gap.tipping.groups
+    holds = (
+        "It holds" if (low, high) == (gap.low, gap.high) else f"That {high} is above {low} holds"
+    )
+    return f" {holds} unless {condition}."

@@ -1,0 +1,1 @@
+"""What cannot be known: bounds that no number of rows makes narrower."""

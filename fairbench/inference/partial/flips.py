@@ -1,0 +1,117 @@
+"""How far rates can be off if a share of the labels is wrong, whichever they are.
+
+A wrong label moves a row between true and false positives, or between true and false negatives:
+decisions are what they are. The bounds are sharp: for each end, there are labels that attain it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.metrics.rates import FN, FP, TN, TP, Rate
+
+Floats = NDArray[np.float64]
+
+# Of rows decided positive and negative: whether wrong labels become 1 or 0.
+_WAYS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+
+
+def corrected(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
+    """Return the confusion counts that could be true if so many labels are wrong.
+
+    Parameters
+    ----------
+    counts : (..., 4) of one group, TN, FP, FN, TP; or shares of them.
+    wrong : (...) at most so many labels are wrong, or so large a share of all.
+    splits : in how many ways the wrong labels are split between rows decided positive and negative;
+        with more than two, labels are counted and not divided.
+
+    Returns
+    -------
+    (4 * splits, ..., 4) with two splits, the corners of what is possible: every other table is a
+    mean of these and of the one that is given.
+    """
+    table, most = np.asarray(counts, float), np.asarray(wrong, float)
+    tables = [
+        _moved(table, most, ways, first if splits == 2 else np.floor(first))
+        for ways in _WAYS
+        for first in np.multiply.outer(np.linspace(0, 1, splits), most)
+    ]
+    return np.stack(tables)
+
+
+def _moved(table: Floats, most: Floats, ways: tuple[int, int], first: Floats) -> Floats:
+    """Return counts with labels changed, `first` of them among positive decisions if possible."""
+    room = table[..., FP if ways[0] > 0 else TP]
+    other_room = table[..., TN if ways[1] > 0 else FN]
+    others = np.minimum(most - np.minimum(first, room), other_room)
+    positive, negative = ways[0] * np.minimum(most - others, room), ways[1] * others
+    moves = {TN: -negative, FP: -positive, FN: negative, TP: positive}
+    return np.stack([table[..., cell] + moves[cell] for cell in (TN, FP, FN, TP)], axis=-1)
+
+
+def flip_bounds(rate: Rate, counts: ArrayLike, wrong: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the least and the largest value that a rate may have if so many labels are wrong.
+
+    Parameters
+    ----------
+    counts : (..., 4) TN, FP, FN, TP, or shares. wrong : (...) as many of them at most.
+
+    Notes
+    -----
+    A rate is a ratio of two sums of cells, so it is largest at a corner of what is possible
+    (linear-fractional programming; Charnes & Cooper 1962). NaN where no table has the rate.
+    """
+    values = rate(corrected(counts, wrong))
+    none = np.isnan(values).all(axis=0)
+    lower = np.where(none, np.nan, np.fmin.reduce(values, axis=0))
+    upper = np.where(none, np.nan, np.fmax.reduce(values, axis=0))
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class Tipping:
+    """With how many wrong labels a verdict still holds, whichever labels they are.
+
+    Attributes
+    ----------
+    alone : of each group whose labels can undo the verdict, the largest share of them that may be
+        wrong, if all other groups' labels are right; the smallest first.
+    together : the largest share of the labels of every group that may be wrong at once; None where
+        no share undoes the verdict.
+    groups : those that the verdict is about; where it is that one is ahead, it is the second.
+    """
+
+    alone: Sequence[tuple[str, float]]
+    together: float | None
+    groups: Sequence[str]
+
+
+def tipping_point(holds: Callable[[int], bool], labels: int, *, steps: int = 12) -> int | None:
+    """Return the largest number of wrong labels with which a verdict still holds.
+
+    Parameters
+    ----------
+    holds : says of a number of wrong labels whether the verdict does, whichever labels they are.
+    labels : how many there are.
+    steps : how often the range is halved; of very many labels, the number found is a little low.
+
+    Returns
+    -------
+    None where the verdict holds even if all are wrong; -1 where it does not hold as it is.
+    """
+    if not holds(0):
+        return -1
+    if holds(labels):
+        return None
+    low, high = 0, labels
+    for _ in range(steps):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

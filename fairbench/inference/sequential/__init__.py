@@ -1,0 +1,1 @@
+"""Evidence and intervals that hold at every look, however often and whenever one looks."""

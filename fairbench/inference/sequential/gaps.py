@@ -1,0 +1,283 @@
+"""Evidence that two rates are further apart than a gap, and intervals of it, valid at every look.
+
+Evidence is money won in fair bets against a claim: whoever starts with 1 reaches 1 / a, ever, with
+a probability of at most a if the claim is true, however often is looked (Ville's inequality). Here
+the claim is that the second group's rate is at most `gap` above the first's. It depends on the
+counts alone, so that nothing but counts has to be kept.
+
+The claim has a second unknown, how high both rates are. Against each height there is one bet: that
+the rates are further apart in the direction in which the two groups' counts can tell it best. The
+evidence is the least that any height's bet has won. As these directions stand at right angles to
+the line of heights, not to know the height costs nothing to first order, unlike in a ratio to the
+largest likelihood (universal inference; Wasserman et al. 2020, PNAS 117) that mixes over both
+rates, which costs about half the logarithm of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaln, xlog1py, xlogy
+
+from fairbench.inference.rates import Limits
+
+Floats = NDArray[np.float64]
+
+# How far beyond the claimed gap the bets say that the rates are, and how much is put on each.
+_DISTANCES = np.array([0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
+_STAKES = np.array([0.05, 0.15, 0.45, 0.2, 0.1, 0.05])
+# What is put on rates anywhere on the far side of the claim, each by itself.
+_ANYWHERE = 0.1
+_TINY = 1e-12
+# Heights that are tried: closest around the likeliest one and at the ends of the scale; then,
+# twice, between the neighbours of the worst.
+_FIRST = np.linspace(-1, 1, 41)
+_EDGE = np.array([0, 1e-5, 1e-4, 1e-3, 1e-2, 0.05])
+_EDGES = np.concatenate([_EDGE, 1 - _EDGE])
+_AGAIN = np.linspace(0, 1, 11)
+_GRID_ERROR = 0.01  # the least of all heights is at most so much lower; taken off
+_BLOCK = 2048  # evaluated at once
+_HALVINGS = 20
+
+
+class Pair(NamedTuple):
+    """Counts of two groups, arrays of one shape, or such that they broadcast.
+
+    Attributes
+    ----------
+    first, second : successes. first_size, second_size : rows.
+    share : of the rows of both, how many the first group is expected to have. It may be known from
+        whatever is not an outcome, must not change while rows are counted, and only makes the bets
+        good or bad: evidence is valid with any.
+    """
+
+    first: ArrayLike
+    first_size: ArrayLike
+    second: ArrayLike
+    second_size: ArrayLike
+    share: ArrayLike
+
+    def swapped(self) -> Pair:
+        """Return the same with the groups exchanged."""
+        other = 1 - np.asarray(self.share, float)
+        return Pair(self.second, self.second_size, self.first, self.first_size, other)
+
+    def flat(self) -> Pair:
+        """Return columns of floats."""
+        parts = np.broadcast_arrays(*(np.asarray(each, float) for each in self))
+        return Pair(*(each.reshape(-1, 1) for each in parts))
+
+
+def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
+    """Return the logarithm of the evidence that second - first is more than `gap`.
+
+    Parameters
+    ----------
+    pair : counts so far, of rows that are independent given their groups.
+    gap : between -1 and 1; broadcasts with the counts.
+
+    Returns
+    -------
+    The same shape. Under any two rates with second - first <= gap, and also where either rate moves
+    from row to row as long as one height separates them (first >= height, second <= height + gap),
+    it ever reaches log(1 / a) with a probability of at most a.
+    """
+    shape = np.broadcast_shapes(*(np.shape(each) for each in pair), np.shape(gap))
+    wide = Pair(*(np.broadcast_to(each, shape) for each in pair)).flat()
+    claimed = np.broadcast_to(np.asarray(gap, float), shape).reshape(-1, 1)
+    found = np.empty(len(claimed))
+    for start in range(0, len(claimed), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        part = Pair(*(np.asarray(each)[rows] for each in wide))
+        found[rows] = _least(part, claimed[rows]) - _GRID_ERROR
+    return found.reshape(shape)
+
+
+def _least(pair: Pair, gap: Floats) -> Floats:
+    """Return what the bet against the height that lost most has won, (P,) of columns (P, 1)."""
+    heights = _heights(pair, gap)
+    for _ in range(2):
+        worst = _won(pair, gap, heights).argmin(axis=-1)[:, None]
+        left, right = (
+            np.take_along_axis(heights, np.clip(worst + step, 0, heights.shape[1] - 1), -1)
+            for step in (-1, 1)
+        )
+        heights = left + (right - left) * _AGAIN
+    least: Floats = _won(pair, gap, heights).min(axis=-1)
+    return least
+
+
+def _won(pair: Pair, gap: Floats, low: Floats) -> Floats:
+    """Return the logarithm of what the bets against heights (P, H) have won."""
+    high = np.clip(low + gap, _TINY, 1 - _TINY)
+    parts = [*_directed(pair, low, high), _anywhere(pair, low, high)]
+    most = parts[0]
+    for each in parts[1:]:
+        most = np.logaddexp(most, each)
+    return most
+
+
+def _heights(pair: Pair, gap: Floats) -> Floats:
+    """Return the first rates (P, H) at which the claim is tried, in ascending order."""
+    weights = (_rate_and_weight(*side)[1] for side in (pair[:2], pair[2:4]))
+    spread = 1 / np.sqrt(sum(weights))
+    near = _likely(pair, gap) + spread * np.sinh(_FIRST * np.arcsinh(1 / spread))
+    lowest, highest = np.maximum(0, -gap), np.minimum(1, 1 - gap)
+    ends = lowest + (highest - lowest) * _EDGES
+    heights = np.sort(np.concatenate([near, ends], axis=-1), axis=-1)
+    inside: Floats = np.clip(np.clip(heights, lowest, highest), _TINY, 1 - _TINY)
+    return inside
+
+
+def _likely(pair: Pair, gap: Floats) -> Floats:
+    """Return about the likeliest first rate (P, 1) if the rates differ by the gap."""
+    first, weight = _rate_and_weight(pair.first, pair.first_size)
+    second, other = _rate_and_weight(pair.second, pair.second_size)
+    likely = (weight * first + other * (second - gap)) / (weight + other)
+    inside: Floats = np.clip(likely, np.maximum(0, -gap) + _TINY, np.minimum(1, 1 - gap) - _TINY)
+    return inside
+
+
+def _rate_and_weight(successes: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
+    n = np.asarray(size, float)
+    rate = (np.asarray(successes) + 0.5) / (n + 1)
+    return rate, (n + 1) / (rate * (1 - rate))
+
+
+def _directed(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
+    """Yield the bets that rates are further apart by each distance, split as counts tell it best.
+
+    The group whose rate is less well known takes the larger part of the distance.
+    """
+    share = np.asarray(pair.share)
+    first, second = low * (1 - low) * (1 - share), high * (1 - high) * share
+    part = second / (first + second)
+    for distance, stake in zip(_DISTANCES, _STAKES, strict=True):
+        lower = np.maximum(low - (1 - part) * distance, low / 2)
+        upper = np.minimum(high + part * distance, (1 + high) / 2)
+        won = _ratio(pair.first, pair.first_size, lower, low)
+        won += _ratio(pair.second, pair.second_size, upper, high)
+        yield won + np.log(stake * (1 - _ANYWHERE))
+
+
+def _ratio(successes: ArrayLike, size: ArrayLike, rate: Floats, claimed: Floats) -> Floats:
+    """Return the log likelihood ratio of two rates."""
+    x, n = np.asarray(successes), np.asarray(size)
+    ratio: Floats = x * np.log(rate / claimed) + (n - x) * np.log((1 - rate) / (1 - claimed))
+    return ratio
+
+
+def _anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
+    """Return the bet that each rate is anywhere on the far side, half of it at the claim itself."""
+    x, n = np.asarray(pair.first), np.asarray(pair.first_size)
+    # The first is below `low` if the share of failures is above.
+    below = _beyond(n - x, n, 1 - low)
+    above = _beyond(np.asarray(pair.second), np.asarray(pair.second_size), high)
+    half = np.log(0.5)
+    return np.logaddexp(half, half + below) + np.logaddexp(half, half + above) + np.log(_ANYWHERE)
+
+
+def _beyond(x: Floats, n: Floats, claimed: Floats) -> Floats:
+    """Return the log of the mean likelihood ratio over all rates above the claimed one."""
+    with np.errstate(divide="ignore"):
+        mass = np.log(betainc(n - x + 1, x + 1, 1 - claimed))
+    likelihood = xlogy(x, claimed) + xlog1py(n - x, -claimed)
+    mean: Floats = mass + betaln(x + 1, n - x + 1) - np.log1p(-claimed) - likelihood
+    return mean
+
+
+def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
+    """Return the first of many looks (T,) at which the evidence reaches what is needed.
+
+    Parameters
+    ----------
+    needed : the logarithm of the evidence that is needed.
+
+    Notes
+    -----
+    What is won against one height bounds the evidence, and the ratio of likelihoods bounds that:
+    nearly all looks are passed over by the second, and most of the others by the first.
+    """
+    wide = pair.flat()
+    looks = np.flatnonzero(_likelihood_ratio(wide, gap) >= needed)
+    for start in range(0, len(looks), _BLOCK // 4):
+        some = looks[start : start + _BLOCK // 4]
+        part = Pair(*(np.asarray(each)[some] for each in wide))
+        claimed = np.full((len(some), 1), gap)
+        some = some[_won(part, claimed, _likely(part, claimed))[:, 0] >= needed]
+        for few in np.array_split(some, len(some) // 32 + 1):
+            part = Pair(*(np.asarray(each)[few, 0] for each in wide))
+            reached = log_evidence(part, gap) >= needed
+            if reached.any():
+                return int(few[reached.argmax()])
+    return None
+
+
+def _likelihood_ratio(pair: Pair, gap: float) -> Floats:
+    """Return the log of the largest likelihood over that at one height, (P,) of columns (P, 1)."""
+    low = _likely(pair, np.full(np.shape(pair.first), gap))
+    sides = ((pair.first, pair.first_size, low), (pair.second, pair.second_size, low + gap))
+    ratio = np.zeros(low.shape)
+    for x, n, claimed in sides:
+        successes, size = np.asarray(x), np.asarray(n)
+        rate, at = successes / np.maximum(size, 1), np.clip(claimed, _TINY, 1 - _TINY)
+        ratio += xlogy(successes, rate / at) + xlogy(size - successes, (1 - rate) / (1 - at))
+    return ratio[:, 0]
+
+
+def gap_limits(pair: Pair, needed: ArrayLike) -> Limits:
+    """Return the differences second - first with intervals that hold at every look.
+
+    Parameters
+    ----------
+    needed : the logarithm of the evidence against a gap that excludes it; log(2 / a) on either side
+        gives intervals that all hold, at whatever looks, with a probability of 1 - a.
+    """
+    shape = np.broadcast_shapes(*(np.shape(each) for each in pair), np.shape(needed))
+    wide = Pair(*(np.broadcast_to(np.asarray(each, float), shape) for each in pair))
+    reach = np.broadcast_to(np.asarray(needed, float), shape)
+    x, n, y, m, _ = (np.asarray(each) for each in wide)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value: Floats = y / m - x / n
+    centre = np.where(np.isfinite(value), value, 0.0)
+    lower = _lower(wide, centre, reach)
+    upper = -_lower(wide.swapped(), -centre, reach)
+    return Limits(value, lower, upper)
+
+
+def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
+    """Return the largest gap below the value that is excluded, to 1e-6 on the safe side."""
+    low, high = np.full(value.shape, -1.0), value.copy()
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        excluded = log_evidence(pair, middle) >= needed
+        low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+    return low
+
+
+_MOST_ROWS = 1e9
+
+
+def rows_until_beyond(
+    first: float, second: float, share: float, gap: float, needed: float
+) -> float:
+    """Return the rows of both groups after which a gap is found, if counts are as expected.
+
+    The mean number of rows is close to it. Infinite where second - first is not above `gap`.
+    """
+
+    def found(rows: float) -> bool:
+        n, m = share * rows, (1 - share) * rows
+        pair = Pair(first * n, n, second * m, m, share)
+        return bool(log_evidence(pair, gap) >= needed)
+
+    few, many = 1.0, _MOST_ROWS
+    if second - first <= gap or not found(many):
+        return float("inf")
+    while many > few * 1.001:
+        middle = float(np.sqrt(few * many))
+        few, many = (few, middle) if found(middle) else (middle, many)
+    return many

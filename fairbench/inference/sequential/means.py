@@ -1,0 +1,114 @@
+"""Intervals of a rate, and of a mean of bounded values, that hold at every look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln, xlog1py, xlogy
+
+from fairbench.inference.rates import Limits
+
+Floats = NDArray[np.float64]
+_HALVINGS = 40
+# Sizes of the bets on a mean; each half as large as the one before, all of the same stake.
+_BETS = 0.5 ** np.arange(1, 11)
+_COST = -np.log1p(-_BETS) - _BETS  # of a squared value (Fan, Grama and Liu 2015)
+
+
+def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
+    """Return the logarithm of the evidence against a rate.
+
+    The likelihood of the counts, averaged over Beta(1/2, 1/2), over that of the rate (Robbins 1970;
+    Howard et al. 2021). If the rate is true, it ever reaches log(1 / a) with a probability of at
+    most a.
+    """
+    x, n, p = (np.asarray(each, float) for each in (successes, size, rate))
+    averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
+    evidence: Floats = averaged - xlogy(x, p) - xlog1py(n - x, -p)
+    return evidence
+
+
+def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> Limits:
+    """Return rates with intervals that hold at every look.
+
+    Parameters
+    ----------
+    needed : the logarithm of the evidence that excludes a rate: log(1 / a) for a confidence of
+        1 - a at all looks together.
+    """
+    x, n, reach = np.broadcast_arrays(
+        *(np.asarray(each, float) for each in (successes, size, needed))
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(n > 0, x / n, np.nan)
+
+    def excluded(rate: Floats) -> NDArray[np.bool_]:
+        return log_evidence_of_rate(x, n, rate) >= reach
+
+    inside = np.where(n > 0, value, 0.5)
+    lower = _last_excluded(excluded, np.zeros(x.shape), inside)
+    upper = _last_excluded(excluded, np.ones(x.shape), inside)
+    return Limits(value, lower, upper)
+
+
+class Sums(NamedTuple):
+    """Values between -1 and 1 that were added up: how many, their sum, and that of squares."""
+
+    size: ArrayLike
+    total: ArrayLike
+    squares: ArrayLike
+
+
+def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
+    """Return the logarithm of the evidence that values are above a mean, on average so far.
+
+    Notes
+    -----
+    Each value x >= -1 of mean m has E exp(b x - (-log(1 - b) - b) x²) <= exp(b m) for any bet b in
+    [0, 1) (Fan, Grama and Liu 2015; Howard et al. 2021): the product over the values, averaged over
+    the bets, ever reaches 1 / a with a probability of at most a, whatever each value's mean is, as
+    long as they average to no more than what is claimed.
+    """
+    n, total, squares, claimed = (
+        np.asarray(each, float)[..., None] for each in (*sums, np.asarray(mean, float))
+    )
+    won = _BETS * (total - n * claimed) - _COST * squares
+    evidence: Floats = np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
+    return evidence
+
+
+def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
+    """Return means of values between -1 and 1 with intervals that hold at every look.
+
+    Parameters
+    ----------
+    needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
+        confidence of 1 - a at all looks together.
+    """
+    n, total, squares, reach = np.broadcast_arrays(
+        *(np.asarray(each, float) for each in (*sums, needed))
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(n > 0, total / n, np.nan)
+
+    def excluded_from(side: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
+        return lambda mean: log_evidence_above(Sums(n, side, squares), mean) >= reach
+
+    inside, ends = np.where(n > 0, value, 0.0), -np.ones(n.shape)
+    lower = _last_excluded(excluded_from(total), ends, inside)
+    upper = -_last_excluded(excluded_from(-total), ends, -inside)
+    return Limits(value, lower, upper)
+
+
+def _last_excluded(
+    excluded: Callable[[Floats], NDArray[np.bool_]], out: Floats, inside: Floats
+) -> Floats:
+    """Return how far values from `out` on are excluded, on the way to one that is not."""
+    for _ in range(_HALVINGS):
+        middle = (out + inside) / 2
+        further = excluded(middle)
+        out, inside = np.where(further, middle, out), np.where(further, inside, middle)
+    return out

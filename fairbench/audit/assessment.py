@@ -114,7 +114,7 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         assumed,
         gaps,
         [] if table.design or papers else labels_needed(table, counted, gaps, options),
-        [] if table.design else list(calibrations(table)),
+        [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -12,6 +12,8 @@ from scipy.stats import beta
 
 from fairbench.audit.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.audit.reading import AuditTable
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.check import unlike
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +44,8 @@ class GroupCalibration:
     ----------
     labels : how many there are. score, share : mean score and share of positives of those rows.
     excess, lower, upper : mean score minus share, with its normal interval; NaN of too few labels.
+    fit : how often labels as strange as these are foreseen from how the other groups' scores are
+        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
     """
 
     attribute: str
@@ -53,12 +57,31 @@ class GroupCalibration:
     lower: float
     upper: float
     bins: Sequence[Bin]
+    fit: float = float("nan")
 
 
-def calibrations(table: AuditTable, level: float = 0.95) -> Iterator[GroupCalibration]:
+ALARMS = 0.03  # of audits whose scores are calibrated alike, the share in which a group is named
+
+
+def unlike_others(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
+    """Return the groups whose labels do not fit what the scores of other groups lead one to expect.
+
+    However many groups are asked about, one is named without cause in 3 % of audits at most.
+    """
+    asked = sum(not np.isnan(each.fit) for each in found)
+    return [each for each in found if each.fit * asked < ALARMS]
+
+
+def calibrations(
+    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0, level: float = 0.95
+) -> Iterator[GroupCalibration]:
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
 
     Where rows were chosen by group, labels weigh as many rows as they stand for.
+
+    Parameters
+    ----------
+    asked : the attributes whose groups' labels are compared with those of other groups.
     """
     known = table.known
     if table.score is None or not len(known):
@@ -74,8 +97,13 @@ def calibrations(table: AuditTable, level: float = 0.95) -> Iterator[GroupCalibr
         sums = np.stack(
             [np.bincount(cell, weights=each, minlength=sizes.size * BINS) for each in columns]
         ).reshape(len(columns), *sizes.shape, BINS)
-        for g, name in enumerate(names):
-            yield _of_group(attribute, str(name), sums[:, g].astype(np.float64), sizes[g], level)
+        fits = np.full(len(names), np.nan)
+        if attribute in asked:
+            generator = rng(seed, "calibrated alike", attribute)
+            fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
+        for g, (name, fit) in enumerate(zip(names, fits, strict=True)):
+            found = _of_group(attribute, str(name), sums[:, g].astype(np.float64), sizes[g], level)
+            yield replace(found, fit=float(fit))
 
 
 def _of_group(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairbench.audit.assessment import Assessment
+from fairbench.audit.calibration import unlike_others
 from fairbench.audit.columns import spelled
 from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed, rounded
@@ -252,6 +253,13 @@ def _favourable(assessment: Assessment) -> Iterator[str]:
 
 
 def _calibration(assessment: Assessment) -> Iterator[str]:
+    for each in unlike_others(assessment.calibrations):
+        beside = assessment.assumed is not None
+        yield (
+            f"{each.attribute}: the labels of {each.group} do not fit how the scores of the other "
+            f"groups are calibrated (probability {probability(each.fit)})."
+            f"{' Do not use the figures “if calibrated alike”.' * beside}"
+        )
     for each in assessment.calibrations:
         if each.attribute in assessment.options.group and each.lower * each.upper > 0:
             side, size = ("high", each.excess) if each.excess > 0 else ("low", -each.excess)

@@ -152,7 +152,7 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
         # Draws are shares of everyone; a label is as many rows of the rate as a row of the group.
         each = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0) * rows / len(table)
         nothing = np.zeros(len(gap.compared))
-        luck = special.ndtri(_spread_evenly(len(nothing), generator))[: len(draws)]
+        luck = special.ndtri(spread_evenly(len(nothing), generator))[: len(draws)]
         return Known(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
     (successes,), (sizes,) = counted.intervals.effective_counts([rate])
     labelled = np.bincount(groups[table.known], minlength=names)
@@ -160,13 +160,13 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
     worth = np.where(labelled > 0, worth, sizes.sum() / labels)
     left = rows if len(table) == labels else rows - labelled
     x, n = successes[gap.compared], sizes[gap.compared]
-    truth, luck = np.split(_spread_evenly(2 * len(x), generator), 2, axis=1)
+    truth, luck = np.split(spread_evenly(2 * len(x), generator), 2, axis=1)
     rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
     each = (worth * left / left.sum())[gap.compared]
     return Known(x, n, rates, each, special.ndtri(luck))
 
 
-def _spread_evenly(columns: int, generator: np.random.Generator) -> Floats:
+def spread_evenly(columns: int, generator: np.random.Generator) -> Floats:
     """Draw (WORLDS, columns) numbers in (0, 1) that fill it evenly, so that seeds hardly matter."""
     from scipy.stats import qmc
 

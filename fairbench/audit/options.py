@@ -138,3 +138,41 @@ class Options:
         marks = (self.prediction, self.labelled, self.weight, self.cluster)
         named = (self.target, *scores, *marks, *self.group)
         return list(dict.fromkeys(name for name in named if name))
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What is supposed of the groups, and what gap is to be found."""
+
+    groups: tuple[float, ...] = option(
+        (0.5, 0.5),
+        "Which share of the people each group is; the shares add up to 1.",
+        shown="[SHARE,...]",
+    )
+    rate: float = option(0.5, "The rate that is compared, as it may be in most groups.")
+    gap: float = option(0.05, "The difference between groups that matters.")
+    among: float = option(
+        1.0,
+        "The share of people whom the rate is about: 1 for accuracy, that of label 1 for the true "
+        "positive rate.",
+    )
+    attributes: int = option(1, "How many attributes are audited: more verdicts, each surer.")
+    seed: int = option(0, "The seed of all random draws.")
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if len(self.groups) < 2:
+            raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
+        if min(self.groups) <= 0 or abs(sum(self.groups) - 1) > 0.005:
+            raise UserError(
+                f"groups=[{','.join(f'{each:g}' for each in self.groups)}]: shares are above 0 and "
+                f"add up to 1, these to {sum(self.groups):g}"
+            )
+        for name in ("rate", "gap"):
+            check_share(name, getattr(self, name))
+        if not 0 < self.among <= 1:
+            raise UserError(f"among is {self.among}; it must be above 0 and at most 1")
+        if self.attributes < 1:
+            raise UserError(f"attributes is {self.attributes}; it must be 1 or more")
+        if self.rate - self.gap < 0 and self.rate + self.gap > 1:
+            raise UserError(f"no rate differs from {self.rate:g} by {self.gap:g}")

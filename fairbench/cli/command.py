@@ -81,6 +81,11 @@ class Command:
     sentence: str = ""
     holds: bool = True
 
+    @property
+    def takes_argument(self) -> bool:
+        """Whether a word without ``name=`` is a value."""
+        return any(option.argument for option in options_of(self.options).values())
+
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using

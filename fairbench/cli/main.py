@@ -102,7 +102,9 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
     if hasattr(module, "COMMANDS"):
         commands: Mapping[str, Command] = module.COMMANDS
         part = next((word for word in words if "=" not in word and word[:1] != "-"), "")
-        if not part and (asked or "" not in commands):
+        if "" in commands and commands[""].takes_argument:
+            part = part if part in commands else ""
+        elif not part and (asked or "" not in commands):
             return _no_part(name, text, commands, asked=asked)
         if part and part not in commands:
             raise unknown_name(f"part of {name}", part, [each for each in commands if each])

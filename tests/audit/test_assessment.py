@@ -75,7 +75,9 @@ def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without
     assert gap.lower < truth < gap.upper
     assert not gap.supposed[1] < truth < gap.supposed[2]
     assert gap.verdict == "large"
-    assert "the labels say otherwise" in " ".join(conclude(result).notes)
+    notes = " ".join(conclude(result).notes)
+    assert "the labels say otherwise" in notes
+    assert "sex: the labels of Female do not fit how the scores of the other" in notes
 
 
 def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):

@@ -2,7 +2,7 @@
 
 The predictions are a file that you bring, or those of a finished run. The report says what can and
 cannot be concluded at this number of labels, and how many more would settle it; it is printed, and
-written as a page and as JSON.
+written as a page and as JSON. ``fairbench audit plan`` says how many labels an audit will take.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.audit.options import Options
+from fairbench.audit.options import Options, PlanOptions
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, nearest, refused
 from fairbench.core.options import hidden, option
@@ -163,12 +163,38 @@ def write(options: Options, results: Path, document: Document) -> None:
     print(f"\nwritten: {', '.join([f'{place / name}.html', f'{name}.json', *document.files])}")
 
 
-COMMAND = Command(
-    AuditOptions,
-    audit,
-    examples=(
-        "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
-        "fairbench audit predictions.csv target=label score=a against=b group=sex",
-        "fairbench audit 3f2a",
+@dataclass(frozen=True)
+class PlannedOptions(Results, PlanOptions):
+    """The options of a plan."""
+
+
+def plan(options: PlannedOptions) -> None:
+    """Print how many labels an audit will take."""
+    from fairbench.audit.plan import Plan
+    from fairbench.reporting.audits.plan import plan_document
+    from fairbench.reporting.document.terminal import print_document
+
+    print_document(plan_document(Plan(options)))
+
+
+COMMANDS = {
+    "": Command(
+        AuditOptions,
+        audit,
+        sentence="Report on predictions.",
+        examples=(
+            "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
+            "fairbench audit predictions.csv target=label score=a against=b group=sex",
+            "fairbench audit 3f2a",
+        ),
     ),
-)
+    "plan": Command(
+        PlannedOptions,
+        plan,
+        sentence="Say how many labels an audit will take, before there are any data.",
+        examples=(
+            "fairbench audit plan 'groups=[0.8,0.15,0.05]' rate=0.3 gap=0.05",
+            "fairbench audit plan 'groups=[0.5,0.5]' rate=0.7 gap=0.1 among=0.2",
+        ),
+    ),
+}

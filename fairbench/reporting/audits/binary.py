@@ -306,10 +306,19 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
             for each in assessment.needed
         ],
         sizes=[asdict(each) for each in assessment.sizes],
-        calibration=[asdict(each) for each in assessment.calibrations],
+        calibration=[_without_fit(each) for each in assessment.calibrations],
+        checks=[
+            {"attribute": each.attribute, "group": each.group, "calibrated_as_others": each.fit}
+            for each in assessment.calibrations
+            if not np.isnan(each.fit)
+        ],
         metrics=records(assessment.metrics),
         if_calibrated_alike=[] if assessment.assumed is None else records(assessment.assumed),
     )
+
+
+def _without_fit(each: GroupCalibration) -> dict[str, Any]:
+    return {name: value for name, value in asdict(each).items() if name != "fit"}
 
 
 def _of_gap(gap: Gap, about: object, names: Sequence[str]) -> dict[str, Any]:

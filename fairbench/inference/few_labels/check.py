@@ -1,0 +1,83 @@
+"""Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.
+
+Labels of one group are foreseen from the calibration that all other groups' labels show. What comes
+out is compared with what was foreseen, in the number of positives and in how they rise with the
+score: a posterior-predictive check (Gelman, Meng & Stern 1996) of labels that were left out of the
+posterior (Vehtari & Lampinen 2002). It finds scores that are wrong by much, such as inverted ones;
+that it finds nothing is no proof that there is nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.few_labels.calibration import BETA, sigmoid
+from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.sampler import sample
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+FEWEST_DRAWS = 2048
+# Groups may differ by so little (log slopes, intercept) and count as alike.
+ALIKE = replace(BETA, spread_sd=(0.05, 0.05, 0.25))
+_OTHERS = 500  # labels of other groups, which show well enough how they are calibrated
+_GRID = 200  # scores are rounded to so many values
+_ONE, _OTHER = 0, 1
+
+
+def unlike(
+    score: Floats, label: Codes, group: Codes, n_groups: int, generator: np.random.Generator
+) -> Floats:
+    """Return a p-value for every group: how often labels as strange as its own are foreseen.
+
+    Parameters
+    ----------
+    score, label, group : (L,) of the labelled rows: in [0, 1], 0 or 1, and 0 .. G - 1.
+
+    Returns
+    -------
+    (G,) of a group alone: the smallest of many is small by chance. NaN of groups without a label.
+    """
+    draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
+    proposal = Proposal.of(ALIKE, 2, draws, generator)
+    order = generator.permutation(len(score))
+    score, positive, group = score[order], label[order].astype(np.float64), group[order]
+    values = np.full(n_groups, np.nan)
+    for each in np.unique(group):
+        mine, others = group == each, np.flatnonzero(group != each)[:_OTHERS]
+        coefficients = _foreseen(proposal, score[others], positive[others], generator)
+        values[each] = _p_value(score[mine], positive[mine], coefficients, generator)
+    return values
+
+
+def _foreseen(
+    proposal: Proposal, score: Floats, label: Floats, generator: np.random.Generator
+) -> Floats:
+    """Return draws (T, D) of the calibration of one more group than these labels are of."""
+    model = proposal.model
+    design = model.design(score, np.full(len(score), _OTHER), 2)
+    theta = sample(proposal, design, label, generator, chains=False).theta
+    return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
+
+
+def _p_value(
+    score: Floats, label: Floats, coefficients: Floats, generator: np.random.Generator
+) -> float:
+    at, place, sizes = np.unique(
+        np.round(score * _GRID) / _GRID, return_inverse=True, return_counts=True
+    )
+    features = ALIKE.features(at)
+    foreseen = sigmoid(coefficients @ features)
+    drawn = generator.binomial(sizes, foreseen) - foreseen.mean(axis=0) * sizes
+    found = np.bincount(place, weights=label) - foreseen.mean(axis=0) * sizes
+    # The positives, and how they rise with the score.
+    directions = np.stack([np.ones_like(at), features[:-1].sum(axis=0)], axis=1)
+    sums = np.vstack([found, drawn]) @ directions
+    inverse = np.linalg.pinv(np.cov(sums[1:].T))
+    distance = np.einsum("ti,ij,tj->t", sums, inverse, sums)
+    as_strange = distance[1:] >= distance[0] * (1 - 1e-9)
+    return float((1 + as_strange.sum()) / (1 + len(as_strange)))

@@ -99,7 +99,6 @@ class Options:
             raise UserError("neither score= nor prediction= is given: name a column of either")
         if len(set(self.group)) < len(self.group):
             raise UserError(f"group=[{','.join(self.group)}] names a column twice")
-        self._check_target()
         if self.labelled and not self.target:
             raise UserError("labelled= is given without target=: name the column of labels")
         if self.against and (self.prediction or not self.score):
@@ -107,6 +106,7 @@ class Options:
         if (self.weight or self.cluster) and (self.against or self.interval != FREQUENTIST):
             other = "against=" if self.against else f"interval={self.interval}"
             raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
+        self._check_target()
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)

@@ -7,8 +7,8 @@ put right: the same intervals, the same level.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import floor, log10
 
 import numpy as np
@@ -25,7 +25,9 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
 
 Floats = NDArray[np.float64]
-Worth = Callable[[int], tuple[Floats, Floats]]
+# Of a number of wrong labels, and 1 or -1: the successes and sizes of a rate that labels then are
+# worth, in ways that make it large or small.
+Worth = Callable[[int, int], tuple[Floats, Floats]]
 
 _SPLITS = 9  # ways to split wrong labels between positive and negative decisions
 _PARTS = 1000  # of a share, where all groups' labels may be wrong at once
@@ -56,15 +58,15 @@ def _told(gap: Gap, counted: Counted, bounds: Bounds) -> Gap:
     else:
         return gap
     names = [counted.groups[g] for g in gap.compared]
-    verdict = _Verdict(
-        gap.verdict == LARGE, [cache(each) for each in worth], labels[gap.compared], bounds
-    )
+    verdict = _Verdict(gap.verdict == LARGE, worth, labels[gap.compared], bounds)
     named = (names.index(gap.low), names.index(gap.high))
     return replace(gap, tipping=verdict.tipping(names, named))
 
 
-def _of_counts(counts: NDArray[np.int64], rate: Rate, wrong: int) -> tuple[Floats, Floats]:
-    """Return the successes and sizes of a rate that wrong labels may hide."""
+def _of_counts(
+    counts: NDArray[np.int64], rate: Rate, wrong: int, side: int
+) -> tuple[Floats, Floats]:
+    """Return the successes and sizes of a rate that wrong labels may hide, to either side."""
     tables = corrected(counts, wrong, splits=_SPLITS)
     return rate.successes(tables), rate.size(tables)
 
@@ -80,13 +82,10 @@ def _of_rows(labels: LabelledRows, rate: Rate) -> Worth:
     # From a cell of the table, the rows in the order in which they are wrong.
     cells = [order[(2 * label + decision)[order] == cell] for cell in (TN, FP, FN, TP)]
 
-    def worth(wrong: int) -> tuple[Floats, Floats]:
+    def worth(wrong: int, side: int) -> tuple[Floats, Floats]:
         tables = corrected(counts, wrong).astype(np.int64)
-        values = rate(tables)
-        if np.isnan(values).any():
-            ends = tables
-        else:
-            ends = tables[[int(values.argmin()), int(values.argmax())]]
+        values = side * rate(tables)
+        ends = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
         found = [
             _after(labels, _flipped(label, cells, table - counts, low), rate)
             for table in ends
@@ -124,12 +123,14 @@ class _Verdict:
     large : that two groups surely differ by more than epsilon; else, that none do.
     worth : of each group, what labels are worth if a number of them is wrong, in every way.
     labels : (G,) how many there are.
+    found : limits that were made before, by group, number of wrong labels, and side.
     """
 
     large: bool
     worth: Sequence[Worth]
     labels: NDArray[np.int64]
     bounds: Bounds
+    found: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
 
     def tipping(self, names: Sequence[str], named: tuple[int, int]) -> Tipping:
         """Return with how many wrong labels the verdict still holds.
@@ -140,7 +141,7 @@ class _Verdict:
         """
         groups: Sequence[int] = range(len(names))
         if self.large:
-            groups = named if self._holds(named, {}) else self._surest()
+            groups = named if self._margin(named, {}) > 0 else self._surest()
         alone = []
         for g in groups:
             wrong = partial(self._one_wrong, groups, g)
@@ -152,37 +153,51 @@ class _Verdict:
         concerned = [names[g] for g in groups]
         return Tipping(sorted(alone, key=lambda each: each[1]), together, concerned)
 
-    def _one_wrong(self, groups: Sequence[int], group: int, wrong: int) -> bool:
-        return self._holds(groups, {group: wrong})
+    def _one_wrong(self, groups: Sequence[int], group: int, wrong: int) -> float:
+        return self._margin(groups, {group: wrong})
 
-    def _all_wrong(self, groups: Sequence[int], parts: int) -> bool:
-        return self._holds(groups, {g: parts * int(self.labels[g]) // _PARTS for g in groups})
+    def _all_wrong(self, groups: Sequence[int], parts: int) -> float:
+        return self._margin(groups, {g: parts * int(self.labels[g]) // _PARTS for g in groups})
 
-    def _holds(self, groups: Sequence[int], wrong: dict[int, int]) -> bool:
-        """Say whether the verdict holds with numbers of wrong labels in some groups."""
-        limits = {g: self._limits(g, wrong.get(g, 0)) for g in groups}
+    def _margin(self, groups: Sequence[int], wrong: dict[int, int]) -> float:
+        """Return by how much the verdict holds with numbers of wrong labels in some groups."""
+        epsilon = self.bounds.epsilon
         if self.large:
             low, high = groups
-            return bool(_difference(limits[high], limits[low]).lower.min() > self.bounds.epsilon)
-        every = _together([limits[g] for g in groups])
-        of = np.repeat(groups, [len(limits[g].value) for g in groups])
+            largest, least = (
+                self._limits(low, wrong.get(low, 0), 1),
+                self._limits(high, wrong.get(high, 0), -1),
+            )
+            return float(_difference(least, largest).lower.min()) - epsilon
+        of, every = list(groups), {}
+        for side in (1, -1):
+            limits = [self._limits(g, wrong.get(g, 0), side) for g in of]
+            places = np.repeat(of, [len(each.value) for each in limits])
+            every[side] = (places, _together(limits))
+        widest = []
         for g in wrong or groups:
-            others = every.take(of != g)
-            for gap in (_difference(limits[g], others), _difference(others, limits[g])):
-                if gap.upper.max() >= self.bounds.epsilon:
-                    return False
-        return True
+            for first, second in ((1, -1), (-1, 1)):
+                (mine, one), (others, other) = every[first], every[second]
+                gap = _difference(one.take(mine == g), other.take(others != g))
+                widest.append(gap.upper.max() if first > 0 else -gap.lower.min())
+        return epsilon - float(max(widest))
 
     def _surest(self) -> tuple[int, int]:
         """Return the groups of which the second is the most surely ahead."""
-        limits = [self._limits(g, 0) for g in range(len(self.labels))]
-        pairs = [(a, b) for a in range(len(limits)) for b in range(len(limits)) if a != b]
-        lowest = [_difference(limits[b], limits[a]).lower.min() for a, b in pairs]
-        return pairs[int(np.argmax(lowest))]
+        groups = range(len(self.labels))
+        pairs = [(a, b) for a in groups for b in groups if a != b]
+        margins = [self._margin(pair, {}) for pair in pairs]
+        return pairs[int(np.argmax(margins))]
 
-    def _limits(self, group: int, wrong: int) -> Limits:
-        """Return the most extreme of what a group's rate may be."""
-        successes, sizes = self.worth[group](wrong)
+    def _limits(self, group: int, wrong: int, side: int) -> Limits:
+        """Return the most extreme of what a group's rate may be, to one side; each is made once."""
+        key = (group, wrong, side if wrong else 0)
+        if key not in self.found:
+            self.found[key] = self._made(group, wrong, side)
+        return self.found[key]
+
+    def _made(self, group: int, wrong: int, side: int) -> Limits:
+        successes, sizes = self.worth[group](wrong, side)
         limits = rate_limits(successes, sizes, level=self._level)
         # Without a row of its denominator, a rate may be anything.
         unknown = np.isnan(limits.value)

@@ -172,6 +172,8 @@ class LabelledRows:
         return self._sum_all(np.ones(len(self.group)))
 
     def _sum(self, values: Floats) -> Floats:
+        if self.groups == 1:
+            return values.sum(keepdims=True)
         return sums(values, self.group[self.rows], self.groups)
 
     def _sum_all(self, values: Floats) -> Floats:

@@ -91,27 +91,40 @@ class Tipping:
     groups: Sequence[str]
 
 
-def tipping_point(holds: Callable[[int], bool], labels: int, *, steps: int = 12) -> int | None:
+def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
     """Return the largest number of wrong labels with which a verdict still holds.
 
     Parameters
     ----------
-    holds : says of a number of wrong labels whether the verdict does, whichever labels they are.
+    margin : by how much a verdict holds with a number of wrong labels, whichever labels they are;
+        at 0 and under, it does not. More wrong labels never make it larger.
     labels : how many there are.
-    steps : how often the range is halved; of very many labels, the number found is a little low.
 
     Returns
     -------
-    None where the verdict holds even if all are wrong; -1 where it does not hold as it is.
+    None where the verdict holds even if all are wrong; -1 where it does not hold as it is. Of very
+    many labels, the number may be too low by up to one in 50.
+
+    Notes
+    -----
+    The margin's root by the Illinois method of false position (Dowell & Jarratt 1971), which needs
+    few evaluations where the margin is almost straight.
     """
-    if not holds(0):
-        return -1
-    if holds(labels):
-        return None
     low, high = 0, labels
-    for _ in range(steps):
-        if high - low <= 1:
-            break
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+    above, below = margin(low), margin(high)
+    if above <= 0:
+        return -1
+    if below > 0:
+        return None
+    before = 0
+    while high - low > max(1, low // 50):
+        wanted = low + above / (above - below) * (high - low)
+        middle = min(max(round(wanted), low + 1), high - 1)
+        found = margin(middle)
+        side = 1 if found > 0 else -1
+        if side > 0:
+            low, above, below = middle, found, below / 2 if before == side else below
+        else:
+            high, below, above = middle, found, above / 2 if before == side else above
+        before = side
     return low

@@ -62,8 +62,13 @@ def test_no_label_is_made_up_and_none_is_lost():
     np.testing.assert_allclose(tables[:, [FP, TP]].sum(axis=1), 13)  # decisions stay
 
 
-def test_the_last_number_of_wrong_labels_is_found():
-    assert tipping_point(lambda wrong: wrong <= 37, 100) == 37
-    assert tipping_point(lambda wrong: True, 100) is None
-    assert tipping_point(lambda wrong: False, 100) == -1
-    assert 370_000 - 300 <= tipping_point(lambda wrong: wrong <= 370_000, 10**6) <= 370_000
+@pytest.mark.parametrize("power", [0.3, 1, 4])
+def test_the_last_number_of_wrong_labels_is_found(power):
+    def margin(wrong, last=37):
+        return np.sign(last + 0.5 - wrong) * abs(last + 0.5 - wrong) ** power
+
+    assert tipping_point(margin, 100) == 37
+    assert tipping_point(lambda wrong: 1.0, 100) is None
+    assert tipping_point(lambda wrong: 0.0, 100) == -1
+    many = tipping_point(lambda wrong: margin(wrong, 370_000), 10**6)
+    assert 370_000 * 0.98 <= many <= 370_000

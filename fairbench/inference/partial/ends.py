@@ -1,0 +1,109 @@
+"""Bounds of a rate as two ends, each an estimate with an error of its own, and what follows.
+
+An end is estimated like a rate of so many rows, so that limits of rates and of differences serve
+for ends too. Nothing in the rows says where between the ends the rate is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.inference.gaps import simultaneous_level
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The least and the largest value that a rate of each of G groups may have.
+
+    Attributes
+    ----------
+    lower, upper : (..., G) the two values; NaN where nothing is known of the rate.
+    lower_rows, upper_rows : (..., G) of how many rows an ordinary rate would be as sure.
+    """
+
+    lower: Floats
+    upper: Floats
+    lower_rows: Floats
+    upper_rows: Floats
+
+    def limits(self, level: float) -> tuple[Limits, Limits]:
+        """Return both ends with limits, each at this level."""
+        return (
+            rate_limits(self.lower * self.lower_rows, self.lower_rows, level=level),
+            rate_limits(self.upper * self.upper_rows, self.upper_rows, level=level),
+        )
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return an interval (..., G) that holds both ends, and so the rate between them."""
+        low, high = self.limits(level)
+        unknown = np.isnan(low.value)
+        return np.where(unknown, 0.0, low.lower), np.where(unknown, 1.0, high.upper)
+
+    def take(self, groups: ArrayLike) -> Ends:
+        """Return the ends of some groups."""
+        parts = (self.lower, self.upper, self.lower_rows, self.upper_rows)
+        return Ends(*(each[..., np.asarray(groups)] for each in parts))
+
+
+@dataclass(frozen=True)
+class GapBounds:
+    """What may be true of the gap of a rate between groups.
+
+    Attributes
+    ----------
+    lower, upper : the bounds: for two groups of the second's rate minus the first's; of more, of
+        the largest gap.
+    interval : 95 % interval of the gap, wherever between the bounds it is.
+    at_least, at_most : limits of the gap's size, each for a verdict.
+    """
+
+    lower: float
+    upper: float
+    interval: tuple[float, float]
+    at_least: float
+    at_most: float
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """The least and the largest size that the gap may have."""
+        low = max(0.0, self.lower, -self.upper)
+        return low, max(abs(self.lower), abs(self.upper))
+
+
+def gap_bounds(ends: Ends, *, risk: float, level: float = 0.95) -> GapBounds:
+    """Return the bounds of a gap between G groups, from the ends (G,) of their rates.
+
+    Parameters
+    ----------
+    risk : the probability with which a verdict may be wrong.
+    """
+    groups = ends.lower.shape[-1]
+    least, _ = _differences(ends, simultaneous_level(1 - risk, groups))
+    _, most = _differences(ends, 1 - 2 * risk)
+    lower, upper = _differences(ends, level)
+    if groups == 2:
+        value = float(lower.value[1, 0]), float(upper.value[1, 0])
+        interval = float(lower.lower[1, 0]), float(upper.upper[1, 0])
+    else:
+        together, _ = _differences(ends, simultaneous_level(level, groups))
+        value = max(0.0, _largest(lower.value)), _largest(upper.value)
+        interval = max(0.0, _largest(together.lower)), _largest(upper.upper)
+    return GapBounds(*value, interval, max(0.0, _largest(least.lower)), _largest(most.upper))
+
+
+def _differences(ends: Ends, level: float) -> tuple[Limits, Limits]:
+    """Return the least and the largest difference (G, G) of every group's rate from another's."""
+    low, high = ends.limits(level)
+    low_one, high_one = (Limits(*(each[:, None] for each in limits)) for limits in (low, high))
+    return difference_limits(low_one, high), difference_limits(high_one, low)
+
+
+def _largest(values: Floats) -> float:
+    other = ~np.eye(len(values), dtype=bool)
+    return float(values[other].max())

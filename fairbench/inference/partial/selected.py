@@ -1,0 +1,131 @@
+"""Labels that exist only for those who were selected: what follows for everyone.
+
+Whether somebody would have repaid a loan is known only of those who got one. Without an assumption
+the labels of the others may be anything. With one, they resemble those of similar people who were
+selected: the odds of label 1 differ by a factor at most.
+
+Manski (1989), "Anatomy of the selection problem"; Rambachan, Coston & Kennedy (2022), "Robust
+design and evaluation of predictive algorithms under unobserved confounding", with the odds
+bounded as in Rosenbaum's and Tan's models of sensitivity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.partial.ends import Ends
+from fairbench.metrics.rates import Rate
+
+Floats = NDArray[np.float64]
+
+NOTHING = np.inf  # the factor that assumes nothing
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedLabels:
+    """Rows of G groups by decision of the model (0, 1) and by B bands of similar people, (G, 2, B).
+
+    Attributes
+    ----------
+    others : how many were not selected; no label of theirs is known.
+    selected : how many were.
+    labelled : how many of the selected have a label, chosen at random among those of their cell.
+    positive : how many of these have label 1.
+    """
+
+    others: Floats
+    selected: Floats
+    labelled: Floats
+    positive: Floats
+
+    def ends(self, rate: Rate, *, odds: float = NOTHING) -> Ends:
+        """Return the least and the largest value (G,) of a rate among all rows.
+
+        Parameters
+        ----------
+        odds : the factor, at least 1, by which the odds of label 1 of those who were not selected
+            differ at most from those of the selected of the same group, decision and band.
+
+        Notes
+        -----
+        Sharp: a rate is a ratio of sums, so it is least and largest where the share of label 1
+        among the others is least or largest, for each decision. Cells without any label leave
+        everything open.
+        """
+        corners = [self._corner(rate, odds, which) for which in product((False, True), repeat=2)]
+        values, rows = (np.stack(each) for each in zip(*corners, strict=True))
+        unknown = np.isnan(values).all(axis=0)
+        ends = []
+        for sign in (1, -1):
+            place = np.where(np.isnan(values), np.inf, sign * values).argmin(axis=0)[None]
+            ends.append([np.take_along_axis(each, place, 0)[0] for each in (values, rows)])
+        (lower, lower_rows), (upper, upper_rows) = ends
+        lower, upper = (np.where(unknown, np.nan, each) for each in (lower, upper))
+        return Ends(lower, upper, lower_rows, upper_rows)
+
+    def _corner(self, rate: Rate, odds: float, which: tuple[bool, bool]) -> tuple[Floats, Floats]:
+        """Return a rate (G,) with the others' labels at an end, and of how many rows it is worth.
+
+        Parameters
+        ----------
+        which : whether the others' share of label 1 is the largest, of decisions 0 and of 1.
+        """
+        high = np.array(which)[:, None]
+        known = self.labelled > 0
+        plain = np.where(known, self.positive / np.maximum(self.labelled, 1), 0.5)
+        top, whole, _ = self._sums(rate, plain, odds, high)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.where(whole > 0, np.clip(top / whole, 0, 1), np.nan)
+            # Of few labels, a share of 0 is not known to be 0.
+            smooth = np.where(known, (self.positive + 0.5) / (self.labelled + 1), 0.5)
+            top, whole, error = self._sums(rate, smooth, odds, high)
+            middle = top / whole
+            rows = middle * (1 - middle) / (error / whole**2)
+        return value, np.clip(np.nan_to_num(rows, nan=1.0, posinf=1.0), 1e-9, whole)
+
+    def _sums(
+        self, rate: Rate, share: Floats, odds: float, high: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return a rate's numerator, denominator, and the variance of the one less its share."""
+        selected = np.where(self.labelled > 0, self.selected, 0.0)
+        others = self.others + self.selected - selected
+        bound, slope = _bounded(share, odds, high, self.labelled > 0)
+        (top, top_slope), (whole, whole_slope) = _lines(rate.numerator), _lines(rate.denominator)
+
+        def total(base: Floats, step: Floats) -> Floats:
+            sums = selected * (base + step * share) + others * (base + step * bound)
+            return np.asarray(sums.sum(axis=(-2, -1)))
+
+        numerator, denominator = total(top, top_slope), total(whole, whole_slope)
+        value = (numerator / np.where(denominator > 0, denominator, np.nan))[:, None, None]
+        base, step = top - value * whole, top_slope - value * whole_slope
+        between = selected * (base + step * share) ** 2 + others * (base + step * bound) ** 2
+        moved = step * (selected + others * slope)
+        within = moved**2 * share * (1 - share) / np.maximum(self.labelled, 1)
+        error = (between + np.where(self.labelled > 0, within, 0.0)).sum(axis=(-2, -1))
+        return numerator, denominator, error
+
+
+def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
+    """Return what a row of decision 0 or 1 adds to a sum over cells: base, and slope in its label.
+
+    Both are (2, 1), to go with cells by decision and band.
+    """
+    table = (np.array(cells, float) > 0).astype(float).reshape(2, 2)  # by label, by decision
+    return table[0][:, None], (table[1] - table[0])[:, None]
+
+
+def _bounded(
+    share: Floats, odds: float, high: NDArray[np.bool_], known: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Return the largest or the least share of label 1 with such odds, and its derivative."""
+    if np.isinf(odds):
+        return np.broadcast_to(high * 1.0, share.shape), np.zeros_like(share)
+    factor = np.where(high, odds, 1 / odds)
+    scale = 1 + (factor - 1) * share
+    bound, slope = factor * share / scale, factor / scale**2
+    return np.where(known, bound, high * 1.0), np.where(known, slope, 0.0)

@@ -1,0 +1,161 @@
+"""Labels of the selected alone: bounds are a linear programme's, and hold the truth."""
+
+import numpy as np
+import pytest
+
+from fairbench.audit.gaps import RATE_OF
+from fairbench.inference.partial.ends import Ends, gap_bounds
+from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.rates import base_rate
+from tests.inference.partial.linear import extremes
+
+RATES = {**RATE_OF, "base rate": base_rate}
+
+
+def some(generator, groups=3, bands=4, *, rows=60):
+    selected, others = generator.integers(1, rows, (2, groups, 2, bands))
+    labelled = generator.integers(0, selected + 1)
+    positive = generator.binomial(labelled, generator.random(labelled.shape))
+    return SelectedLabels(*(each.astype(float) for each in (others, selected, labelled, positive)))
+
+
+def by_linear_programme(rate, rows, group, odds):
+    """Return the bounds with one unknown a cell: how many of its rows have label 1 unseen."""
+    top, whole = (
+        np.array(each, float).reshape(2, 2) for each in (rate.numerator, rate.denominator)
+    )
+    ratio, bounds = [[0.0], [0.0]], []
+    for decision in (0, 1):
+        for band in range(rows.others.shape[-1]):
+            others, selected, labelled, positive = (
+                each[group, decision, band]
+                for each in (rows.others, rows.selected, rows.labelled, rows.positive)
+            )
+            share = positive / labelled if labelled else 0
+            unseen, seen = (others, selected) if labelled else (others + selected, 0)
+            low, high = 0.0, 1.0
+            if odds < np.inf and labelled:
+                low = share / (share + odds * (1 - share))
+                high = odds * share / (odds * share + 1 - share)
+            bounds.append((low * unseen, high * unseen))
+            for sums, cells in zip(ratio, (top, whole), strict=True):
+                zero, one = cells[:, decision]
+                sums[0] += seen * (one * share + zero * (1 - share)) + zero * unseen
+                sums.append(one - zero)
+    return extremes(*ratio, bounds)
+
+
+@pytest.mark.parametrize("odds", [NOTHING, 1, 1.5, 20])
+@pytest.mark.parametrize("name", RATES)
+def test_bounds_are_a_linear_programmes(name, odds):
+    generator = np.random.default_rng(1)
+    for _ in range(8):
+        rows = some(generator)
+        ends = rows.ends(RATES[name], odds=odds)
+        for group in range(3):
+            found = ends.lower[group], ends.upper[group]
+            expected = by_linear_programme(RATES[name], rows, group, odds)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
+    """Groups share nothing, so a gap is widest where two rates are at opposite ends."""
+    generator = np.random.default_rng(2)
+    for groups in (2, 4):
+        rows = some(generator, groups)
+        ends = rows.ends(base_rate)
+        found = gap_bounds(ends, risk=0.01)
+        rates = generator.random((20_000, groups)) ** 0.3
+        rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
+        rates = ends.lower + rates * (ends.upper - ends.lower)
+        gaps = rates[:, 1] - rates[:, 0] if groups == 2 else np.ptp(rates, axis=1)
+        assert found.lower <= gaps.min() < found.lower + 0.05
+        assert found.upper - 0.05 < gaps.max() <= found.upper
+        assert found.interval[0] <= found.lower
+        assert found.interval[1] >= found.upper
+
+
+def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
+    generator = np.random.default_rng(3)
+    rows = some(generator, 50, 1, rows=400)
+    positive = generator.binomial(rows.selected.astype(int), 0.4).astype(float)
+    rows = SelectedLabels(rows.others, rows.selected, rows.selected, positive)
+    ends = rows.ends(base_rate)
+    everyone = (rows.selected + rows.others).sum(axis=(1, 2))
+    np.testing.assert_allclose(ends.lower, positive.sum(axis=(1, 2)) / everyone)
+    np.testing.assert_allclose(ends.lower_rows, everyone, rtol=0.03)
+    low, _ = ends.limits(0.95)
+    exact = rate_limits(positive.sum(axis=(1, 2)), everyone)
+    np.testing.assert_allclose(low.lower, exact.lower, atol=0.002)
+
+
+def test_larger_factors_allow_more_and_the_largest_all():
+    rows = some(np.random.default_rng(4), rows=500)
+    for rate in RATES.values():
+        ends = [rows.ends(rate, odds=odds) for odds in (1, 2, 10, 1e9, NOTHING)]
+        for narrow, wide in zip(ends, ends[1:], strict=False):
+            assert (narrow.lower >= wide.lower - 1e-6).all()
+            assert (narrow.upper <= wide.upper + 1e-6).all()
+    np.testing.assert_allclose(
+        rows.ends(base_rate, odds=1).lower, rows.ends(base_rate, odds=1).upper
+    )
+
+
+def test_nothing_known_is_everything_possible():
+    nothing = np.zeros((1, 2, 1))
+    ends = SelectedLabels(nothing + 5, nothing, nothing, nothing).ends(base_rate)
+    assert (ends.lower, ends.upper) == (0, 1)
+    ends = SelectedLabels(nothing, nothing, nothing, nothing).ends(base_rate)
+    assert np.isnan(ends.lower)
+    assert ends.interval() == (0, 1)
+
+
+def covered(generator, *, odds, side, rows, labelled, assumed=None, populations=2000):
+    """Return how often the interval of each rate among all holds it, in as many populations.
+
+    Parameters
+    ----------
+    side : 1 or -1 where the others' odds are at an end of what is assumed, 0 where between.
+    """
+    bands = 3
+    cells = generator.dirichlet([3.0] * (4 * bands), populations)
+    share = generator.uniform(0.05, 0.6, (populations, 2, bands)) + [[0.0], [0.35]]
+    factor = odds ** (side if side else generator.uniform(-1, 1, share.shape))
+    unseen = factor * share / (1 + (factor - 1) * share)
+    drawn = generator.multinomial(rows, cells).reshape(-1, 2, 2, bands)
+    known = generator.binomial(drawn[:, 1], labelled)
+    positive = generator.binomial(known, share)
+    found = SelectedLabels(
+        *(each.astype(float) for each in (drawn[:, 0], drawn[:, 1], known, positive))
+    )
+    cells = cells.reshape(drawn.shape)
+    ones = (cells * np.stack([unseen, share], axis=1)).sum(axis=(1, 3))
+    truth = np.concatenate([cells.sum(axis=(1, 3)) - ones, ones], axis=1)
+    hits = []
+    for rate in RATES.values():
+        lower, upper = found.ends(rate, odds=assumed or odds).interval()
+        hits.append(((lower <= rate(truth)) & (rate(truth) <= upper)).mean())
+    return np.array(hits)
+
+
+CASES = [(2.0, 1, 300, 1.0), (2.0, -1, 1000, 0.5), (5.0, 1, 1000, 0.3), (3.0, 0, 200, 1.0)]
+
+
+@pytest.mark.parametrize(("odds", "side", "rows", "labelled"), CASES)
+def test_intervals_hold_the_truth_even_at_an_end(odds, side, rows, labelled):
+    generator = np.random.default_rng(6)
+    hits = covered(generator, odds=odds, side=side, rows=rows, labelled=labelled)
+    assert hits.min() > 0.935, hits
+
+
+def test_without_an_assumption_intervals_hold_the_worst_of_all():
+    """Nobody of those who were not selected has label 1."""
+    generator = np.random.default_rng(7)
+    hits = covered(generator, odds=1e-9, side=1, rows=300, labelled=0.7, assumed=NOTHING)
+    assert hits.min() > 0.935, hits
+
+
+def test_ends_of_some_groups_are_taken():
+    ends = Ends(*np.arange(12.0).reshape(4, 3)).take([0, 2])
+    np.testing.assert_array_equal(ends.upper_rows, [9, 11])

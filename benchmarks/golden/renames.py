@@ -29,7 +29,10 @@ SETTING_PHRASES: Mapping[str, str] = {
 }
 # Keys and columns that today's tree has in addition.
 ADDED: frozenset[str] = frozenset(
-    {"cluster", "if_calibrated_alike", "interval", "pairs", "supposed", "tipping", "weight"}
+    {
+        *("cluster", "if_calibrated_alike", "interval", "odds", "pairs", "selected", "supposed"),
+        *("tipping", "weight"),
+    }
 )
 # Neither a result nor the same twice: the version, and where files were. Then what audits of some
 # labels no longer say: how labels were filled in, other estimates, raw gaps beside the posterior's;

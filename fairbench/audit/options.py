@@ -59,6 +59,17 @@ class Options:
         "labels.",
         shown="COLUMN",
     )
+    selected: str = option(
+        "",
+        "The column of true and false that says who was selected, where labels exist for these "
+        "alone, such as loans repaid: says what follows for everyone.",
+        shown="COLUMN",
+    )
+    odds: float = option(
+        2.0,
+        "With selected=: by what factor the odds of label 1 of those who were not selected may "
+        "differ from those of similar people who were.",
+    )
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
     interval: str = option(
@@ -107,6 +118,7 @@ class Options:
             other = "against=" if self.against else f"interval={self.interval}"
             raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
         self._check_target()
+        self._check_selected()
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
@@ -121,6 +133,7 @@ class Options:
             "against": (self.against,),
             "prediction": (self.prediction,),
             "labelled": (self.labelled,),
+            "selected": (self.selected,),
             "weight": (self.weight,),
             "group": self.group,
         }
@@ -131,11 +144,23 @@ class Options:
                     "an audit compares labels with something else; name another column"
                 )
 
+    def _check_selected(self) -> None:
+        """Refuse what cannot be told of labels that exist for the selected alone."""
+        if not self.selected:
+            return
+        if not self.target:
+            raise UserError("selected= is given without target=: name the column of labels")
+        others = {"against": self.against, "weight": self.weight, "cluster": self.cluster}
+        given = next((name for name, value in others.items() if value), "")
+        if given:
+            raise UserError(f"selected= cannot be taken together with {given}=: leave one out")
+        check_minimum("odds", self.odds, 1)
+
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         scores = (self.score, self.against, *self.scores)
-        marks = (self.prediction, self.labelled, self.weight, self.cluster)
+        marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
         named = (self.target, *scores, *marks, *self.group)
         return list(dict.fromkeys(name for name in named if name))
 

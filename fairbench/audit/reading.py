@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -108,6 +108,7 @@ class AuditTable:
     labels : what 0 and 1 are called.
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
+    selected : (n,) whose labels there can be, where that is not everyone.
     notes : what a reader should know of the groups' labels.
     """
 
@@ -119,7 +120,24 @@ class AuditTable:
     labels: tuple[str, str]
     sampling: GroupSampling | None = None
     design: Design | None = None
+    selected: NDArray[np.bool_] | None = None
     notes: Sequence[str] = ()
+
+    def of_selected(self) -> AuditTable:
+        """Return the rows of those who were selected."""
+        if self.selected is None:
+            return self
+        rows = np.flatnonzero(self.selected)
+        groups = {name: _only(each, rows) for name, each in self.groups.items()}
+        return replace(
+            self,
+            score=None if self.score is None else self.score[rows],
+            prediction=self.prediction[rows],
+            label=self.label[rows],
+            groups=groups,
+            cells=_only(self.cells, rows),
+            selected=None,
+        )
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -136,6 +154,10 @@ class AuditTable:
         codes = groups.cat.codes.to_numpy(np.int64)
         names = tuple(map(str, groups.cat.categories))
         return PartlyLabelled(score, self.prediction, codes, self.label, names)
+
+
+def _only(groups: pd.Series, rows: NDArray[np.int64]) -> pd.Series:
+    return groups.iloc[rows].cat.remove_unused_categories().reset_index(drop=True)
 
 
 def read_audit_table(
@@ -161,6 +183,9 @@ def read_audit_table(
     frame = read_frame(options) if frame is None else frame
     places = {name: Place(options.path.name, name) for name in options.columns}
     label, names = _labels(frame, places, options, answers)
+    selected = _selected(frame, places, options)
+    if selected is not None:
+        label = np.where(selected, label, np.nan)
     score = _scores(frame, places[options.score]) if options.score else None
     prediction = _decisions(frame, places, options, score, names)
     if score is not None:
@@ -173,7 +198,32 @@ def read_audit_table(
     design = _design(frame, places, options)
     on_labels = notes_on_labels(label, score, prediction, names, options)
     notes = [*on_labels, *notes_on_groups(frame, options)]
-    return AuditTable(score, prediction, label, groups, cells, names, design=design, notes=notes)
+    return AuditTable(
+        score,
+        prediction,
+        label,
+        groups,
+        cells,
+        names,
+        design=design,
+        selected=selected,
+        notes=notes,
+    )
+
+
+def _selected(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> NDArray[np.bool_] | None:
+    """Return whose labels there can be; None where that is not said."""
+    if not options.selected:
+        return None
+    marks = marks_of(frame[options.selected], places[options.selected])
+    if not marks.any():
+        raise UserError(
+            f"{options.path.name}: column '{options.selected}' is true in no row: nobody was "
+            "selected, and no label can be known"
+        )
+    return marks
 
 
 def notes_on_groups(frame: pd.DataFrame, options: Options) -> list[str]:

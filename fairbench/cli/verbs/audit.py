@@ -103,8 +103,11 @@ def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.audit.multiclass_reading import read_multiclass_table
     from fairbench.reporting.audits.multiclass import multiclass_audit_document
 
-    if options.weight or options.cluster:
-        raise UserError("weight= and cluster= are of two classes: of more, leave them out")
+    if options.weight or options.cluster or options.selected:
+        given = "selected=" if options.selected else "weight= and cluster="
+        verb = "is" if options.selected else "are"
+        it = "it" if options.selected else "them"
+        raise UserError(f"{given} {verb} of two classes: of more, leave {it} out")
     table = read_multiclass_table(options, frame)
     return multiclass_audit_document(assess_multiclass(table, options))
 
@@ -130,6 +133,10 @@ def _many_groups(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.audit.reading import read_audit_table
     from fairbench.reporting.audits.many_groups import many_groups_document
 
+    if options.selected:
+        raise UserError(
+            "selected= compares each two groups, and there are too many here: name fewer columns"
+        )
     table = read_audit_table(options, frame=frame, many=True)
     return many_groups_document(assess_many(table, options))
 
@@ -139,7 +146,13 @@ def document_of_table(options: Options, table: AuditTable) -> Document:
     from fairbench.audit.assessment import assess
     from fairbench.reporting.audits.binary import audit_document
 
-    return audit_document(assess(table, options))
+    document = audit_document(assess(table.of_selected(), options))
+    if table.selected is None:
+        return document
+    from fairbench.audit.unknown import unknown_labels
+    from fairbench.reporting.audits.unknown import with_unknown_labels
+
+    return with_unknown_labels(document, unknown_labels(table, options))
 
 
 def write(options: Options, results: Path, document: Document) -> None:

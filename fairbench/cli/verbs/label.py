@@ -82,6 +82,10 @@ class NextOptions(_State, Options):
 
     def audit(self) -> Options:
         """Return the options of the audit that is started."""
+        if self.selected:
+            raise UserError(
+                "selected= is of an audit: to label, give a file of those who were selected"
+            )
         return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
 
 

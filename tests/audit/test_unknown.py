@@ -1,0 +1,147 @@
+"""Labels of the selected alone: what an audit says of everyone."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fairbench.audit.columns import read_frame
+from fairbench.audit.gaps import LARGE, OPEN, RATE_OF, SMALL
+from fairbench.audit.reading import read_audit_table
+from fairbench.audit.unknown import CANNOT, unknown_labels, verdict_of
+from fairbench.inference.partial.ends import GapBounds
+from fairbench.metrics.rates import binary_confusion
+from tests.audit.tables import audit, parse, predictions, written
+
+WORDS = ["target=label", "score=score", "group=sex", "selected=hired"]
+
+
+def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
+    """Return predictions of which those with low scores were often not selected, and the truth."""
+    frame = predictions(rows, bias=bias, seed=seed)
+    generator = np.random.default_rng(seed + 1)
+    hired = generator.random(rows) < np.clip(frame["score"] + 0.5, 0, 0.98)
+    truth = frame["label"].to_numpy()
+    shown = frame["label"].astype(object) if keep else frame["label"].where(hired)
+    return frame.assign(hired=hired, label=shown), truth
+
+
+def bounded(frame, folder, *words):
+    options = parse([str(written(frame, folder)), *WORDS, *words])
+    return unknown_labels(read_audit_table(options, frame=read_frame(options)), options)
+
+
+def test_bounds_hold_the_rates_of_everyone(tmp_path):
+    frame, truth = partly_selected()
+    found = bounded(frame, tmp_path)
+    group = (frame["sex"] == "Female").to_numpy().astype(int)
+    decision = (frame["score"] > 0.5).to_numpy().astype(int)
+    counts = binary_confusion(truth, decision, group, n_groups=2)
+    rates = {rate.name: rate for rate in RATE_OF.values()}
+    for each in found.rates:
+        if each.rate in rates:
+            value = rates[each.rate](counts)[["Male", "Female"].index(each.group)]
+            assert each.bounds[0] - 1e-9 <= value <= each.bounds[1] + 1e-9
+            # Labels that are missing depend on the score alone here.
+            assert each.assumed_interval[0] <= value <= each.assumed_interval[1]
+    for gap in found.gaps:
+        values = RATE_OF[gap.metric](counts)
+        assert gap.bounds.lower <= values[1] - values[0] <= gap.bounds.upper
+
+
+def test_what_no_label_settles_is_said_to_be_so(tmp_path):
+    found = bounded(partly_selected()[0], tmp_path)
+    verdicts = {gap.metric: gap.verdict for gap in found.gaps}
+    assert verdicts["accuracy_gap"] == CANNOT
+    assert verdicts["predictive_parity"] == LARGE
+    factors = {gap.metric: (gap.factor_verdict, gap.factor) for gap in found.gaps}
+    assert factors["predictive_parity"] == (LARGE, None)
+    verdict, factor = factors["false_positive_rate_gap"]
+    assert verdict == LARGE
+    for odds, expected in ((0.98 * factor, LARGE), (1.02 * factor, OPEN)):
+        (gap,) = (
+            each
+            for each in bounded(partly_selected()[0], tmp_path, f"odds={odds}").gaps
+            if each.metric == "false_positive_rate_gap"
+        )
+        assert gap.assumed_verdict in (expected, CANNOT if expected == OPEN else expected)
+
+
+@pytest.mark.parametrize(
+    ("ends", "limits", "expected"),
+    [
+        ((-0.02, 0.03), (0.0, 0.04), SMALL),
+        ((0.08, 0.2), (0.06, 0.3), LARGE),
+        ((-0.02, 0.03), (0.0, 0.06), OPEN),
+        ((-0.2, -0.06), (0.04, 0.3), OPEN),
+        ((-0.2, 0.01), (0.0, 0.3), CANNOT),
+    ],
+)
+def test_bounds_are_told_from_noise(ends, limits, expected):
+    assert verdict_of(GapBounds(*ends, ends, *limits), 0.05) == expected
+
+
+def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_path, capsys):
+    path = written(partly_selected()[0], tmp_path)
+    assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Of 3,000 people, 2," in printed
+    assert "What cannot be known" in printed
+    assert "sex, of everyone: the precision of Female is higher than that of Male" in printed
+    assert "sex, of everyone: no number of labels of the selected settles whether" in printed
+    stored = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert stored["rows"] == stored["of_everyone"]["selected"] < stored["of_everyone"]["rows"]
+    assert "What cannot be known" in (tmp_path / "out" / "audit.html").read_text()
+
+
+def test_labels_of_those_who_were_not_selected_do_not_count(tmp_path, capsys):
+    shown, hidden = (partly_selected(600, keep=keep)[0] for keep in (True, False))
+    printed = []
+    for frame in (shown, hidden):
+        path = written(frame, tmp_path)
+        assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
+def test_a_group_of_which_nobody_was_selected_is_all_unknown(tmp_path, capsys):
+    frame, _ = partly_selected(600)
+    frame["hired"] &= frame["race"] != "Black"
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "group=race", "selected=hired"]
+    assert audit([path, *words, f"out={tmp_path / 'out'}"]) == 0
+    rates = json.loads((tmp_path / "out" / "audit.json").read_text())["of_everyone"]["rates"]
+    (black,) = (e for e in rates if (e["group"], e["rate"]) == ("Black", "base_rate"))
+    assert black["bounds"] == [0, 1]
+    assert black["rows"] == black["others"]
+
+
+def test_names_of_groups_cannot_change_the_page(tmp_path):
+    frame, _ = partly_selected(300)
+    frame["sex"] = frame["sex"].replace("Male", "<script>alert(1)</script>")
+    assert audit([written(frame, tmp_path), *WORDS, f"out={tmp_path / 'out'}"]) == 0
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert "<script>alert(1)" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "sentence"),
+    [
+        (["odds=0.5"], {}, "odds is 0.5; it must be at least 1"),
+        (["against=race"], {}, "selected= cannot be taken together with against="),
+        (["weight=score"], {}, "selected= cannot be taken together with weight="),
+        (["target="], {}, "selected= is given without target="),
+        ([], {"hired": False}, "column 'hired' is true in no row: nobody was selected"),
+        ([], {"hired": "perhaps"}, "column 'hired', row 1: 'perhaps' is not true or false"),
+        (["selected=label"], {}, "selected= names 'label', which is the column of labels"),
+    ],
+)
+def test_faults_are_one_sentence(words, change, sentence, tmp_path, capsys):
+    path = written(partly_selected(100)[0].assign(**change), tmp_path)
+    given = [
+        word for word in WORDS if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
+    ]
+    assert audit([path, *given, *words]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1

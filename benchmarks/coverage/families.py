@@ -7,6 +7,7 @@ constructions, each a function from the data of all replications to both ends of
 from __future__ import annotations
 
 from benchmarks.coverage import (
+    active_labels,
     chosen,
     chosen_runs,
     counts,
@@ -27,6 +28,7 @@ FAMILIES: tuple[Family, ...] = (
     *surveys.FAMILIES,
     *pooling.FAMILIES,
     *few_labels.FAMILIES,
+    *active_labels.FAMILIES,
     *chosen.FAMILIES,
     *chosen_runs.FAMILIES,
     *runs.FAMILIES,

@@ -241,6 +241,8 @@ def labelled_counts(
         table.label[known], table.prediction[known], codes[known], n_groups=len(names)
     )
     intervals = LabelledIntervals.of(labels, counts, level, generator)
+    if table.sampling is not None and table.sampling.whenever:
+        intervals = intervals.whenever_one_stops()
     return Counted(attribute, names, counts, intervals)
 
 
@@ -261,7 +263,9 @@ def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
     if table.score is None or not len(known):
         return
     if table.sampling is not None:
-        WeightedScores(rows, table.label, table.score, table.sampling.codes, bins).run(table.groups)
+        whenever, codes = table.sampling.whenever, table.sampling.codes
+        weighted = WeightedScores(rows, table.label, table.score, codes, bins, whenever)
+        weighted.run(table.groups)
         return
     predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
     if table.design is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from fairbench.audit.assessment import Assessment
 from fairbench.audit.calibration import unlike_others
 from fairbench.audit.columns import spelled
-from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
+from fairbench.audit.gaps import FEWEST_LABELS, LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed, rounded
 from fairbench.audit.tipping import sentence, unless
 from fairbench.core.formats import count, interval, number, probability
@@ -70,6 +70,7 @@ def _basis(assessment: Assessment) -> Iterator[str]:
             "labelling; which ones, at random within the group. Figures that cross groups give "
             "each group its share of the rows, not of the labels."
         )
+        yield sampling.stopping
     options = assessment.options
     if options.weight:
         yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
@@ -162,6 +163,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     yield from assessment.table.notes
     yield from _favourable(assessment)
     yield from _sampling(assessment)
+    yield from _short_of_labels(assessment)
     yield from _calibration(assessment)
     yield from _contradicted(assessment)
     yield from _by_noise(assessment)
@@ -217,6 +219,20 @@ def _by_noise(assessment: Assessment) -> Iterator[str]:
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same estimate it would be {sizes}, from what is not known alone."
+            )
+
+
+def _short_of_labels(assessment: Assessment) -> Iterator[str]:
+    """Yield the groups of too few labels for anything about them to be called fine."""
+    labels = {each.key: each.labels for each in assessment.sizes}
+    for attribute in assessment.table.groups:
+        found = [gap for gap in assessment.gaps if gap.attribute == attribute]
+        names = dict.fromkeys(name for gap in found for name in gap.short_of_labels)
+        if names and assessment.labels:
+            listed = ", ".join(f"{name} ({count(labels[attribute, name])})" for name in names)
+            yield (
+                f"{attribute}: under {FEWEST_LABELS} labels in {listed}; no gap is called small "
+                "before every group has as many."
             )
 
 

@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 
 CERTAIN, NAN = 0.95, float("nan")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
+FEWEST_LABELS = 30  # that every group must have before a gap is called small
 SMALL, LARGE, OPEN, UNKNOWN = "small", "large", "open", "too few rows"
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
@@ -44,6 +45,7 @@ class Gap:
     Attributes
     ----------
     compared : positions of the groups that have enough rows. left_out : names of the others.
+    short_of_labels : groups that have too few labels for the gap to be called small.
     assumed : it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
@@ -78,6 +80,7 @@ class Gap:
     pairs: Sequence[tuple[str, str]] = ()
     verdict: str = UNKNOWN
     tipping: Tipping | None = None
+    short_of_labels: Sequence[str] = ()
 
     @property
     def signed(self) -> bool:
@@ -130,10 +133,11 @@ def _gap(
     rate, names = RATE_OF[metric], counted.groups
     # Of labels a few will do: their interval says how little they are.
     few = isinstance(counted.intervals, LabelledIntervals)
+    short = _short_of_labels(counted) if few and metric != NEEDS_NO_LABELS else ()
     enough = np.array(counted.sizes[rate.name]) >= (1 if few else bounds.minimum)
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
-    gap = Gap(counted.attribute, metric, compared, left_out, assumed)
+    gap = Gap(counted.attribute, metric, compared, left_out, assumed, short_of_labels=short)
     if len(compared) < 2:
         return gap
     if isinstance(counted.intervals, CountIntervals):
@@ -142,6 +146,11 @@ def _gap(
     elif isinstance(counted.intervals, PosteriorIntervals):
         gap = _of_draws(counted, gap, bounds.epsilon)
     return gap if supposed is None else replace(gap, supposed=_supposed(supposed, gap))
+
+
+def _short_of_labels(counted: Counted) -> Sequence[str]:
+    labels = np.asarray(counted.counts).sum(axis=-1)
+    return [name for name, n in zip(counted.groups, labels, strict=True) if n < FEWEST_LABELS]
 
 
 def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: float) -> Gap:
@@ -195,13 +204,15 @@ def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     """Return a gap with the verdict that its intervals allow.
 
     That it is small is said where the interval's upper end is under epsilon, that it is large where
-    the lower end is above. One of the two can be wrong, with at most the risk of one verdict.
+    the lower end is above. One of the two can be wrong, with at most the risk of one verdict. A
+    group of few labels may still hold a surprise: with one, no gap is called small.
     """
     metric, groups = metrics_of(BINARY)[gap.metric], intervals.counts.shape[-2]
     among = np.isin(np.arange(groups), gap.compared)[None]
     (at_most,) = replace(intervals, level=1 - 2 * bounds.risk).gaps([metric], among)
     (at_least,) = replace(intervals, level=1 - bounds.risk).gaps([metric], among)
-    small, large = at_most.upper < bounds.epsilon, at_least.lower > bounds.epsilon
+    small = at_most.upper < bounds.epsilon and not gap.short_of_labels
+    large = at_least.lower > bounds.epsilon
     return replace(gap, verdict=SMALL if small else LARGE if large else OPEN)
 
 

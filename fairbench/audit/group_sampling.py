@@ -21,6 +21,7 @@ from fairbench.evaluation.table import (
     no_rows,
     undefined,
 )
+from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.means import RARE_ROWS, ROWS, OutcomeMeans
 from fairbench.inference.scores import RARE_ROWS as AREA_ROWS
 from fairbench.inference.scores import area_limits, areas
@@ -43,11 +44,24 @@ class GroupSampling:
     by : the attribute, or combination of attributes, whose groups were chosen among.
     arms : (n,) categorical, the group of every row.
     notes : what a reader of the figures should know about how labels came about.
+    whenever : whether labelling may have been stopped, or goes on, because of what labels said.
     """
 
     by: str
     arms: pd.Series
     notes: tuple[str, ...] = ()
+    whenever: bool = False
+
+    @property
+    def stopping(self) -> str:
+        """When labelling may stop for the figures to hold, as a sentence."""
+        if self.whenever:
+            return (
+                "Intervals of labels hold whenever one stops labelling, even because of what the "
+                "labels said. That makes them half as wide again, and more, as a number of labels "
+                "that is said before the first one (stop=300) would."
+            )
+        return "The number of labels was said before the first one; intervals are those of it."
 
     @property
     def codes(self) -> NDArray[np.int64]:
@@ -111,6 +125,7 @@ class WeightedScores:
     label, score : (n,) of all rows, labels NaN where unknown.
     arms : (n,) which rows were chosen among one another.
     bins : of the calibration error.
+    whenever : whether intervals are to hold whenever one stops labelling.
     """
 
     table: MetricTable
@@ -118,6 +133,11 @@ class WeightedScores:
     score: Floats
     arms: Rows
     bins: int
+    whenever: bool = False
+
+    def _level(self, labels: int) -> float:
+        level = self.table.level
+        return float(lasting_level(level, labels)) if self.whenever else level
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, then each group's."""
@@ -157,7 +177,7 @@ class WeightedScores:
         n, design = len(label), Design.of(len(label), weight=weight)
         sample = Sampled.of(design, np.zeros(n, np.intp), 1)
         found = OutcomeMeans.of(losses, label, sample, design)
-        value, lower, upper = found.limits(level=self.table.level, least=0.0)
+        value, lower, upper = found.limits(level=self._level(n), least=0.0)
         rare = int(found.size.min())
         lacking = f"n={n}, {rare} equally weighted of the rarer label; an interval needs "
         lacking += f"{ROWS}, and {RARE_ROWS} of it"
@@ -176,7 +196,7 @@ class WeightedScores:
             area = float(found.area[0])
             rare = int(min(found.positives[0], found.negatives[0]))
             lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
-            limits = area_limits(found, level=self.table.level)
+            limits = area_limits(found, level=self._level(n))
             interval = float(limits.lower[0]), float(limits.upper[0])
         status = OK if not np.isnan(area) else status
         self.table.add_bounded("roc_auc", area, n, interval, lacking, where, status=status)
@@ -192,7 +212,7 @@ class WeightedScores:
         mean = float(weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum())
         variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
         error = stratified_error(variance, labels, sizes.astype(np.float64))
-        half = NormalDist().inv_cdf((1 + self.table.level) / 2) * error
+        half = NormalDist().inv_cdf((1 + self._level(len(losses))) / 2) * error
         self.table.add(metric, mean, len(losses), where, interval=(mean - half, mean + half))
 
     def _by_width(self, score: Floats) -> Rows:

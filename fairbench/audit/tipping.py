@@ -59,6 +59,8 @@ def _told(gap: Gap, counted: Counted, bounds: Bounds) -> Gap:
         return gap
     names = [counted.groups[g] for g in gap.compared]
     verdict = _Verdict(gap.verdict == LARGE, worth, labels[gap.compared], bounds)
+    if isinstance(intervals, LabelledIntervals):
+        verdict = replace(verdict, limits=intervals.of_counts)
     named = (names.index(gap.low), names.index(gap.high))
     return replace(gap, tipping=verdict.tipping(names, named))
 
@@ -123,6 +125,7 @@ class _Verdict:
     large : that two groups surely differ by more than epsilon; else, that none do.
     worth : of each group, what labels are worth if a number of them is wrong, in every way.
     labels : (G,) how many there are.
+    limits : makes the interval of a rate from counts, as those of the verdict were made.
     found : limits that were made before, by group, number of wrong labels, and side.
     """
 
@@ -130,6 +133,7 @@ class _Verdict:
     worth: Sequence[Worth]
     labels: NDArray[np.int64]
     bounds: Bounds
+    limits: Callable[..., Limits] = rate_limits
     found: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
 
     def tipping(self, names: Sequence[str], named: tuple[int, int]) -> Tipping:
@@ -198,7 +202,7 @@ class _Verdict:
 
     def _made(self, group: int, wrong: int, side: int) -> Limits:
         successes, sizes = self.worth[group](wrong, side)
-        limits = rate_limits(successes, sizes, level=self._level)
+        limits = self.limits(successes, sizes, level=self._level)
         # Without a row of its denominator, a rate may be anything.
         unknown = np.isnan(limits.value)
         limits = Limits(np.where(unknown, 0.5, limits.value), limits.lower, limits.upper)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import CountIntervals, counted_rates
-from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.active.intervals import sequence_limits
+from fairbench.inference.few_labels.assisted import LabelledRows, needs_no_label
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.metrics.registry import Metric
 
@@ -26,6 +28,8 @@ class LabelledIntervals(CountIntervals):
     resting_on : (R, G) how many rows each rate rests on.
     generator : of what is drawn.
     labels : the labelled rows themselves.
+    whenever : whether intervals are to hold whenever one stops labelling, rather than at a number
+        of labels that was fixed beforehand.
     """
 
     successes: Array = field(kw_only=True)
@@ -33,6 +37,7 @@ class LabelledIntervals(CountIntervals):
     resting_on: Array = field(kw_only=True)
     generator: np.random.Generator = field(kw_only=True)
     labels: LabelledRows = field(kw_only=True)
+    whenever: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
@@ -52,6 +57,25 @@ class LabelledIntervals(CountIntervals):
             generator=generator,
             labels=labels,
         )
+
+    def whenever_one_stops(self) -> LabelledIntervals:
+        """Return the intervals that hold at all numbers of labels together."""
+        return replace(self, whenever=True)
+
+    @property
+    def of_counts(self) -> Callable[..., Limits]:
+        """What makes the interval of a rate that needs labels from its counts."""
+        return sequence_limits if self.whenever else rate_limits
+
+    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells."""
+        if not self.whenever:
+            return super()._shares(rates, levels)
+        successes, sizes = self.effective_counts(rates)
+        level = np.reshape(levels, (-1, 1))
+        known = np.array([[needs_no_label(rate)] for rate in rates])
+        both = (each(successes, sizes, level=level) for each in (rate_limits, sequence_limits))
+        return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
 
     def _places(self, rates: Sequence[Rate]) -> list[int]:
         place = {rate.name: r for r, rate in enumerate(self.asked)}

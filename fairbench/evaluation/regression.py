@@ -87,7 +87,7 @@ def _batches(data: Labelled, levels: Sequence[float]) -> Iterator[Batch]:
         return parts.statuses(*_bad(metric, columns))
 
     metrics = metrics_of(REGRESSION)
-    yield from declared_batches(metrics.values(), data.target, columns, parts, _KINDS, statuses)
+    yield from declared_batches(metrics.values(), data.target, columns, parts, KINDS, statuses)
     yield from _intervals(data, parts, levels, len(metrics))
 
 
@@ -246,7 +246,7 @@ def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:
     return 1 - found.left, limits, few, found.totals
 
 
-_KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
+KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:

@@ -69,7 +69,7 @@ class ScoreEvaluation:
         ordered = {name: labels.iloc[order] for name, labels in groups.items()}
         parts = Parts.of(len(target), ordered, design)
         metrics = metrics_of(BINARY, "mean", "auc", "none")
-        batches = list(declared_batches(metrics.values(), target, columns, parts, _KINDS))
+        batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
             batches.append(self._calibration(parts, target, columns["score"], len(metrics)))
 
@@ -202,4 +202,4 @@ def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
     return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
 
 
-_KINDS: Kinds = {"auc": _area}
+KINDS: Kinds = {"auc": _area}

@@ -82,6 +82,35 @@ class Beta:
         return drawn
 
 
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Independent normal distributions of means, each known from some labels.
+
+    Attributes
+    ----------
+    mean, variance : (...) of the means.
+    strength : (...) how many labels each is known from.
+    """
+
+    mean: Floats
+    variance: Floats
+    strength: Floats
+
+    @staticmethod
+    def of(mean: Floats, spread: ArrayLike, strength: Floats) -> Normal:
+        """Return means of values whose variance is `spread`."""
+        return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the values under which the means lie with a probability."""
+        value: Floats = self.mean + np.sqrt(self.variance) * special.ndtri(probability)
+        return value
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
     """Return Beta(strength / 2, strength / 2): strength 2 is uniform, 1 is Jeffreys' prior."""
     half = np.full(shape, strength / 2)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from fairbench.audit.columns import read_frame, spelled
+from fairbench.audit.labelling.measures import metric_named
 from fairbench.audit.labelling.questions import (
     DEFAULT_QUESTION,
     DEFAULT_STRATEGY,
@@ -21,7 +22,7 @@ from fairbench.audit.labelling.session import Session, open_session
 from fairbench.audit.labelling.state import Answer, State, StateFile, sha256
 from fairbench.audit.options import Options
 from fairbench.audit.reading import read_audit_table
-from fairbench.core.errors import UserError, check_choice, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,15 @@ class Asking:
 
     Attributes
     ----------
-    question, strategy : None for those of the state, or the usual ones of a new state.
+    question, strategy, metric : None for those of the state, or the usual ones of a new state.
+    stop : how many rows are going to be looked at, 0 where that is left open.
     by : the columns whose groups rows are chosen among, empty for all columns of groups.
     """
 
     question: str | None = None
     strategy: str | None = None
+    metric: str | None = None
+    stop: int | None = None
     by: tuple[str, ...] = ()
 
 
@@ -75,9 +79,19 @@ def go_on(file: StateFile, options: Options, given: Collection[str], asking: Ask
     """
     session = _asked(resume(file, options.path), asking)
     _check_same(file, session.state, options, given, asking.by)
-    question, strategy = session.state.question, session.state.strategy
-    found = session.state.options
-    file.change(lambda state: replace(state, options=found, question=question, strategy=strategy))
+    mine = session.state
+
+    def change(state: State) -> State:
+        return replace(
+            state,
+            options=mine.options,
+            question=mine.question,
+            strategy=mine.strategy,
+            metric=mine.metric,
+            stop=state.stop if state.labels else mine.stop,
+        )
+
+    file.change(change)
     return session
 
 
@@ -94,9 +108,18 @@ def _asked(session: Session, asking: Asking) -> Session:
     state = session.state
     question = asking.question or state.question
     strategy = asking.strategy or state.strategy
+    metric = state.metric if asking.metric is None else metric_named(asking.metric, session)
+    stop = state.stop if asking.stop is None else asking.stop
     check_choice("question", question, QUESTIONS)
     check_choice("strategy", strategy, ONE_AT_A_TIME)
-    asked = replace(session, state=replace(state, question=question, strategy=strategy))
+    if stop != state.stop and state.labels:
+        raise UserError(
+            f"stop={stop} comes too late: at how many labels to stop is said before the first one, "
+            f"and there are {len(state.labels)}"
+        )
+    check_minimum("stop", stop, 0)
+    changed = replace(state, question=question, strategy=strategy, metric=metric, stop=stop)
+    asked = replace(session, state=changed)
     QUESTIONS[question].reward(asked)  # refuses a question that this table cannot answer
     return asked
 

@@ -12,19 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audit.gaps import settle
+from fairbench.audit.labelling.measures import Measure, RateMeasure, measure
 from fairbench.audit.labelling.session import Session
+from fairbench.audit.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
 from fairbench.core.formats import probability
 from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import (
     Estimation,
+    Highest,
     LeastCalibrated,
+    LeastKnown,
     Lowest,
     Reward,
     WidestGap,
 )
 from fairbench.inference.active.strategies import STRATEGIES, next_arm
-from fairbench.inference.beta import Beta
+from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
@@ -32,42 +36,49 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class GroupAccuracies:
-    """The posterior of the groups' accuracies.
+class Known:
+    """What is known of the groups' figures, which steers what is labelled next.
 
     Attributes
     ----------
-    accuracy : (A,).
+    posterior : (A,).
     """
 
     session: Session
-    accuracy: Beta
+    posterior: Beta | Normal
 
     @staticmethod
-    def of(session: Session) -> GroupAccuracies:
+    def of(session: Session) -> Known:
         """Return what a session knows."""
-        posterior = session.accuracy(session.waiting()).posterior
-        return GroupAccuracies(session, Beta(posterior.successes[0], posterior.failures[0]))
+        left = session.left(session.waiting())
+        found = measure(session).arms(left).posterior
+        if isinstance(found, Beta):
+            return Known(session, Beta(found.successes[0], found.failures[0]))
+        return Known(session, Normal(found.mean[0], found.variance[0], found.strength[0]))
 
     @cached_property
     def draws(self) -> Floats:
-        """Accuracies, (T, A)."""
-        return self.accuracy.quantile(self._uniform)
+        """Figures, (T, A)."""
+        return self.posterior.quantile(self._uniform)
 
     def after(self, arm: int, *, right: bool) -> Floats:
-        """Return accuracies after one label of an arm that shows its prediction right, or wrong.
+        """Return figures after one label of an arm that raises its own, or that lowers it.
 
         They are drawn from the same uniforms: only that arm's change, and slightly.
         """
-        beta = self.one_more(arm, right=right)
         drawn = self.draws.copy()
-        drawn[:, arm] = beta.quantile(self._uniform[:, arm])
+        drawn[:, arm] = self.one_more(arm, right=right).quantile(self._uniform[:, arm])
         return drawn
 
-    def one_more(self, arm: int, *, right: bool) -> Beta:
-        """Return the posterior of an arm after one label."""
-        won, lost = self.accuracy.successes[arm], self.accuracy.failures[arm]
-        return Beta(won + right, lost + (not right))
+    def one_more(self, arm: int, *, right: bool) -> Beta | Normal:
+        """Return the posterior of an arm after one label that raises it, or that lowers it."""
+        if isinstance(self.posterior, Beta):
+            won, lost = self.posterior.successes[arm], self.posterior.failures[arm]
+            return Beta(won + right, lost + (not right))
+        mean, strength = self.posterior.mean[arm], self.posterior.strength[arm]
+        spread = self.posterior.variance[arm] * strength
+        moved = np.sqrt(spread) / (strength + 1) * (1 if right else -1)
+        return Normal.of(np.asarray(mean + moved), spread, np.asarray(strength + 1))
 
     @cached_property
     def _uniform(self) -> Floats:
@@ -81,38 +92,64 @@ DEFAULT_QUESTION = "worst"
 class Question(Protocol):
     """A question, and how labels answer it."""
 
-    @property
-    def sentence(self) -> str:
-        """The question."""
+    def asks(self, about: Measure) -> str:
+        """Return the question as a sentence."""
 
     def reward(self, session: Session) -> Reward:
-        """Return the expected reward of a label in each group."""
+        """Return the expected reward of a label in each group.
 
-    def now(self, known: GroupAccuracies) -> str:
+        Raises
+        ------
+        UserError : this cannot be asked of this table, or of this metric.
+        """
+
+    def now(self, known: Known) -> str:
         """Say what is known so far."""
 
-    def why(self, known: GroupAccuracies, arm: int) -> str:
+    def why(self, known: Known, arm: int) -> str:
         """Say what a label of this group would do."""
+
+
+def lowest_is_worst(about: Measure) -> bool:
+    """Say whether the worst group is that of the lowest figure, rather than of the highest.
+
+    Raises
+    ------
+    UserError : neither is worse.
+    """
+    if about.metric.better not in ("higher", "lower"):
+        raise UserError(
+            f"question=worst needs a metric of which more is better or worse, and "
+            f"{about.metric.name} is neither: ask question=gap or question=each"
+        )
+    return about.metric.better == "higher"
 
 
 @dataclass(frozen=True)
 class Worst:
-    """The question which group is least accurate."""
+    """The question in which group a metric is worst."""
 
-    sentence = "In which group are predictions least often right?"
+    def asks(self, about: Measure) -> str:
+        """Return the question as a sentence."""
+        if about.metric.name == ACCURACY:
+            return "In which group are predictions least often right?"
+        return f"In which group is the {about.metric.label} worst?"
 
     def reward(self, session: Session) -> Reward:
-        """Return the negative of a group's accuracy."""
-        return Lowest()
+        """Return the figure, or its negative."""
+        return Lowest() if lowest_is_worst(measure(session)) else Highest()
 
-    def now(self, known: GroupAccuracies) -> str:
+    def now(self, known: Known) -> str:
         """Name the group that most probably is."""
-        return _most_probable(known, _least(known.draws))
+        return _most_probable(known, self._first(known, known.draws))
 
-    def why(self, known: GroupAccuracies, arm: int) -> str:
+    def why(self, known: Known, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
-        after = (_least(known.after(arm, right=right))[arm] for right in (True, False))
-        return _turns("P(worst)", _least(known.draws)[arm], *after)
+        after = (self._first(known, known.after(arm, right=right))[arm] for right in (True, False))
+        return _turns(known, "P(worst)", self._first(known, known.draws)[arm], *after)
+
+    def _first(self, known: Known, draws: Floats) -> Floats:
+        return ranks(draws, largest=not lowest_is_worst(measure(known.session))).first
 
 
 @dataclass(frozen=True)
@@ -123,13 +160,17 @@ class GapSize:
     many groups differ is likely of any that are little known.
     """
 
-    sentence = "Does the accuracy of any two groups differ by more than epsilon?"
+    def asks(self, about: Measure) -> str:
+        """Return the question as a sentence."""
+        return f"Does the {about.metric.label} of any two groups differ by more than epsilon?"
 
     def reward(self, session: Session) -> Reward:
         """Return the reward of comparing the two."""
-        return WidestGap(session.state.options.epsilon)
+        if isinstance(measure(session), RateMeasure):
+            return WidestGap(session.state.options.epsilon)
+        return LeastKnown(np.ones(len(session.names)), furthest=True)
 
-    def now(self, known: GroupAccuracies) -> str:
+    def now(self, known: Known) -> str:
         """Name the two, and the probabilities that they differ and that no two do."""
         epsilon, names = known.session.state.options.epsilon, known.session.names
         found = settle(known.draws, epsilon)
@@ -139,7 +180,7 @@ class GapSize:
             f"{probability(found.small)}"
         )
 
-    def why(self, known: GroupAccuracies, arm: int) -> str:
+    def why(self, known: Known, arm: int) -> str:
         """Tell the probability that the two differ, now and after either answer."""
         epsilon = known.session.state.options.epsilon
         pair = settle(known.draws, epsilon)
@@ -147,83 +188,101 @@ class GapSize:
             float((draws[:, pair.high] - draws[:, pair.low] > epsilon).mean())
             for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
         )
-        return _turns("P(gap)", now, right, wrong)
+        return _turns(known, "P(gap)", now, right, wrong)
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """The question how accurate predictions are in every group."""
+class Each:
+    """The question how large a metric is in every group."""
 
-    sentence = "How often are predictions right in each group?"
+    def asks(self, about: Measure) -> str:
+        """Return the question as a sentence."""
+        if about.metric.name == ACCURACY:
+            return "How often are predictions right in each group?"
+        return f"What is the {about.metric.label} of each group?"
 
     def reward(self, session: Session) -> Reward:
         """Return the fall in variance, weighted by the group's share of rows."""
-        return Estimation(session.sizes / session.sizes.sum())
+        share = session.sizes / session.sizes.sum()
+        rate = isinstance(measure(session), RateMeasure)
+        return Estimation(share) if rate else LeastKnown(share)
 
-    def now(self, known: GroupAccuracies) -> str:
+    def now(self, known: Known) -> str:
         """Name the group that is known least."""
-        lower, upper = known.accuracy.interval()
+        lower, upper = known.posterior.interval()
         widest = int((upper - lower).argmax())
         half = (upper - lower)[widest] / 2
         return f"known least of {known.session.names[widest]}, where the interval is ± {half:.3f}"
 
-    def why(self, known: GroupAccuracies, arm: int) -> str:
+    def why(self, known: Known, arm: int) -> str:
         """Tell the width of the interval, now and after either answer."""
-        lower, upper = known.accuracy.interval()
+        lower, upper = known.posterior.interval()
         ends = (known.one_more(arm, right=right).interval() for right in (True, False))
         after = (float(high - low) / 2 for low, high in ends)
-        return _turns("±", float(upper[arm] - lower[arm]) / 2, *after)
+        return _turns(known, "±", float(upper[arm] - lower[arm]) / 2, *after)
 
 
 @dataclass(frozen=True)
 class CalibrationError:
     """The question in which group scores are furthest from the truth."""
 
-    sentence = "In which group are scores furthest from how often predictions are right?"
+    def asks(self, about: Measure) -> str:
+        """Return the question as a sentence."""
+        if about.metric.name == ACCURACY:
+            return "In which group are scores furthest from how often predictions are right?"
+        return f"In which group is the {about.metric.label} furthest from what scores foretell?"
 
     def reward(self, session: Session) -> Reward:
-        """Return the distance of mean score and accuracy.
+        """Return the distance of a rate and of what the scores say it is."""
+        return LeastCalibrated(foretold(measure(session)))
 
-        Raises
-        ------
-        UserError : there are no scores.
-        """
-        if session.table.score is None:
-            raise UserError("question=calibration needs scores: name their column, score=...")
-        return LeastCalibrated(session.confidence)
-
-    def now(self, known: GroupAccuracies) -> str:
+    def now(self, known: Known) -> str:
         """Name the group that most probably is."""
         return _most_probable(known, self._furthest(known, known.draws))
 
-    def why(self, known: GroupAccuracies, arm: int) -> str:
+    def why(self, known: Known, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
         now, right, wrong = (
             self._furthest(known, draws)[arm]
             for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
         )
-        return _turns("P(furthest)", now, right, wrong)
+        return _turns(known, "P(furthest)", now, right, wrong)
 
-    def _furthest(self, known: GroupAccuracies, accuracy: Floats) -> Floats:
-        return ranks(np.abs(accuracy - known.session.confidence)).first
+    def _furthest(self, known: Known, draws: Floats) -> Floats:
+        return ranks(np.abs(draws - foretold(measure(known.session)))).first
+
+
+def foretold(about: Measure) -> Floats:
+    """Return what scores say that a rate is in each group, (A,).
+
+    Raises
+    ------
+    UserError : there are no scores, or the metric is no rate.
+    """
+    if not isinstance(about, RateMeasure):
+        raise UserError(
+            f"question=calibration compares a rate with the scores, and {about.metric.name} is "
+            "none: ask about metric=accuracy or another rate"
+        )
+    if about.session.table.score is None:
+        raise UserError("question=calibration needs scores: name their column, score=...")
+    return about.expected
 
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {"worst": Worst(), "gap": GapSize(), "accuracy": Accuracy(), "calibration": CalibrationError()}
+    {"worst": Worst(), "gap": GapSize(), "each": Each(), "calibration": CalibrationError()}
 )
 
 
-def _least(accuracy: Floats) -> Floats:
-    return ranks(accuracy, largest=False).first
-
-
-def _most_probable(known: GroupAccuracies, chances: Floats) -> str:
+def _most_probable(known: Known, chances: Floats) -> str:
     best = int(chances.argmax())
     return f"{known.session.names[best]}, with probability {probability(chances[best])}"
 
 
-def _turns(name: str, now: float, right: float, wrong: float) -> str:
-    return f"{name} {now:.3f}; {right:.3f} if right, {wrong:.3f} if wrong"
+def _turns(known: Known, name: str, now: float, up: float, down: float) -> str:
+    metric = known.session.state.metric
+    ups, downs = ("right", "wrong") if metric == ACCURACY else ("up", "down")
+    return f"{name} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
 
 DEFAULT_STRATEGY = "top_two"
@@ -268,7 +327,8 @@ def _next_arms(
     """Choose groups one after the other, as if the labels before were not known yet."""
     state = session.state
     generator = rng(state.options.seed, "next", len(state.answers), *part)
-    known, reward = session.accuracy(waiting), QUESTIONS[state.question].reward(session)
+    known = measure(session).arms(session.left(waiting))
+    reward = QUESTIONS[state.question].reward(session)
     given = session.answered.copy()
     arms: list[int] = []
     for _ in range(min(labels, len(waiting))):

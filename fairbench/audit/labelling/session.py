@@ -16,10 +16,7 @@ from fairbench.audit.reading import AuditTable, read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
-from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.beta import centred, uniform
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 _MOST_NAMED = 5
 
@@ -70,24 +67,6 @@ class Session:
         return done
 
     @cached_property
-    def confidence(self) -> Floats:
-        """Each group's mean probability that a prediction is right, by the scores; or a half."""
-        score, decision = self.table.score, self.table.prediction
-        if score is None:
-            return np.full(len(self.names), 0.5)
-        right = np.where(decision == 1, score, 1 - score)
-        return np.bincount(self.codes, weights=right, minlength=len(self.names)) / self.sizes
-
-    @cached_property
-    def correct(self) -> tuple[Rows, Rows]:
-        """Each group's right and wrong predictions among labelled rows."""
-        known = self.table.known
-        right = self.table.label[known] == self.table.prediction[known]
-        found = [np.bincount(self.codes[known[each]], minlength=len(self.names))
-                 for each in (right, ~right)]  # fmt: skip
-        return found[0], found[1]
-
-    @cached_property
     def answered(self) -> Rows:
         """Each group's rows that a person has looked at."""
         rows = np.array(list(self.state.labels), np.int64) - 1
@@ -108,20 +87,14 @@ class Session:
         mine = self.order[part[0] - 1 :: part[1]]
         return mine[~self.done[mine]]
 
-    def accuracy(self, waiting: Rows) -> BetaArms:
-        """Return what is known of each group's accuracy, with the rows that can be labelled.
-
-        The prior is centred on the scores and worth two labels (Ji et al. 2021): it steers which
-        row is next, and has no part in the report.
-        """
-        prior = uniform(len(self.names)) if self.table.score is None else centred(self.confidence)
-        posterior = prior.after(*self.correct)
-        left = np.bincount(self.codes[waiting], minlength=len(self.names))
-        return BetaArms.of(posterior, left)
+    def left(self, waiting: Rows) -> Rows:
+        """Return how many rows of each group are still to be labelled."""
+        return np.bincount(self.codes[waiting], minlength=len(self.names))
 
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
-        sampling = GroupSampling(self.state.by, self.arms, tuple(self._notes()))
+        notes = tuple(self._notes())
+        sampling = GroupSampling(self.state.by, self.arms, notes, whenever=self.state.whenever)
         return replace(self.table, sampling=sampling)
 
     def _notes(self) -> Sequence[str]:

@@ -18,6 +18,8 @@ from fairbench.core.locks import BusyError, locked
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
+ACCURACY = "accuracy"
+_RENAMED = {"accuracy": "each"}  # questions that were called otherwise
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
 
@@ -45,6 +47,8 @@ class State:
     options : as of an audit; their path is that of the predictions.
     sha256, rows : of the predictions.
     by : the attribute whose groups rows are chosen among.
+    metric : what the question is about.
+    stop : the number of answers at which labelling stops, said before the first; 0 if unsaid.
     answers : in the order they came; of a row's answers, the last one counts.
     """
 
@@ -55,11 +59,18 @@ class State:
     question: str
     strategy: str
     answers: tuple[Answer, ...] = ()
+    metric: str = ACCURACY
+    stop: int = 0
 
     @property
     def labels(self) -> Mapping[int, str]:
         """Return row -> label."""
         return {answer.row: answer.label for answer in self.answers}
+
+    @property
+    def whenever(self) -> bool:
+        """Whether figures are to hold whenever one stops: no number was said, or it is another."""
+        return self.stop == 0 or len(self.labels) != self.stop
 
     def answered(self, answers: tuple[Answer, ...]) -> State:
         """Return the state after further answers."""
@@ -82,6 +93,8 @@ def to_json(state: State, folder: Path) -> dict[str, Any]:
         "by": state.by,
         "question": state.question,
         "strategy": state.strategy,
+        "metric": state.metric,
+        "stop": state.stop,
         "labels": [asdict(answer) for answer in state.answers],
     }
 
@@ -99,8 +112,11 @@ def from_json(content: Any, folder: Path) -> State:
     options = _options(content["options"], folder / predictions["path"])
     answers = tuple(_answer(each, int(predictions["rows"])) for each in content["labels"])
     by, question, strategy = (_text(content, name) for name in ("by", "question", "strategy"))
+    question = _RENAMED.get(question, question)
     digest, rows = _text(predictions, "sha256"), int(predictions["rows"])
-    return State(options, digest, rows, by, question, strategy, answers)
+    # Earlier states asked about accuracy alone, and said no number.
+    metric, stop = str(content.get("metric", ACCURACY)), int(content.get("stop", 0))
+    return State(options, digest, rows, by, question, strategy, answers, metric, stop)
 
 
 def _options(values: Mapping[str, Any], path: Path) -> Options:

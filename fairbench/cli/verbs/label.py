@@ -2,8 +2,9 @@
 
 No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far (each
 gets at least half of an equal share), rows within a group at random: so the report's intervals
-hold. Label what next names, and all of it; a row whose label you cannot tell gets ?, such as 17=?.
-Rows count from 1. The score and the decision are not shown, so that they do not sway you.
+hold whenever you stop; they are narrower at a number of labels that you say before the first
+(stop=300). Label what next names, and all of it; a row whose label you cannot tell gets ?, such as
+17=?. Rows count from 1. The score and the decision are not shown, so that they do not sway you.
 Everything is kept in one file of plain JSON, and neither a kill nor a second person loses a label.
 """
 
@@ -57,11 +58,22 @@ class NextOptions(_State, Options):
     n: int = option(1, "How many rows to name.")
     question: str | None = option(
         None,
-        "What labels are to find out: worst (which group is least accurate; the usual one), gap "
-        "(whether the accuracy of any two groups differs by more than epsilon), accuracy (how "
-        "accurate each group is), calibration (whose scores are furthest from how often "
-        "predictions are right).",
+        "What labels are to find out: worst (in which group the metric is worst; the usual one), "
+        "gap (whether it differs by more than epsilon between any two groups), each (how large it "
+        "is in each group), calibration (where it is furthest from what scores foretell).",
         shown="QUESTION",
+    )
+    metric: str | None = option(
+        None,
+        "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
+        "any other metric that needs labels; an unknown name gets the valid ones.",
+        shown="METRIC",
+    )
+    stop: int | None = option(
+        None,
+        "How many rows you are going to look at, said before the first label. At that number "
+        "intervals are narrower; without it, they hold whenever you stop.",
+        shown="NUMBER",
     )
     strategy: str | None = option(
         None,
@@ -120,7 +132,7 @@ def label_next(options: NextOptions) -> None:
     from fairbench.reporting.document.terminal import print_document
 
     part, file = _part(options.part), options.file
-    asking = Asking(options.question, options.strategy, options.by)
+    asking = Asking(options.question, options.strategy, options.metric, options.stop, options.by)
     if file.exists():
         session = go_on(file, options, options.given, asking)
     else:
@@ -169,12 +181,13 @@ def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
     from fairbench.audit.labelling.answering import resume
     from fairbench.cli.verbs.audit import document_of_table, write
+    from fairbench.reporting.audits.labelling import with_answer
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         asked = replace(asked, epsilon=options.epsilon)
-    write(asked, options.results, document_of_table(asked, session.audited()))
+    write(asked, options.results, with_answer(document_of_table(asked, session.audited()), session))
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.beta import Beta
+from fairbench.inference.beta import Beta, Normal
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,6 +78,30 @@ class BetaArms:
         """Return some of the replications."""
         posterior = Beta(self.posterior.successes[rows], self.posterior.failures[rows])
         return BetaArms(posterior, self.unlabelled[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalArms:
+    """Arms whose rows have a loss, or another number: a normal posterior of each arm's mean.
+
+    Attributes
+    ----------
+    posterior : (R, A) means.
+    unlabelled : (R, A) rows whose label is not known.
+    """
+
+    posterior: Normal
+    unlabelled: Integers
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's mean once, (R, A)."""
+        return generator.normal(self.posterior.mean, np.sqrt(self.posterior.variance))
+
+    def take(self, rows: Integers) -> NormalArms:
+        """Return some of the replications."""
+        posterior = self.posterior
+        parts = (posterior.mean[rows], posterior.variance[rows], posterior.strength[rows])
+        return NormalArms(Normal(*parts), self.unlabelled[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 
-from fairbench.inference.active.arms import BetaArms, DirichletArms
+from fairbench.inference.active.arms import BetaArms, DirichletArms, NormalArms
 from fairbench.inference.beta import Beta
 
 Floats = NDArray[np.float64]
@@ -35,11 +35,11 @@ class Reward(Protocol):
 class Lowest:
     """Identification of the least accurate arms: the lower the success rate, the better."""
 
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
         """Return the negative of theta."""
         return -theta
 
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
         """Return the moments of the negative of theta."""
         return -arms.posterior.mean, np.sqrt(arms.posterior.variance)
 
@@ -48,11 +48,11 @@ class Lowest:
 class Highest:
     """Identification of the most accurate arms, or of the highest error rates."""
 
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
         """Return theta."""
         return theta
 
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
         """Return the moments of theta."""
         return arms.posterior.mean, np.sqrt(arms.posterior.variance)
 
@@ -255,6 +255,33 @@ class WidestGap:
     @property
     def _comparison(self) -> ComparisonReward:
         return ComparisonReward(self.margin)
+
+
+@dataclass(frozen=True, eq=False)
+class LeastKnown:
+    """The fall in the variance of arms' means, of all of them or of the two furthest apart.
+
+    Attributes
+    ----------
+    share : (A,) what the fall of each arm counts.
+    furthest : whether only the two arms that are furthest apart have any.
+    """
+
+    share: Floats
+    furthest: bool = False
+
+    def expected(self, arms: NormalArms, theta: Floats) -> Floats:
+        """Return the fall, (R, A), if these means tell which arms are furthest apart."""
+        fall: Floats = self.share * arms.posterior.variance / (arms.posterior.strength + 1)
+        if not self.furthest:
+            return fall
+        pair = _furthest(theta)
+        return _spread(np.take_along_axis(fall, pair, axis=1), pair, theta.shape, _OTHERS)
+
+    def moments(self, arms: NormalArms) -> tuple[Floats, Floats]:
+        """Return the fall for the arms' means, of which nothing is uncertain."""
+        fall = self.expected(arms, arms.posterior.mean)
+        return fall, np.zeros_like(fall)
 
 
 def _furthest(rates: Floats) -> NDArray[np.int64]:

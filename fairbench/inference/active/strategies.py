@@ -148,9 +148,7 @@ def _none_left(arms: Arms, chosen: Integers) -> Integers:
     return np.where(left, chosen, -1)
 
 
-def next_arm(
-    arms: BetaArms | DirichletArms, reward: Reward, strategy: str, generator: np.random.Generator
-) -> int:
+def next_arm(arms: Arms, reward: Reward, strategy: str, generator: np.random.Generator) -> int:
     """Return the arm whose row to label next; -1 where every row has its label.
 
     Parameters

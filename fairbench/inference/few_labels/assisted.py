@@ -85,7 +85,9 @@ class LabelledRows:
         A rate that rests on decisions alone is counted in all rows. A group without a row of the
         rate's denominator among its labels has a size of 0.
         """
-        pairs = [self._known(rate) if _is_known(rate) else self._effective(rate) for rate in rates]
+        pairs = [
+            self._known(rate) if needs_no_label(rate) else self._effective(rate) for rate in rates
+        ]
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
 
@@ -94,7 +96,7 @@ class LabelledRows:
         cell = 2 * self.label + self.decision[self.rows]
         sizes = [
             self._sum_all(_cells(rate.denominator)[self.decision])
-            if _is_known(rate)
+            if needs_no_label(rate)
             else self._sum(_cells(rate.denominator)[cell])
             for rate in rates
         ]
@@ -186,6 +188,6 @@ def _cells(weights: Sequence[int]) -> Floats:
     return (np.array(weights) > 0).astype(float)
 
 
-def _is_known(rate: Rate) -> bool:
+def needs_no_label(rate: Rate) -> bool:
     """Say whether a rate rests on decisions alone."""
     return all(each[:2] == each[2:] for each in (rate.numerator, rate.denominator))

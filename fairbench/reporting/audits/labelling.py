@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from fairbench.audit.labelling.questions import QUESTIONS, GroupAccuracies, Suggested
+from fairbench.audit.labelling.answers import Answer, GroupFigure, answer
+from fairbench.audit.labelling.measures import measure
+from fairbench.audit.labelling.questions import QUESTIONS, Known, Suggested
 from fairbench.audit.labelling.session import Session
 from fairbench.reporting.document.model import (
     Block,
@@ -19,13 +22,6 @@ from fairbench.reporting.document.model import (
 )
 
 _MOST_COLUMNS = 30
-_COLUMNS = (
-    Column("row", "text", right=True),
-    Column("group"),
-    Column("labels", "count"),
-    Column("accuracy"),
-    Column("what its label would settle"),
-)
 
 
 def next_rows_document(session: Session, suggested: Suggested, state: Path) -> Document:
@@ -36,13 +32,13 @@ def next_rows_document(session: Session, suggested: Suggested, state: Path) -> D
     state : the file that labels are stored in.
     """
     return Document(
-        QUESTIONS[session.state.question].sentence,
+        QUESTIONS[session.state.question].asks(measure(session)),
         [Section("", list(_suggestions(session, suggested, state)))],
     )
 
 
 def _suggestions(session: Session, suggested: Suggested, state: Path) -> Iterator[Block]:
-    known = GroupAccuracies.of(session)
+    known = Known.of(session)
     so_far = QUESTIONS[session.state.question].now(known)
     yield Paragraph(f"So far: {so_far} ({session.progress}).")
     if not len(suggested.rows):
@@ -52,18 +48,70 @@ def _suggestions(session: Session, suggested: Suggested, state: Path) -> Iterato
         [str(row + 1), session.names[arm], *_arm(known, arm)]
         for row, arm in zip(suggested.rows, suggested.arms.tolist(), strict=True)
     ]
-    yield Table(_COLUMNS, rows)
+    yield Table(
+        [
+            Column("row", "text", right=True),
+            Column("group"),
+            Column("labels", "count"),
+            Column(measure(session).metric.label),
+            Column("what its label would settle"),
+        ],
+        rows,
+    )
+    yield Paragraph(" ".join(answer(session).sentences), "note")
     yield Commands([f"fairbench label ask state={state} {suggested.rows[0] + 1}=LABEL"])
 
 
-def _arm(known: GroupAccuracies, arm: int) -> tuple[int, str, str]:
-    """Return a group's labels, accuracy and its interval, and what a label would do."""
+def _arm(known: Known, arm: int) -> tuple[int, str, str]:
+    """Return a group's labels, its figure with an interval, and what a label would do."""
     session = known.session
-    right, wrong = session.correct
-    lower, upper = (ends[arm] for ends in known.accuracy.interval())
-    accuracy = f"{known.accuracy.mean[arm]:.2f} ({lower:.2f}-{upper:.2f})"
+    lower, upper = (ends[arm] for ends in known.posterior.interval())
+    figure = f"{known.posterior.mean[arm]:.2f} ({lower:.2f}-{upper:.2f})"
     why = QUESTIONS[session.state.question].why(known, arm)
-    return int(right[arm] + wrong[arm]), accuracy, why
+    labels = int((session.codes[session.table.known] == arm).sum())
+    return labels, figure, why
+
+
+def with_answer(document: Document, session: Session) -> Document:
+    """Return a report with what labels say to the question that they were chosen for."""
+    found = answer(session)
+    sections = [Section("The question", list(_answer(found))), *document.sections]
+    return replace(document, sections=sections, data={**document.data, "labelling": asdict(found)})
+
+
+def _answer(found: Answer) -> Iterator[Block]:
+    yield Paragraph(f"{found.asked} {' '.join(found.sentences)}")
+    columns = [
+        Column("group"),
+        Column("labels", "count"),
+        Column(found.metric.replace("_", " "), "number"),
+        Column("95 % interval", "interval"),
+        Column("of a number said before", "interval", left_out=2),
+        Column("whenever one stops", "interval", left_out=1),
+        Column(""),
+    ]
+    rows = [
+        [
+            each.group,
+            each.labels,
+            each.value,
+            (each.lower, each.upper),
+            each.fixed,
+            each.whenever,
+            _remark(found, each),
+        ]
+        for each in found.groups
+    ]
+    yield Table(columns, rows)
+
+
+def _remark(found: Answer, each: GroupFigure) -> str:
+    few = "too few labels" if each.few else ""
+    place = ""
+    if found.question in ("worst", "calibration"):
+        place = "surely not it" if each.group not in found.possible else ""
+        place = "looks like it" if each.group in found.found else place
+    return ", ".join(part for part in (place, few) if part)
 
 
 def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:

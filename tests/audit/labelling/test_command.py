@@ -159,8 +159,8 @@ def test_predictions_can_be_elsewhere(begun, table, tmp_path, capsys):
 
 
 def test_the_question_can_be_changed(begun, capsys):
-    assert "± " in run(capsys, "next", f"state={begun}", "question=accuracy")
-    assert json.loads(begun.read_text())["question"] == "accuracy"
+    assert "± " in run(capsys, "next", f"state={begun}", "question=each")
+    assert json.loads(begun.read_text())["question"] == "each"
     assert "P(gap)" in run(capsys, "next", f"state={begun}", "question=gap", "strategy=thompson")
 
 

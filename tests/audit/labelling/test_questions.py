@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, GroupAccuracies
+from fairbench.audit.labelling.measures import measure
+from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, Known
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less
@@ -14,7 +15,7 @@ def known(arms=(3, 7, 2, 5), **options):
     """Return knowledge of the four groups, made up."""
     begun = session(pool(500)[0], **options)
     won = np.array(arms, float)
-    return GroupAccuracies(begun, Beta(won, 10 - won))
+    return Known(begun, Beta(won, 10 - won))
 
 
 def test_the_gap_of_two_arms_is_their_comparison():
@@ -43,7 +44,7 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 def test_probability_of_being_worst_is_a_double_integral():
     begun = session(pool(500)[0], by="sex")
-    knowledge = GroupAccuracies(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
+    knowledge = Known(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
     told = QUESTIONS["worst"].why(knowledge, 0)
     exact = [
         float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
@@ -61,7 +62,7 @@ def test_one_label_more_changes_one_group_slightly():
     np.testing.assert_array_equal(changed, [False, False, True, False])
     # The same uniforms: every draw moves the same way.
     assert (after[:, 2] > knowledge.draws[:, 2]).all()
-    np.testing.assert_allclose(knowledge.draws.mean(axis=0), knowledge.accuracy.mean, atol=0.02)
+    np.testing.assert_allclose(knowledge.draws.mean(axis=0), knowledge.posterior.mean, atol=0.02)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -75,11 +76,14 @@ def test_sentences_fit_the_terminal(question):
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     table, label = pool(1000)
     begun = label_actively(session(table), label, 50)
-    accuracy = GroupAccuracies.of(begun).accuracy
-    right, wrong = begun.correct
+    posterior = Known.of(begun).posterior
+    known = begun.table.known
+    right = begun.table.label[known] == begun.table.prediction[known]
+    right, wrong = (np.bincount(begun.codes[known[each]], minlength=4) for each in (right, ~right))
+    confidence = measure(begun).expected
     assert (right + wrong).sum() == 50
-    np.testing.assert_allclose(accuracy.strength, right + wrong + 2)
-    np.testing.assert_allclose(accuracy.successes, right + 2 * begun.confidence)
+    np.testing.assert_allclose(posterior.strength, right + wrong + 2)
+    np.testing.assert_allclose(posterior.successes, right + 2 * confidence)
     for arm in range(4):
         score = table.score[begun.codes == arm]
-        assert begun.confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())
+        assert confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())

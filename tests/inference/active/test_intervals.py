@@ -1,0 +1,103 @@
+"""Intervals that hold whenever one stops, and of the group that is found to be worst."""
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy.optimize import brentq
+
+from fairbench.inference.active.intervals import (
+    candidates,
+    found_limits,
+    lasting_level,
+    sequence_limits,
+    together,
+)
+from fairbench.inference.rates import rate_limits
+
+
+def ever_missed(limits, rate, most, first=1):
+    """Return the exact probability that any interval of 1 .. `most` rows misses the rate."""
+    chance, missed = np.zeros(most + 2), 0.0
+    chance[0] = 1
+    for n in range(1, most + 1):
+        grown = chance * (1 - rate)
+        grown[1:] += chance[:-1] * rate
+        if n >= first:
+            found = limits(np.arange(n + 1), np.full(n + 1, n))
+            out = np.flatnonzero((found.lower > rate) | (found.upper < rate))
+            missed += grown[out].sum()
+            grown[out] = 0
+        chance = grown
+    return missed
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.5, 0.8])
+def test_no_interval_of_a_growing_sample_misses(rate):
+    """All samples of up to 200 rows are enumerated."""
+    assert ever_missed(sequence_limits, rate, 200) <= 0.05
+    assert ever_missed(rate_limits, rate, 200, first=30) > 0.2
+
+
+@pytest.mark.parametrize(("right", "rows"), [(3, 10), (45.5, 60.25), (280, 300)])
+def test_ends_are_where_the_averaged_likelihood_is_twenty_times_that_of_the_rate(right, rows):
+    def ratio(p):
+        average = special.betaln(right + 1, rows - right + 1)
+        return average - right * np.log(p) - (rows - right) * np.log1p(-p) - np.log(20)
+
+    found = sequence_limits(right, rows)
+    assert found.lower == pytest.approx(brentq(ratio, 1e-9, right / rows), abs=1e-9)
+    assert found.upper == pytest.approx(brentq(ratio, right / rows, 1 - 1e-9), abs=1e-9)
+
+
+def test_nothing_and_all_are_at_the_ends():
+    found = sequence_limits([0, 0, 7], [0, 7, 7])
+    np.testing.assert_array_equal(found.lower[:2], 0)
+    np.testing.assert_array_equal(found.upper[[0, 2]], 1)
+    assert np.isnan(found.value[0])
+    assert 0 < found.lower[2] < 1
+
+
+def test_it_costs_half_the_width_again():
+    rows = np.array([30.0, 100, 300])
+    lasting, once = sequence_limits(0.8 * rows, rows), rate_limits(0.8 * rows, rows)
+    ratio = (lasting.upper - lasting.lower) / (once.upper - once.lower)
+    assert (ratio > 1.4).all()
+    assert (ratio < 1.8).all()
+
+
+def test_a_lasting_mean_is_never_missed_in_the_long_run():
+    """Normal means looked at after each of 30 to 1000 rows."""
+    draw, rows = np.random.default_rng(0), np.arange(1, 1001)
+    reach = special.ndtri((1 + lasting_level(0.95, rows)) / 2) / np.sqrt(rows)
+    means = draw.normal(size=(2000, 1000)).cumsum(axis=1) / rows
+    missed = (np.abs(means) > reach)[:, 29:].any(axis=1).mean()
+    assert missed < 0.05
+    assert reach[99] * 10 == pytest.approx(3.11, abs=0.01)
+
+
+def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():
+    draw, rows, level = np.random.default_rng(1), 30, together(0.95, 10)
+    right = draw.binomial(rows, 0.8, (4000, 10))
+    single, wider = (rate_limits(right, rows, level=each) for each in (0.95, level))
+    worst = right.argmin(axis=1)[:, None]
+    naive, ours = (
+        np.take_along_axis(each, worst, 1)
+        for each in (single.upper, found_limits(single, wider, lowest=True).upper)
+    )
+    assert (naive >= 0.8).mean() < 0.85
+    assert (ours >= 0.8).mean() > 0.95
+    highest = found_limits(single, wider, lowest=False)
+    np.testing.assert_array_equal(highest.upper, single.upper)
+    np.testing.assert_array_equal(highest.lower, wider.lower)
+
+
+def test_the_worst_group_is_among_the_candidates():
+    draw, rates = np.random.default_rng(2), np.array([0.6, 0.7, 0.9, 0.9])
+    right = draw.binomial(60, rates, (1000, 4))
+    kept = [candidates(rate_limits(each, 60, level=together(0.95, 4)), lowest=True)
+            for each in right]  # fmt: skip
+    assert np.mean(kept, axis=0)[0] > 0.95
+    assert np.mean(kept, axis=0)[2] < 0.3
+    errors = 1 - right[0] / 60
+    same = candidates(rate_limits(60 * errors, 60, level=together(0.95, 4)), lowest=False)
+    np.testing.assert_array_equal(same, kept[0])

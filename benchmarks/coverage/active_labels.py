@@ -78,8 +78,8 @@ class Pools:
 
     def block(self, rows: slice) -> Pools:
         """Return some of them."""
-        parts = (self.score, self.decision, self.group, self.label)
-        return Pools(*(each[rows] for each in parts), self.groups)
+        decision, group, label = self.decision[rows], self.group[rows], self.label[rows]
+        return Pools(self.score[rows], decision, group, label, self.groups)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _of_block(pools: Pools, given: Codes, order: Codes) -> tuple[Array, Array, A
     ).effective_counts([accuracy])
     helped, worth = (each.reshape(count, groups) for each in found)
     right = np.bincount(code[rows], label[rows] == decision[rows], minlength=count * groups)
-    return helped, worth, right.reshape(count, groups), given.astype(float)
+    return helped, worth, right.reshape(count, groups).astype(float), given.astype(float)
 
 
 OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group found worst"

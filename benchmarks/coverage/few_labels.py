@@ -106,7 +106,8 @@ def _probability(population: Audited, score: Array, last: Array, moved: Array) -
     return np.asarray(special.expit(slopes * log_odds + shifts + moved))
 
 
-def _draw(population: Audited, replications: int, draw: np.random.Generator) -> Sample:
+def drawn(population: Audited, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw pools of a population, and say what is true of it."""
     groups, shape = len(population.shares), (replications, ROWS)
     moved = draw.uniform(-0.1, 0.1, (replications, 1))
     grid = _scores()
@@ -200,38 +201,56 @@ def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
         yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
 
 
-def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
-    parts, everyone = [], []
+def counts_assisted(pools: Pools) -> tuple[Array, Array]:
+    """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
+    parts = []
     for block, code in _blocks(pools):
-        score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
-        rows = np.flatnonzero(pools.known[block].ravel())
-        label, groups = pools.label[block].ravel()[rows], len(code) * pools.groups
-        found = LabelledRows(score, decision, code.ravel(), groups, rows, label).effective_counts(
-            RATES
-        )
+        found = _labelled(pools, block, code, len(code) * pools.groups).effective_counts(RATES)
         parts.append([each.reshape(len(RATES), len(code), pools.groups) for each in found])
-        each = np.repeat(np.arange(len(code)), ROWS)
-        labels = np.bincount(code.ravel()[rows], minlength=groups)
-        weight = (np.bincount(code.ravel(), minlength=groups) / np.maximum(labels, 1))[
-            code.ravel()[rows]
-        ]
-        everyone.append(
-            LabelledRows(score, decision, each, len(code), rows, label, weight).effective_counts(
-                [rates.accuracy]
-            )
-        )
     successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-    whole = rate_limits(*(np.concatenate([e[i][0] for e in everyone]) for i in (0, 1)), level=LEVEL)
-    return {**_intervals(successes, sizes), EVERYONE: (whole.lower, whole.upper)}
+    return successes, sizes
 
 
-def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+def _labelled(
+    pools: Pools, block: slice, code: Codes, groups: int, weight: Array | None = None
+) -> LabelledRows:
+    rows = np.flatnonzero(pools.known[block].ravel())
+    score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
+    label = pools.label[block].ravel()[rows]
+    return LabelledRows(score, decision, code.ravel(), groups, rows, label, weight)
+
+
+def _everyone(pools: Pools) -> Interval:
+    """Return the interval of everyone's accuracy, where labels stand for unequally many rows."""
+    parts = []
+    for block, code in _blocks(pools):
+        groups = len(code) * pools.groups
+        of = code.ravel()[np.flatnonzero(pools.known[block].ravel())]
+        rows, labels = (np.bincount(each, minlength=groups) for each in (code.ravel(), of))
+        weight = (rows / np.maximum(labels, 1))[of]
+        whole = np.repeat(np.arange(len(code)), ROWS)
+        labelled = _labelled(pools, block, whole, len(code), weight)
+        parts.append(labelled.effective_counts([rates.accuracy]))
+    successes, sizes = (np.concatenate([part[i][0] for part in parts]) for i in (0, 1))
+    limits = rate_limits(successes, sizes, level=LEVEL)
+    return limits.lower, limits.upper
+
+
+def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    return {**_intervals(*counts_assisted(pools)), EVERYONE: _everyone(pools)}
+
+
+def counts_alone(pools: Pools) -> tuple[Array, Array]:
+    """Return the counts of labelled rows by themselves, (K, R, G)."""
     count, groups = len(pools.score), pools.groups
     cell = 2 * pools.label + pools.decision
     place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
     counted = np.bincount(place[pools.known], minlength=count * groups * 4)
-    successes, sizes = rates.shares_of(RATES, counted.reshape(count, groups, 4))
-    return _intervals(successes, sizes)
+    return rates.shares_of(RATES, counted.reshape(count, groups, 4))
+
+
+def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    return _intervals(*counts_alone(pools))
 
 
 FAMILIES = (
@@ -243,7 +262,7 @@ FAMILIES = (
         "the intervals from labels alone, helped by the scores; beside them those of the labelled "
         "rows by themselves.",
         _populations,
-        _draw,
+        drawn,
         (Construction("ours", _assisted), Construction("labelled rows", _alone)),
         replications=1000,
     ),

@@ -60,16 +60,26 @@ class GroupCalibration:
     fit: float = float("nan")
 
 
-ALARMS = 0.03  # of audits whose scores are calibrated alike, the share in which a group is named
+ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share with an alarm
 
 
-def unlike_others(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
-    """Return the groups whose labels do not fit what the scores of other groups lead one to expect.
+def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
+    """Return the groups whose labels fit least how the scores of other groups are calibrated.
 
-    However many groups are asked about, one is named without cause in 3 % of audits at most.
+    Those of an attribute whose groups surely differ, and of it the least probable, which may be
+    several. However many groups are asked about, there is an alarm without cause in 3 % of audits
+    at most.
     """
-    asked = sum(not np.isnan(each.fit) for each in found)
-    return [each for each in found if each.fit * asked < ALARMS]
+    asked = [each for each in found if not np.isnan(each.fit)]
+    least = {
+        name: min(each.fit for each in asked if each.attribute == name)
+        for name in {each.attribute for each in asked}
+    }
+    return [
+        each
+        for each in asked
+        if each.fit == least[each.attribute] and each.fit * len(asked) < ALARMS
+    ]
 
 
 def calibrations(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairbench.audit.assessment import Assessment
-from fairbench.audit.calibration import unlike_others
+from fairbench.audit.calibration import least_alike
 from fairbench.audit.columns import spelled
 from fairbench.audit.gaps import FEWEST_LABELS, LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.audit.labels_needed import Needed, rounded
@@ -269,12 +269,15 @@ def _favourable(assessment: Assessment) -> Iterator[str]:
 
 
 def _calibration(assessment: Assessment) -> Iterator[str]:
-    for each in unlike_others(assessment.calibrations):
-        beside = assessment.assumed is not None
+    found = least_alike(assessment.calibrations)
+    beside = " Do not use the figures “if calibrated alike”." * (assessment.assumed is not None)
+    for attribute in dict.fromkeys(each.attribute for each in found):
+        mine = [each for each in found if each.attribute == attribute]
+        groups = " and ".join(each.group for each in mine)
         yield (
-            f"{each.attribute}: the labels of {each.group} do not fit how the scores of the other "
-            f"groups are calibrated (probability {probability(each.fit)})."
-            f"{' Do not use the figures “if calibrated alike”.' * beside}"
+            f"{attribute}: scores are not calibrated alike in all groups; the labels of {groups} "
+            f"fit least how those of the others are (probability {probability(mine[0].fit)})."
+            f"{beside}"
         )
     for each in assessment.calibrations:
         if each.attribute in assessment.options.group and each.lower * each.upper > 0:

@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 FEWEST_DRAWS = 2048
-# Groups may differ by so little (log slopes, intercept) and count as alike.
-ALIKE = replace(BETA, spread_sd=(0.05, 0.05, 0.25))
+# What all groups have in common may be anything; what counts as alike differs by little between
+# them (log slopes, intercept).
+ALIKE = replace(BETA, mean_sd=(1.0, 1.0, 3.0), spread_sd=(0.05, 0.05, 0.25))
 _OTHERS = 500  # labels of other groups, which show well enough how they are calibrated
 _GRID = 200  # scores are rounded to so many values
 _ONE, _OTHER = 0, 1

@@ -126,7 +126,9 @@ def _counted(table: AuditTable, groups: pd.Series, selected: NDArray[np.bool_]) 
 def _bands(score: NDArray[np.float64], known: NDArray[np.bool_]) -> Codes:
     """Return bands of scores, with as many labels in each."""
     bands = int(np.clip(known.sum() // _LABELS_OF_BAND, 1, _BANDS))
-    edges = np.quantile(score[known], np.arange(1, bands) / bands) if bands > 1 else []
+    if bands == 1:
+        return np.zeros(len(score), np.int64)
+    edges = np.quantile(score[known], np.arange(1, bands) / bands)
     return np.searchsorted(edges, score, side="right").astype(np.int64)
 
 
@@ -168,7 +170,7 @@ def _gap(
     bounds: Bounds,
 ) -> BoundedGap:
     rate = RATE_OF[metric]
-    compared = np.flatnonzero(~np.isnan(counted.ends(rate).lower))
+    compared = np.flatnonzero(~np.isnan(counted.ends(rate).lower)).tolist()
     groups = [names[g] for g in compared]
     if len(compared) < 2:
         nothing = GapBounds(np.nan, np.nan, (np.nan, np.nan), np.nan, np.nan)

@@ -64,19 +64,19 @@ class LabelledRows:
         bare[places] = False
         rows = [bare & (self.decision == each) for each in (0, 1)]
         rows = [each for each in rows if each.any()]
-        score = [self.score[places], [self.score[each].mean() for each in rows]]
-        decision = [self.decision[places], [int(self.decision[each][0]) for each in rows]]
-        copies = [np.ones(len(places)), [each.sum() for each in rows]]
+        mean = np.array([self.score[each].mean() for each in rows], float)
+        decided = np.array([self.decision[each][0] for each in rows], np.int64)
+        several = np.array([each.sum() for each in rows], float)
         size = len(places) + len(rows)
         return LabelledRows(
-            np.concatenate(score).astype(float),
-            np.concatenate(decision).astype(np.int64),
+            np.concatenate([self.score[places], mean]),
+            np.concatenate([self.decision[places], decided]),
             np.zeros(size, np.int64),
             1,
             np.arange(len(places)),
             self.label[known],
             None if self.weight is None else self.weight[known],
-            np.concatenate(copies).astype(float),
+            np.concatenate([np.ones(len(places)), several]),
         )
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
@@ -175,7 +175,7 @@ class LabelledRows:
 
     def _sum(self, values: Floats) -> Floats:
         if self.groups == 1:
-            return values.sum(keepdims=True)
+            return np.asarray(values.sum(keepdims=True))
         return sums(values, self.group[self.rows], self.groups)
 
     def _sum_all(self, values: Floats) -> Floats:

@@ -56,7 +56,8 @@ class SelectedLabels:
         among the others is least or largest, for each decision. Cells without any label leave
         everything open.
         """
-        corners = [self._corner(rate, odds, which) for which in product((False, True), repeat=2)]
+        sides = (False, True)
+        corners = [self._corner(rate, odds, which) for which in product(sides, sides)]
         values, rows = (np.stack(each) for each in zip(*corners, strict=True))
         unknown = np.isnan(values).all(axis=0)
         ends = []

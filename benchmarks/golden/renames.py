@@ -30,8 +30,8 @@ SETTING_PHRASES: Mapping[str, str] = {
 # Keys and columns that today's tree has in addition.
 ADDED: frozenset[str] = frozenset(
     {
-        *("cluster", "if_calibrated_alike", "interval", "odds", "pairs", "selected", "supposed"),
-        *("labelling", "short_of_labels", "tipping", "weight"),
+        *("cluster", "if_calibrated_alike", "interval", "odds", "pairs", "proxy"),
+        *("labelling", "selected", "short_of_labels", "supposed", "tipping", "weight"),
     }
 )
 # Neither a result nor the same twice: the version, and where files were. Then what audits of some

@@ -70,6 +70,12 @@ class Options:
         "With selected=: by what factor the odds of label 1 of those who were not selected may "
         "differ from those of similar people who were.",
     )
+    proxy: tuple[str, ...] = option(
+        (),
+        "Instead of group=: a column for each group with the probability that a person belongs to "
+        "it, where nobody's group is known: says what follows whoever belongs to which.",
+        shown="[COLUMN,...]",
+    )
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
     interval: str = option(
@@ -119,6 +125,7 @@ class Options:
             raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
         self._check_target()
         self._check_selected()
+        self._check_proxy()
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
@@ -136,6 +143,7 @@ class Options:
             "selected": (self.selected,),
             "weight": (self.weight,),
             "group": self.group,
+            "proxy": self.proxy,
         }
         for name, columns in others.items():
             if self.target and self.target in columns:
@@ -156,12 +164,24 @@ class Options:
             raise UserError(f"selected= cannot be taken together with {given}=: leave one out")
         check_minimum("odds", self.odds, 1)
 
+    def _check_proxy(self) -> None:
+        """Refuse what cannot be told of groups that are known through probabilities alone."""
+        if not self.proxy:
+            return
+        if len(set(self.proxy)) < len(self.proxy):
+            raise UserError(f"proxy=[{','.join(self.proxy)}] names a column twice")
+        others = ("group", "selected", "against", "weight", "cluster", "scores")
+        given = next((name for name in others if getattr(self, name)), "")
+        if given:
+            named = "several scores" if given == "scores" else f"{given}="
+            raise UserError(f"proxy= cannot be taken together with {named}: leave one out")
+
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         scores = (self.score, self.against, *self.scores)
         marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
-        named = (self.target, *scores, *marks, *self.group)
+        named = (self.target, *scores, *marks, *self.group, *self.proxy)
         return list(dict.fromkeys(name for name in named if name))
 
 

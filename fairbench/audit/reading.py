@@ -103,7 +103,7 @@ class AuditTable:
     score : (n,) probability of label 1, where there are scores.
     prediction, label : (n,) decisions, and labels, NaN where unknown.
     groups : attribute, or combination of two -> (n,) categorical labels, the largest group first;
-        none where there are too many to compare each two.
+        none where there are too many to compare each two, or nobody's group is known.
     cells : (n,) combinations of all attributes.
     labels : what 0 and 1 are called.
     sampling : how rows were chosen for labelling, where that was not at random among all.
@@ -191,7 +191,9 @@ def read_audit_table(
     if score is not None:
         check_score(label, score, options.path.name, options.score)
     groups: Mapping[str, pd.Series] = {}
-    if many:
+    if options.proxy:
+        cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
+    elif many:
         cells = read_many_groups(frame, places, options)
     else:
         groups, cells = read_groups(frame, places, options)

@@ -148,12 +148,13 @@ def _rates(
                 rate.name,
                 int(rows[g]),
                 int(others[g]),
-                *_both(plain, g),
-                *_both(assumed, g),
+                *both_ends(plain, g),
+                *both_ends(assumed, g),
             )
 
 
-def _both(ends: Ends, group: int) -> tuple[tuple[float, float], tuple[float, float]]:
+def both_ends(ends: Ends, group: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the bounds of a group and an interval that holds them."""
     lower, upper = ends.interval()
     return (
         (float(ends.lower[group]), float(ends.upper[group])),

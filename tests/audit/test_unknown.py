@@ -1,14 +1,15 @@
-"""Labels of the selected alone: what an audit says of everyone."""
+"""Labels of the selected alone, groups known through a proxy: what an audit says of everyone."""
 
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbench.audit.columns import read_frame
 from fairbench.audit.gaps import LARGE, OPEN, RATE_OF, SMALL
 from fairbench.audit.reading import read_audit_table
-from fairbench.audit.unknown import CANNOT, unknown_labels, verdict_of
+from fairbench.audit.unknown import CANNOT, RATES, unknown_labels, verdict_of
 from fairbench.inference.partial.ends import GapBounds
 from fairbench.metrics.rates import binary_confusion
 from tests.audit.tables import audit, parse, predictions, written
@@ -141,6 +142,91 @@ def test_faults_are_one_sentence(words, change, sentence, tmp_path, capsys):
     given = [
         word for word in WORDS if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
     ]
+    assert audit([path, *given, *words]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
+
+
+def by_proxy(rows=3000, *, seed=0, spread=0.3, gap=0.0):
+    """Return predictions of people whose group is known through a probability, and the groups."""
+    generator = np.random.default_rng(seed)
+    women = generator.beta(spread, spread, rows).round(2)
+    member = generator.random(rows) < women
+    score = np.clip(generator.beta(2, 2, rows) + gap * member, 0, 1)
+    label = (generator.random(rows) < score).astype(int)
+    columns = {"women": women, "men": (1 - women).round(2), "score": score, "label": label}
+    return pd.DataFrame(columns), member
+
+
+def reported(frame, folder, *words):
+    given = ["target=label", "score=score", f"out={folder / 'out'}"]
+    assert audit([written(frame, folder), *given, *words]) == 0
+    return json.loads((folder / "out" / "audit.json").read_text())
+
+
+def test_bounds_hold_whoever_belongs_to_which_group(tmp_path, capsys):
+    frame, member = by_proxy(gap=0.2)
+    found = reported(frame, tmp_path, "proxy=[men,women]")
+    decision = (frame["score"] > 0.5).astype(int)
+    counts = binary_confusion(frame["label"], decision, member, n_groups=2)
+    for each in found["rates"]:
+        rate = {rate.name: rate for rate in RATES}[each["rate"]]
+        value = rate(counts)[["men", "women"].index(each["group"])]
+        assert each["interval"][0] <= value <= each["interval"][1]
+        assert each["bounds"][0] - 1e-9 <= each["weighted"] <= each["bounds"][1] + 1e-9
+    for gap in found["gaps"]:
+        men, women = RATE_OF[gap["metric"]](counts)
+        assert gap["bounds"]["interval"][0] <= women - men <= gap["bounds"]["interval"][1]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "No number of rows settles whether groups differ by 0.05 or more in" in printed
+
+
+def test_sure_proxies_settle_what_groups_would(tmp_path, capsys):
+    frame, _ = by_proxy(6000, spread=0.001, gap=0.3)
+    found = reported(frame, tmp_path, "proxy=[men,women]", "epsilon=0.08")
+    verdicts = {gap["metric"]: gap["verdict"] for gap in found["gaps"]}
+    assert verdicts["statistical_parity"] == LARGE
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The selection rate of women is higher than that of men by more than 0.08" in printed
+
+
+def test_one_column_is_of_a_group_and_everybody_else(tmp_path):
+    frame, _ = by_proxy(500)
+    found = reported(frame.drop(columns="men"), tmp_path, "proxy=women")
+    assert list(found["groups"]) == ["not women", "women"]
+    assert sum(found["groups"].values()) == pytest.approx(500)
+
+
+def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
+    frame, _ = by_proxy(500)
+    path = written(frame, tmp_path)
+    words = ["score=score", "proxy=[men,women]", f"out={tmp_path / 'out'}"]
+    assert audit([path, *words]) == 0
+    printed = capsys.readouterr().out
+    assert "500 rows, 0 of them with a label" in " ".join(printed.split())
+    found = json.loads((tmp_path / "out" / "audit.json").read_text())
+    known = {gap["metric"] for gap in found["gaps"] if gap["bounds"]["lower"] is not None}
+    assert known == {"statistical_parity"}
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "sentence"),
+    [
+        (["group=men"], {}, "proxy= cannot be taken together with group="),
+        (["selected=men"], {}, "proxy= cannot be taken together with selected="),
+        (["proxy=[men,men]"], {}, "proxy=[men,men] names a column twice"),
+        (["proxy=[men,woman]"], {}, "did you mean women"),
+        ([], {"men": 1.5}, "column 'men', row 1: '1.5' is not a probability"),
+        ([], {"men": "a"}, "column 'men', row 1: 'a' is no number"),
+        ([], {"men": 0.5, "women": 0.1}, "row 1: the probabilities of the 2 groups sum to 0.6"),
+        (["proxy=[men,label]"], {}, "proxy= names 'label', which is the column of labels"),
+    ],
+)
+def test_faults_of_proxies_are_one_sentence(words, change, sentence, tmp_path, capsys):
+    path = written(by_proxy(100)[0].assign(**change), tmp_path)
+    given = ["target=label", "score=score", "proxy=[men,women]"]
+    given = [word for word in given if not any(w.startswith(word.split("=")[0]) for w in words)]
     assert audit([path, *given, *words]) == 2
     printed = capsys.readouterr().err
     assert sentence in printed

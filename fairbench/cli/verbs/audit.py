@@ -103,11 +103,9 @@ def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.audit.multiclass_reading import read_multiclass_table
     from fairbench.reporting.audits.multiclass import multiclass_audit_document
 
-    if options.weight or options.cluster or options.selected:
-        given = "selected=" if options.selected else "weight= and cluster="
-        verb = "is" if options.selected else "are"
-        it = "it" if options.selected else "them"
-        raise UserError(f"{given} {verb} of two classes: of more, leave {it} out")
+    for name in ("weight", "cluster", "selected", "proxy"):
+        if getattr(options, name):
+            raise UserError(f"{name}= is of two classes: of more, leave it out")
     table = read_multiclass_table(options, frame)
     return multiclass_audit_document(assess_multiclass(table, options))
 
@@ -117,6 +115,8 @@ def _binary(options: Options, frame: pd.DataFrame) -> Document:
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
+    if options.proxy:
+        return _by_proxy(options, frame)
     if options.group and not options.against and has_many_groups(frame, options):
         return _many_groups(options, frame)
     table = read_audit_table(options, frame=frame)
@@ -139,6 +139,13 @@ def _many_groups(options: Options, frame: pd.DataFrame) -> Document:
         )
     table = read_audit_table(options, frame=frame, many=True)
     return many_groups_document(assess_many(table, options))
+
+
+def _by_proxy(options: Options, frame: pd.DataFrame) -> Document:
+    from fairbench.audit.proxy import assess_proxy
+    from fairbench.reporting.audits.unknown import proxy_document
+
+    return proxy_document(assess_proxy(options, frame))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:
@@ -198,6 +205,8 @@ COMMANDS = {
         examples=(
             "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
             "fairbench audit predictions.csv target=label score=a against=b group=sex",
+            "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
+            "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
             "fairbench audit 3f2a",
         ),
     ),

@@ -98,6 +98,8 @@ class NextOptions(_State, Options):
             raise UserError(
                 "selected= is of an audit: to label, give a file of those who were selected"
             )
+        if self.proxy:
+            raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
         return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
 
 

@@ -1,16 +1,19 @@
-"""The part of an audit on what cannot be known: labels of those who were not selected."""
+"""What an audit says of what cannot be known: labels of the others, or who is in which group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from math import floor
+from math import floor, isnan
+from typing import Any
 
+from fairbench.audit.conclusions import Conclusions
 from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL
+from fairbench.audit.proxy import ProxyAudit
 from fairbench.audit.unknown import CANNOT, BoundedGap, BoundedRate, UnknownLabels
 from fairbench.core.formats import count, interval
 from fairbench.metrics.registry import label
-from fairbench.reporting.audits.binary import starts
+from fairbench.reporting.audits.binary import audit_of, header, starts
 from fairbench.reporting.document.model import (
     Column,
     Details,
@@ -82,13 +85,9 @@ def _cannot(gaps: Sequence[BoundedGap], epsilon: float) -> Iterator[str]:
     for attribute in dict.fromkeys(gap.attribute for gap in gaps):
         mine = [gap for gap in gaps if gap.attribute == attribute and gap.verdict == CANNOT]
         if mine:
-            listed = "; ".join(
-                f"{RATE_NAMES[gap.metric]} (anything in {interval(*gap.bounds.size)})"
-                for gap in mine
-            )
             yield (
                 f"{attribute}, of everyone: no number of labels of the selected settles whether "
-                f"groups differ by {epsilon:g} or more in {listed}."
+                f"groups differ by {epsilon:g} or more in {_anything(mine)}."
             )
 
 
@@ -185,3 +184,142 @@ def _rate(each: BoundedRate) -> list[object]:
         each.assumed,
         each.assumed_interval,
     ]
+
+
+def proxy_document(audit: ProxyAudit) -> Document:
+    """Return the audit of groups that are known through probabilities alone."""
+    epsilon, gaps = audit.options.epsilon, audit.gaps
+    can = [
+        f"The {RATE_NAMES[gap.metric]} of {gap.high} is higher than that of {gap.low} by more than "
+        f"{epsilon:g}, whoever belongs to which group."
+        for gap in gaps
+        if gap.verdict == LARGE
+    ]
+    can += [
+        f"No two groups differ by {epsilon:g} or more in {RATE_NAMES[gap.metric]}, whoever belongs "
+        "to which group."
+        for gap in gaps
+        if gap.verdict == SMALL
+    ]
+    unsettled = [gap for gap in gaps if gap.verdict == CANNOT]
+    few = [gap for gap in gaps if gap.verdict == OPEN]
+    cannot = []
+    if unsettled:
+        cannot.append(
+            f"No number of rows settles whether groups differ by {epsilon:g} or more in "
+            f"{_anything(unsettled)}. Probabilities nearer to 0 and 1 might."
+        )
+    if few:
+        listed = ", ".join(RATE_NAMES[gap.metric] for gap in few)
+        cannot.append(f"More rows might settle whether groups differ by that much in {listed}.")
+    conclusions = Conclusions("", list(_proxy_basis(audit)), can, cannot, audit.table.notes)
+    sections = [Section(_TITLE, [_proxy_gaps(audit), _proxy_rates(audit)])]
+    return audit_of(audit.options, conclusions, sections, _proxy_data(audit, conclusions))
+
+
+def _proxy_basis(audit: ProxyAudit) -> Iterator[str]:
+    labels = len(audit.table.known)
+    people = ", ".join(
+        f"{count(round(size))} of {name}"
+        for name, size in zip(audit.names, audit.people, strict=True)
+    )
+    yield (
+        f"{count(len(audit.table))} rows, {count(labels)} of them with a label. Nobody's group is "
+        f"known; by the probabilities there are about {people}."
+    )
+    yield (
+        "Bounds hold whoever belongs to which group, as long as the probabilities are right: of "
+        "people with a probability of 0.3, three in ten belong to the group."
+    )
+
+
+def _anything(gaps: Sequence[BoundedGap]) -> str:
+    return "; ".join(
+        f"{RATE_NAMES[gap.metric]} (anything in {interval(*gap.bounds.size)})" for gap in gaps
+    )
+
+
+def _proxy_gaps(audit: ProxyAudit) -> Table:
+    columns = [
+        Column("gap in"),
+        Column("bounds", "interval"),
+        Column("95 % interval", "interval"),
+        Column("verdict"),
+    ]
+    rows = [
+        [
+            RATE_NAMES[gap.metric],
+            (gap.bounds.lower, gap.bounds.upper),
+            gap.bounds.interval,
+            _verdict(gap.verdict),
+        ]
+        for gap in audit.gaps
+    ]
+    size = (
+        f"{audit.names[1]}'s rate minus that of {audit.names[0]}"
+        if len(audit.names) == 2
+        else "the largest difference between two groups"
+    )
+    return Table(
+        columns,
+        rows,
+        title="Gaps between groups",
+        caption=(
+            f"Gaps are {size}. Bounds: no number of rows makes them narrower. The interval holds "
+            "them in 95 % of samples. cannot be known: both a small and a large gap are possible."
+        ),
+    )
+
+
+def _proxy_rates(audit: ProxyAudit) -> Table:
+    columns = [
+        Column("group"),
+        Column("people", "count"),
+        Column("rate"),
+        Column("bounds", "interval"),
+        Column("95 % interval", "interval"),
+        Column("weighted", "number"),
+    ]
+    rows = [
+        [
+            each.group,
+            each.rows,
+            label(each.rate),
+            each.bounds,
+            each.interval,
+            None if each.assumed is None else each.assumed[0],
+        ]
+        for each in sorted(audit.rates, key=lambda each: audit.names.index(each.group))
+        if not isnan(each.bounds[0])
+    ]
+    return Table(
+        columns,
+        rows,
+        title="Rates by group",
+        caption=(
+            "weighted: the rate with everyone counted by their probability; it is right only if, "
+            "among people of equal probabilities, labels and decisions do not depend on the group."
+        ),
+        rules=starts([str(row[0]) for row in rows]),
+    )
+
+
+def _proxy_data(audit: ProxyAudit, conclusions: Conclusions) -> Mapping[str, Any]:
+    return header(
+        audit.options,
+        rows=len(audit.table),
+        labels=len(audit.table.known),
+        conclusions=asdict(conclusions),
+        groups=dict(zip(audit.names, audit.people, strict=True)),
+        gaps=[_without_assumption(asdict(each)) for each in audit.gaps],
+        rates=[
+            {**_without_assumption(asdict(each)), "weighted": (each.assumed or (None,))[0]}
+            for each in audit.rates
+        ],
+    )
+
+
+def _without_assumption(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of groups known through probabilities."""
+    left_out = ("assumed", "assumed_interval", "assumed_verdict", "factor", "factor_verdict")
+    return {name: each for name, each in values.items() if name not in (*left_out, "others")}

@@ -27,7 +27,7 @@ from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
 Floats = NDArray[np.float64]
 # Of a number of wrong labels, and 1 or -1: the successes and sizes of a rate that labels then are
 # worth, in ways that make it large or small.
-Worth = Callable[[int, int], tuple[Floats, Floats]]
+Possible = Callable[[int, int], tuple[Floats, Floats]]
 
 _SPLITS = 9  # ways to split wrong labels between positive and negative decisions
 _PARTS = 1000  # of a share, where all groups' labels may be wrong at once
@@ -48,17 +48,17 @@ def _told(gap: Gap, counted: Counted, bounds: Bounds) -> Gap:
     if gap.assumed or gap.metric == NEEDS_NO_LABELS or gap.verdict not in (SMALL, LARGE):
         return gap
     if isinstance(intervals, LabelledIntervals):
-        worth = [_of_rows(intervals.labels.of_group(g), rate) for g in gap.compared]
+        possible = [_of_rows(intervals.labels.of_group(g), rate) for g in gap.compared]
         labels = np.bincount(
             intervals.labels.group[intervals.labels.rows], minlength=len(counted.groups)
         )
     elif type(intervals) is CountIntervals:
-        worth = [partial(_of_counts, counted.counts[g], rate) for g in gap.compared]
+        possible = [partial(_of_counts, counted.counts[g], rate) for g in gap.compared]
         labels = counted.counts.sum(axis=-1)
     else:
         return gap
     names = [counted.groups[g] for g in gap.compared]
-    verdict = _Verdict(gap.verdict == LARGE, worth, labels[gap.compared], bounds)
+    verdict = _Verdict(gap.verdict == LARGE, possible, labels[gap.compared], bounds)
     if isinstance(intervals, LabelledIntervals):
         verdict = replace(verdict, limits=intervals.of_counts)
     named = (names.index(gap.low), names.index(gap.high))
@@ -73,7 +73,7 @@ def _of_counts(
     return rate.successes(tables), rate.size(tables)
 
 
-def _of_rows(labels: LabelledRows, rate: Rate) -> Worth:
+def _of_rows(labels: LabelledRows, rate: Rate) -> Possible:
     """Return the same where scores help: which rows are wrong matters too.
 
     Wrong labels are looked for from either end of the scores.
@@ -84,7 +84,7 @@ def _of_rows(labels: LabelledRows, rate: Rate) -> Worth:
     # From a cell of the table, the rows in the order in which they are wrong.
     cells = [order[(2 * label + decision)[order] == cell] for cell in (TN, FP, FN, TP)]
 
-    def worth(wrong: int, side: int) -> tuple[Floats, Floats]:
+    def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
         tables = corrected(counts, wrong).astype(np.int64)
         values = side * rate(tables)
         ends = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
@@ -96,7 +96,7 @@ def _of_rows(labels: LabelledRows, rate: Rate) -> Worth:
         successes, sizes = np.array(found).T
         return successes, sizes
 
-    return worth
+    return possible
 
 
 def _flipped(
@@ -123,14 +123,14 @@ class _Verdict:
     Attributes
     ----------
     large : that two groups surely differ by more than epsilon; else, that none do.
-    worth : of each group, what labels are worth if a number of them is wrong, in every way.
+    possible : of each group, what a rate may be if a number of its labels is wrong.
     labels : (G,) how many there are.
     limits : makes the interval of a rate from counts, as those of the verdict were made.
     found : limits that were made before, by group, number of wrong labels, and side.
     """
 
     large: bool
-    worth: Sequence[Worth]
+    possible: Sequence[Possible]
     labels: NDArray[np.int64]
     bounds: Bounds
     limits: Callable[..., Limits] = rate_limits
@@ -201,7 +201,7 @@ class _Verdict:
         return self.found[key]
 
     def _made(self, group: int, wrong: int, side: int) -> Limits:
-        successes, sizes = self.worth[group](wrong, side)
+        successes, sizes = self.possible[group](wrong, side)
         limits = self.limits(successes, sizes, level=self._level)
         # Without a row of its denominator, a rate may be anything.
         unknown = np.isnan(limits.value)

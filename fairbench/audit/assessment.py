@@ -22,6 +22,7 @@ from fairbench.audit.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audit.labels_needed import Needed, labels_needed
 from fairbench.audit.options import Options
 from fairbench.audit.reading import AuditTable
+from fairbench.audit.stress import Stress, stresses
 from fairbench.audit.tipping import with_tipping
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
@@ -64,6 +65,7 @@ class Assessment:
         where there are any.
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
         are complete or too many for that to say more, or there are no scores.
+    stresses : how far what follows from them holds, where labels leave it open.
     """
 
     options: Options
@@ -74,6 +76,7 @@ class Assessment:
     gaps: Sequence[Gap]
     needed: Sequence[Needed]
     calibrations: Sequence[GroupCalibration]
+    stresses: Sequence[Stress]
 
     @property
     def labels(self) -> int:
@@ -101,11 +104,20 @@ def assess(table: AuditTable, options: Options) -> Assessment:
             "them yet"
         )
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    metrics, counted, assumed, supposed = _figures(table, evaluator, options.seed)
     none = not len(table.known)
+    papers = options.interval == DIRICHLET and len(table.known) < len(table)
+    alike = None if none or papers else _calibrated_alike(table, options.seed)
+    if none or papers:
+        completion = _completion(table, options.seed)
+        metrics, counted = _from_posterior(table, completion, evaluator, options.seed)
+    else:
+        metrics, counted = _from_labels(table, evaluator, options.seed)
+    assumed, supposed = (
+        (None, None) if alike is None else _from_posterior(table, alike, evaluator, options.seed)
+    )
     gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size, assumed=none)
     gaps = with_tipping(gaps, counted, options.epsilon)
-    papers = options.interval == DIRICHLET and not none
+    few = not (table.design or (options.interval == DIRICHLET and not none))
     return Assessment(
         options,
         table,
@@ -113,27 +125,18 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         metrics,
         assumed,
         gaps,
-        [] if table.design or papers else labels_needed(table, counted, gaps, options),
+        labels_needed(table, counted, gaps, options) if few else [],
         [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
+        [] if alike is None else stresses(table, alike, gaps, options.epsilon, options.seed),
     )
 
 
-def _figures(
-    table: AuditTable, evaluator: Evaluator, seed: int
-) -> tuple[pd.DataFrame, list[Counted], pd.DataFrame | None, list[Counted] | None]:
-    """Return metrics and counts from labels, and both if scores are calibrated alike in all groups.
-
-    Of no labels, and where the papers' posterior is asked for, there is nothing but that.
-    """
+def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:
+    """Return the posterior if scores are calibrated alike in all groups, of few labels."""
     if len(table.known) == len(table):
-        return *_from_labels(table, evaluator, seed), None, None
-    if evaluator.interval == DIRICHLET or not len(table.known):
-        return *_from_posterior(table, _completion(table, seed), evaluator, seed), None, None
-    metrics, counted = _from_labels(table, evaluator, seed)
+        return None
     completion = _completion(table, seed)
-    if not isinstance(completion, Calibrated):
-        return metrics, counted, None, None
-    return metrics, counted, *_from_posterior(table, completion, evaluator, seed)
+    return completion if isinstance(completion, Calibrated) else None
 
 
 def _completion(table: AuditTable, seed: int) -> Completion:

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     PosteriorFamily,
 )
+from fairbench.inference.few_labels.calibration import SIGNED
 from fairbench.inference.few_labels.pool import plug_in_draws
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import posterior_draws
@@ -98,13 +100,24 @@ class Calibrated:
         if len(table.score) > _LARGE_POOL:
             # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
             table = replace(table, score=np.round(table.score, 4))
-        family, rows = PosteriorFamily.of(table, generator, draws=DRAWS), table.labelled
+        family, rows = (
+            PosteriorFamily.of(table, generator, model=SIGNED, draws=DRAWS),
+            table.labelled,
+        )
         return cls(family, rows, family.posterior(rows, generator))
 
     @property
     def counts(self) -> Floats:
         """Return the posterior draws."""
         return self.posterior.counts
+
+    def with_slopes(self, factors: Floats, seed: int) -> Floats:
+        """Return the draws if every group's slopes were so many times (G,) what they seem."""
+        model, theta = self.family.proposal.model, self.posterior.theta
+        coefficients = model.coefficients(theta)
+        coefficients[..., :-1] *= factors[:, None]
+        flat = coefficients.reshape(len(theta), -1)
+        return self.family.counts(self.rows, flat, rng(seed, "other slopes"))
 
 
 @dataclass(frozen=True, eq=False)

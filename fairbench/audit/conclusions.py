@@ -166,6 +166,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     yield from _short_of_labels(assessment)
     yield from _calibration(assessment)
     yield from _contradicted(assessment)
+    yield from _stressed(assessment)
     yield from _by_noise(assessment)
     yield from _pairs(assessment)
     left: dict[str, list[str]] = {}
@@ -198,6 +199,34 @@ def _contradicted(assessment: Assessment) -> Iterator[str]:
                 f"{RATE_NAMES[gap.metric]} would be {number(value)} ({interval(lower, upper)}); "
                 f"the labels say otherwise ({interval(gap.lower, gap.upper)}), so they are not."
             )
+
+
+def _stressed(assessment: Assessment) -> Iterator[str]:
+    """Yield what would follow from scores alone, and with which wrong scores it would not."""
+    epsilon = assessment.options.epsilon
+    for each in assessment.stresses:
+        size = f"under {epsilon:g}" if each.follows == SMALL else f"over {epsilon:g}"
+        ends = [
+            f"the scores of {group} {_as_much(factor)}"
+            for factor, group in ((each.less, each.weakest), (each.more, each.strongest))
+            if group
+        ]
+        holds = (
+            f"That no longer follows if {' or '.join(ends)}"
+            if ends
+            else "That follows however much or little they say"
+        )
+        yield (
+            f"{each.attribute}: if scores are calibrated alike, the gap in "
+            f"{RATE_NAMES[each.metric]} is {size}. {holds}."
+        )
+
+
+def _as_much(factor: float) -> str:
+    """Return what scores say whose slope is so many times what it seems."""
+    if factor <= 0:
+        return "say the opposite" if factor else "say nothing"
+    return f"say {factor:g} times as much as it seems"
 
 
 def _pairs(assessment: Assessment, most: int = 6) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What an audit says: of all labels what fairbench.evaluate says, of fewer what can be known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ def test_one_more_label_changes_nothing_much(rows, labels, tmp_path, without_sim
 
 
 def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without_simulation):
-    """Labels of women are the other way round: what scores alike say is told to be wrong."""
+    """Labels of women are the other way round: that is found, and both intervals know it."""
     frame = predictions(4000, labels=300)
     women = frame["sex"] == "Female"
     frame["label"] = np.where(women, 1 - frame["label"], frame["label"])
@@ -73,11 +74,25 @@ def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without
     result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
     gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
     assert gap.lower < truth < gap.upper
-    assert not gap.supposed[1] < truth < gap.supposed[2]
+    assert gap.supposed[1] < truth < gap.supposed[2]
     assert gap.verdict == "large"
     notes = " ".join(conclude(result).notes)
-    assert "the labels say otherwise" in notes
     assert "sex: scores are not calibrated alike in all groups" in notes
+
+
+def test_what_labels_contradict_and_how_far_scores_may_be_wrong_is_said(
+    tmp_path, without_simulation
+):
+    frame = predictions(4000, labels=300)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.1", group="group=[sex]")
+    (stress,) = [each for each in result.stresses if each.metric == "accuracy_gap"]
+    assert stress.follows == "small"
+    assert stress.less < 1 < stress.more
+    notes = " ".join(conclude(result).notes)
+    assert "sex: if scores are calibrated alike, the gap in accuracy is under 0.1." in notes
+    assert "That no longer follows if the scores of" in notes
+    other = [replace(gap, supposed=(0.5, 0.45, 0.55)) for gap in result.gaps]
+    assert "the labels say otherwise" in " ".join(conclude(replace(result, gaps=other)).notes)
 
 
 def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):

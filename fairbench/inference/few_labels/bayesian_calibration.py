@@ -118,8 +118,17 @@ class PosteriorFamily:
         design, model = self.design(rows), self.proposal.model
         label = self.table.label[rows]
         drawn = sample(self.proposal, design, label, generator, chains=chains)
-        counts = _counts(self, rows, model.flat_coefficients(drawn.theta), design, generator)
+        counts = self.counts(rows, model.flat_coefficients(drawn.theta), generator)
         return CalibrationPosterior(counts, drawn, self.table.n_groups)
+
+    def counts(self, rows: Rows, coefficients: Floats, generator: np.random.Generator) -> Floats:
+        """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
+
+        Parameters
+        ----------
+        rows : those whose labels are known, and count as they are.
+        """
+        return _counts(self, rows, coefficients, self.design(rows), generator)
 
 
 def _counts(

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 CLIP = 0.01
 _CACHED = 1 << 14
 # Beyond these the link is flat for any clipped score, and exp would be in danger.
-_LARGEST_LOG_SLOPE, _LARGEST_INTERCEPT = 3.0, 20.0
+_LARGEST_LOG_SLOPE, _LARGEST_SLOPE, _LARGEST_INTERCEPT = 3.0, 20.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Calibration:
 
     P(label 1 | score) = sigmoid(sum_k exp(theta_k) x_k(score) + theta_D): the first parameters
     are logarithms of slopes, the last is the intercept; theta = 0 leaves the scores as they are.
+    A `signed` model has slopes 1 + theta_k, which may be negative: scores that say the opposite.
     For group g, theta_gk ~ N(mu_k, sigma_k), mu_k ~ N(0, mean_sd_k), and sigma_k is a half-normal
     of scale spread_sd_k.
 
@@ -35,6 +36,7 @@ class Calibration:
     slopes: int
     mean_sd: tuple[float, ...]
     spread_sd: tuple[float, ...] | None
+    signed: bool = False
 
     @property
     def size(self) -> int:
@@ -57,7 +59,10 @@ class Calibration:
         """Return slopes and intercepts from parameters, (..., G, D) -> (..., G, D)."""
         coefficients = np.empty_like(theta)
         slopes, intercept = theta[..., :-1], theta[..., -1]
-        np.exp(np.minimum(slopes, _LARGEST_LOG_SLOPE), out=coefficients[..., :-1])
+        if self.signed:
+            np.clip(1 + slopes, -_LARGEST_SLOPE, _LARGEST_SLOPE, out=coefficients[..., :-1])
+        else:
+            np.exp(np.minimum(slopes, _LARGEST_LOG_SLOPE), out=coefficients[..., :-1])
         coefficients[..., -1] = np.clip(intercept, -_LARGEST_INTERCEPT, _LARGEST_INTERCEPT)
         return coefficients
 
@@ -139,4 +144,6 @@ def blocks(draws: int, rows: int) -> Iterator[slice]:
 BETA = Calibration(2, (0.4, 0.4, 2.0), (0.15, 0.15, 0.75))
 LLO = Calibration(1, (0.4, 2.0), (0.15, 0.75))
 SEPARATE = replace(BETA, spread_sd=None)
+# Of an audit: scores may be wrong in any way, and differ between groups as labels show.
+SIGNED = Calibration(2, (0.5, 0.5, 2.0), (0.3, 0.3, 0.75), signed=True)
 CALIBRATIONS = {"beta": BETA, "llo": LLO, "separate": SEPARATE}

@@ -125,8 +125,8 @@ def _local(
     besides only what adds to it.
     """
     coefficients = model.flat_coefficients(theta)
-    # The derivative of a coefficient: itself for a slope exp(theta), 1 for the intercept.
-    scale = coefficients.copy()
+    # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
+    scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
     scale[:, model.size - 1 :: model.size] = 1
     probability = sigmoid(coefficients @ design)
     weight = probability * (1 - probability)
@@ -135,7 +135,7 @@ def _local(
     information = np.matmul(design * weight[:, None, :], design.T)
     information *= scale[:, :, None] * scale[:, None, :]
     # exp(theta) is convex: where the labels push a slope down, that adds to the curvature.
-    push_down = np.maximum(-push, 0)
+    push_down = np.zeros_like(push) if model.signed else np.maximum(-push, 0)
     push_down[:, model.size - 1 :: model.size] = 0
     diagonal = np.arange(theta.shape[1])
     information[:, diagonal, diagonal] += push_down

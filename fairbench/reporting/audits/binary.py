@@ -312,6 +312,7 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
             for each in assessment.calibrations
             if not np.isnan(each.fit)
         ],
+        stress=[asdict(each) for each in assessment.stresses],
         metrics=records(assessment.metrics),
         if_calibrated_alike=[] if assessment.assumed is None else records(assessment.assumed),
     )

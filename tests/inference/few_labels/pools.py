@@ -22,11 +22,12 @@ def labelled(table, theta, generator, model):
 
 
 def quadrature(model, table, points=401):
-    """Return mean and sd of log slope and intercept of one group's LLO map, on a grid."""
+    """Return mean and sd of a lone group's two parameters, log slope and intercept, on a grid."""
     slope, intercept = np.linspace(-4, 4, points), np.linspace(-8, 8, points)
     x = model.features(table.score[table.labelled])[0]
     y = table.label[table.labelled]
-    log_odds = np.exp(slope)[:, None, None] * x + intercept[:, None]
+    factor = 1 + slope if model.signed else np.exp(slope)
+    log_odds = factor[:, None, None] * x + intercept[:, None]
     density = (y * log_odds - np.logaddexp(0, log_odds)).sum(axis=-1)
     density += _log_prior(model, 0, slope)[:, None] + _log_prior(model, 1, intercept)
     weight = np.exp(density - density.max())

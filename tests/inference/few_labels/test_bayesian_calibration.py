@@ -19,9 +19,12 @@ from fairbench.metrics.rates import accuracy
 from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 LONE = replace(LLO, spread_sd=None)
+OPPOSITE = replace(LLO, mean_sd=(1.0, 2.0), signed=True)
 
 
-@pytest.mark.parametrize("model", [LLO, LONE], ids=["hierarchical", "separate"])
+@pytest.mark.parametrize(
+    "model", [LLO, LONE, OPPOSITE], ids=["hierarchical", "separate", "of either sign"]
+)
 @pytest.mark.parametrize("labels", [0, 6, 60])
 @pytest.mark.parametrize("slope", [0.5, -3.0])
 def test_one_group_agrees_with_quadrature(model, labels, slope):

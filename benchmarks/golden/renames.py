@@ -31,7 +31,7 @@ SETTING_PHRASES: Mapping[str, str] = {
 ADDED: frozenset[str] = frozenset(
     {
         *("cluster", "if_calibrated_alike", "interval", "odds", "pairs", "proxy"),
-        *("labelling", "selected", "short_of_labels", "supposed", "tipping", "weight"),
+        *("labelling", "selected", "short_of_labels", "stress", "supposed", "tipping", "weight"),
     }
 )
 # Neither a result nor the same twice: the version, and where files were. Then what audits of some

@@ -33,6 +33,7 @@ from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.few_labels.calibration import BETA, SIGNED, Calibration
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
 from fairbench.inference.survey import Design
 from fairbench.metrics.rates import binary_confusion
@@ -135,13 +136,13 @@ def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:
     """Return the posterior if scores are calibrated alike in all groups, of few labels."""
     if len(table.known) == len(table):
         return None
-    completion = _completion(table, seed)
+    completion = _completion(table, seed, SIGNED)
     return completion if isinstance(completion, Calibrated) else None
 
 
-def _completion(table: AuditTable, seed: int) -> Completion:
-    cells = table.partly_labelled(table.cells)
-    return complete(cells, rng(seed, "completion"), has_score=table.score is not None)
+def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Completion:
+    cells, scored = table.partly_labelled(table.cells), table.score is not None
+    return complete(cells, rng(seed, "completion"), has_score=scored, model=model)
 
 
 def _from_labels(

@@ -14,7 +14,7 @@ from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     PosteriorFamily,
 )
-from fairbench.inference.few_labels.calibration import SIGNED
+from fairbench.inference.few_labels.calibration import BETA, Calibration
 from fairbench.inference.few_labels.pool import plug_in_draws
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import posterior_draws
@@ -95,13 +95,15 @@ class Calibrated:
     posterior: CalibrationPosterior
 
     @classmethod
-    def of(cls, table: PartlyLabelled, generator: np.random.Generator) -> Calibrated:
+    def of(
+        cls, table: PartlyLabelled, generator: np.random.Generator, model: Calibration = BETA
+    ) -> Calibrated:
         """Compute the posterior of the labels there are, none included."""
         if len(table.score) > _LARGE_POOL:
             # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
             table = replace(table, score=np.round(table.score, 4))
         family, rows = (
-            PosteriorFamily.of(table, generator, model=SIGNED, draws=DRAWS),
+            PosteriorFamily.of(table, generator, model=model, draws=DRAWS),
             table.labelled,
         )
         return cls(family, rows, family.posterior(rows, generator))
@@ -133,9 +135,18 @@ class PlugIn:
 
 
 def complete(
-    table: PartlyLabelled, generator: np.random.Generator, *, has_score: bool
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    has_score: bool,
+    model: Calibration = BETA,
 ) -> Completion:
-    """Return what is known of all rows, by the way that suits the number of labels."""
+    """Return what is known of all rows, by the way that suits the number of labels.
+
+    Parameters
+    ----------
+    model : of calibration, where there are few labels; the papers' by default.
+    """
     labels, known = len(table.labelled), table.counts().astype(np.float64)
     if labels == len(table.score):
         return Complete(known)
@@ -143,7 +154,7 @@ def complete(
         return PlugIn.of(table, generator)
     few = labels <= MOST_CALIBRATED and labels * table.n_groups <= MOST_BY_GROUP
     if has_score and few:
-        return Calibrated.of(table, generator)
+        return Calibrated.of(table, generator, model)
     return Stratified.of(known, table.sizes().astype(np.float64), generator)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.audit.columns import read_frame, spelled
-from fairbench.audit.labelling.measures import metric_named
+from fairbench.audit.columns import read_frame
+from fairbench.audit.labelling.measures import REGRESSION_METRIC, metric_named
 from fairbench.audit.labelling.questions import (
     DEFAULT_QUESTION,
     DEFAULT_STRATEGY,
@@ -18,10 +18,16 @@ from fairbench.audit.labelling.questions import (
     QUESTIONS,
     next_rows,
 )
-from fairbench.audit.labelling.session import Session, open_session
-from fairbench.audit.labelling.state import Answer, State, StateFile, sha256
+from fairbench.audit.labelling.session import (
+    CANNOT_TELL,
+    PREDICTED,
+    Session,
+    checked,
+    open_session,
+    read_subject,
+)
+from fairbench.audit.labelling.state import ACCURACY, Answer, State, StateFile, sha256
 from fairbench.audit.options import Options
-from fairbench.audit.reading import read_audit_table
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 
 
@@ -55,13 +61,15 @@ def begin(file: StateFile, options: Options, asking: Asking) -> Session:
             f"{file.path} does not exist yet: to start it, give a file of predictions, and "
             "its columns as score=, target= and group="
         )
-    if options.scores:
-        raise UserError("labels are chosen for predictions of two classes: name one score column")
+    if options.cost or options.against:
+        raise UserError("cost= and against= are of fairbench audit: leave them out")
     digest = sha256(options.path) if options.path.is_file() else ""
-    table = read_audit_table(options)
-    by = _by(asking.by, options)
-    state = State(options, digest, len(table), by, DEFAULT_QUESTION, DEFAULT_STRATEGY)
-    session = _asked(Session(state, table), asking)
+    subject = read_subject(options, {})
+    by = _by(asking.by, options) if options.group else PREDICTED
+    metric = ACCURACY if subject.predicted is None else REGRESSION_METRIC
+    state = State(options, digest, len(subject.table), by, DEFAULT_QUESTION, DEFAULT_STRATEGY)
+    session = Session(replace(state, metric=metric), subject.table, subject)
+    session = _asked(session, asking)
     file.create(session.state)
     return session
 
@@ -152,7 +160,6 @@ def _check_same(
 Ask = Callable[[str], str]
 # Takes the session, the position of a row and what may be shown of it.
 Show = Callable[[Session, int, Mapping[str, str]], None]
-CANNOT_TELL = "?"
 STOP = ("q", "quit", "exit")
 
 
@@ -191,33 +198,6 @@ def labels_in(path: Path, target: str) -> dict[int, str]:
     # Where a file lists rows that are still to be labelled, they are no answers.
     filled = frame[frame[label].astype(str) != ""]
     return row_labels(zip(filled["row"].astype(str), filled[label].astype(str), strict=True))
-
-
-def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
-    """Return row -> label in the table's spelling, empty where the person cannot tell.
-
-    Raises
-    ------
-    UserError : a row that the table does not have, or a label that is neither of its two.
-    """
-    negative, positive = session.table.labels
-    # Where only the positive label's name is known, the first other one names the negative.
-    open_name = negative == f"not {positive}"
-    found = {}
-    for row, text in pairs.items():
-        if not 1 <= row <= len(session.table):
-            file = session.state.options.path.name
-            raise UserError(f"row {row} does not exist: {file} has rows 1 to {len(session.table)}")
-        label = "" if text.strip() == CANNOT_TELL else spelled(text)
-        if label and open_name and label != positive:
-            negative, open_name = label, False
-        if label not in ("", negative, positive) or (not label and text.strip() != CANNOT_TELL):
-            raise UserError(
-                f"row {row}: label '{text}' is neither '{negative}' nor '{positive}', and not "
-                f"{CANNOT_TELL} for one that cannot be told"
-            )
-        found[row] = label
-    return found
 
 
 def store(
@@ -260,6 +240,8 @@ def store(
 
 def _check_names(labels: Mapping[int, str], session: Session) -> None:
     """Refuse a third name, which two people can bring about where one name was still open."""
+    if session.subject.told is not None:
+        return
     names = {*labels.values(), session.table.labels[1]} - {""}
     if len(names) > 2:
         raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
@@ -267,9 +249,9 @@ def _check_names(labels: Mapping[int, str], session: Session) -> None:
 
 def _labels_of_file(session: Session) -> dict[int, str]:
     """Return the labels that are in the table of predictions itself."""
-    mine, label = session.state.labels, session.table.label
+    mine = session.state.labels
     return {
-        int(position) + 1: session.table.labels[int(label[position])]
+        int(position) + 1: session.subject.label_in_file(int(position))
         for position in session.table.known
         if int(position) + 1 not in mine
     }
@@ -312,13 +294,13 @@ def label_in_turn(
 
 def _shown_columns(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
     """Return the columns that may be shown: the score and the decision would sway a person."""
-    hidden = (options.target, options.score, options.prediction, options.labelled)
+    hidden = (options.target, options.score, options.prediction, options.labelled, *options.scores)
     return frame[[name for name in frame if name not in hidden]]
 
 
 def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
-    names = " or ".join(session.table.labels)
+    names = session.subject.expected
     while True:
         try:
             text = ask(
@@ -327,7 +309,7 @@ def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
         except (EOFError, KeyboardInterrupt):
             print()
             return False
-        if text.lower() in STOP and text not in session.table.labels:
+        if text.lower() in STOP and text not in session.table.labels + session.subject.classes:
             return False
         try:
             store(file, session, checked(session, {row: text}))

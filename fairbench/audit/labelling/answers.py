@@ -10,14 +10,14 @@ group gets half of an equal share), and are narrower.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audit.gaps import FEWEST_LABELS
-from fairbench.audit.labelling.measures import Measure, measure
+from fairbench.audit.labelling.measures import Measure, askable, measure
 from fairbench.audit.labelling.questions import QUESTIONS, foretold, lowest_is_worst
 from fairbench.audit.labelling.session import Session
 from fairbench.core.formats import count, interval, number
@@ -282,3 +282,44 @@ def _stopping(session: Session, *, settled: bool) -> str:
     if left > 0:
         return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
     return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A metric in all groups, each by itself, and of everyone where that is a mean of theirs."""
+
+    metric: str
+    label: str
+    groups: Sequence[GroupFigure]
+    everyone: tuple[float, float, float] | None
+
+
+def figures(session: Session) -> list[Figures]:
+    """Return every metric that labels say something of, in the groups that were chosen among."""
+    found = []
+    for name, metric in askable(session).items():
+        about = measure(replace(session, state=replace(session.state, metric=name)))
+        fixed, whenever = (about.limits(LEVEL, whenever=each) for each in (False, True))
+        evidence = _Evidence.of(session, about, whenever=session.state.whenever)
+        groups = _figures(evidence, evidence.single, fixed, whenever)
+        is_mean = metric.interval == "mean" or name in _SHARES
+        everyone = _everyone(session, evidence.single) if is_mean else None
+        found.append(Figures(name, metric.label, groups, everyone))
+    return found
+
+
+_SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
+
+
+def _everyone(session: Session, limits: Limits) -> tuple[float, float, float] | None:
+    """Return the mean of the groups by their rows, with an interval; None if one has no label.
+
+    The distances to the ends of independent intervals add as their squares (Zou and Donner 2008).
+    """
+    if np.isnan(limits.value).any():
+        return None
+    share = session.sizes / session.sizes.sum()
+    value = float(share @ limits.value)
+    below, above = limits.value - limits.lower, limits.upper - limits.value
+    down, up = (float(np.sqrt(((share * each) ** 2).sum())) for each in (below, above))
+    return value, value - down, value + up

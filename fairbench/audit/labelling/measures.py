@@ -14,19 +14,22 @@ from fairbench.audit.assessment import labelled_counts
 from fairbench.audit.labelling.session import Session
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.seeds import rng
-from fairbench.evaluation.estimates import Batch, declared_batches
+from fairbench.evaluation import regression, scores
+from fairbench.evaluation.estimates import Batch, Kinds, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Parts
-from fairbench.evaluation.scores import KINDS
 from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.rates import binary_confusion
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 
 Floats = NDArray[np.float64]
+REGRESSION_METRIC = "mae"
+_OF_CLASSES = ("accuracy", "error_rate", "brier_score")
+_KINDS: Kinds = {**scores.KINDS, **regression.KINDS}
 PRIOR = 2.0  # labels that what is known before any label is worth
 
 
@@ -65,7 +68,13 @@ def measure(session: Session) -> Measure:
 def askable(session: Session) -> Mapping[str, Metric]:
     """Return the metrics that labels of a table teach something about, by name."""
     columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
+    if session.subject.predicted is not None:
+        found = metrics_of(REGRESSION, "mean", "root_mean", "explained")
+        known = metrics_of(REGRESSION)["mean_prediction"]
+        return {n: m for n, m in found.items() if m is not known and columns.issuperset(m.needs)}
     found = metrics_of(BINARY, "rate", "mean", "auc")
+    if session.subject.classes:
+        return {name: found[name] for name in _OF_CLASSES}
     return {
         name: metric
         for name, metric in found.items()
@@ -163,10 +172,18 @@ class Means:
     def _batch(self) -> Batch:
         table = self.session.table
         known, score = table.known, table.score
-        columns = {"prediction": table.prediction[known].astype(float)}
+        predicted = self.session.subject.predicted
+        predicted = table.prediction.astype(float) if predicted is None else predicted
+        columns = {"prediction": predicted[known]}
         if score is not None:
             columns["score"] = score[known]
-        (batch,) = declared_batches([self.metric], table.label[known], columns, self._parts, KINDS)
+        (batch,) = declared_batches(
+            [self.metric],
+            table.label[known],
+            columns,
+            self._parts,
+            {**scores.KINDS, **regression.KINDS},
+        )
         return batch
 
     @property

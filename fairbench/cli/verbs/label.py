@@ -66,7 +66,8 @@ class NextOptions(_State, Options):
     metric: str | None = option(
         None,
         "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
-        "any other metric that needs labels; an unknown name gets the valid ones.",
+        "any other metric that needs labels; of numbers mae (the usual one), rmse or "
+        "mean_residual. An unknown name gets the valid ones.",
         shown="METRIC",
     )
     stop: int | None = option(
@@ -144,8 +145,8 @@ def label_next(options: NextOptions) -> None:
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audit.labelling.answering import checked, label_in_turn, resume, store
-    from fairbench.audit.labelling.session import open_session
+    from fairbench.audit.labelling.answering import label_in_turn, resume, store
+    from fairbench.audit.labelling.session import checked, open_session
 
     part, file = _part(options.part), options.file
     session = resume(file, options.path)
@@ -183,13 +184,18 @@ def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
     from fairbench.audit.labelling.answering import resume
     from fairbench.cli.verbs.audit import document_of_table, write
-    from fairbench.reporting.audits.labelling import with_answer
+    from fairbench.reporting.audits.labelling import session_document, with_answer
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         asked = replace(asked, epsilon=options.epsilon)
-    write(asked, options.results, with_answer(document_of_table(asked, session.audited()), session))
+    session = replace(session, state=replace(session.state, options=asked))
+    if session.subject.told is not None:
+        document = session_document(session)
+    else:
+        document = with_answer(document_of_table(asked, session.audited()), session)
+    write(asked, options.results, document)
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from fairbench.audit.labelling.answers import Answer, GroupFigure, answer
+from fairbench.audit.conclusions import Conclusions
+from fairbench.audit.labelling.answers import Answer, Figures, GroupFigure, answer, figures
 from fairbench.audit.labelling.measures import measure
 from fairbench.audit.labelling.questions import QUESTIONS, Known, Suggested
 from fairbench.audit.labelling.session import Session
+from fairbench.core.formats import count
+from fairbench.reporting.audits.binary import audit_of, header
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -77,6 +81,57 @@ def with_answer(document: Document, session: Session) -> Document:
     found = answer(session)
     sections = [Section("The question", list(_answer(found))), *document.sections]
     return replace(document, sections=sections, data={**document.data, "labelling": asdict(found)})
+
+
+def session_document(session: Session) -> Document:
+    """Return the report of a session about several classes, or about numbers."""
+    found, options = figures(session), session.state.options
+    sections = [
+        Section(f"{each.label} of each group", list(_of_metric(each, session))) for each in found
+    ]
+    conclusions = Conclusions("", list(_basis(session)), [], [], list(session.table.notes))
+    content = header(
+        options,
+        rows=len(session.table),
+        labels=len(session.table.known),
+        figures=[asdict(each) for each in found],
+    )
+    return with_answer(audit_of(options, conclusions, sections, content), session)
+
+
+def _basis(session: Session) -> Iterator[str]:
+    sampling = session.audited().sampling
+    assert sampling is not None
+    rows, labels = len(session.table), len(session.table.known)
+    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
+    yield (
+        f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
+        "which ones, at random within the group. Everyone's figures give each group its share of "
+        "the rows, not of the labels."
+    )
+    yield sampling.stopping
+    yield from sampling.notes
+
+
+def _of_metric(found: Figures, session: Session) -> Iterator[Block]:
+    columns = [Column("group"), Column("rows", "count"), Column("labels", "count")]
+    columns += [Column(found.label, "number"), Column("95 % interval", "interval"), Column("")]
+    rows: list[list[Any]] = [
+        [
+            each.group,
+            int(session.sizes[g]),
+            each.labels,
+            each.value,
+            (each.lower, each.upper),
+            "too few labels" if each.few else "",
+        ]
+        for g, each in enumerate(found.groups)
+    ]
+    if found.everyone is not None:
+        value, *ends = found.everyone
+        labels = sum(each.labels for each in found.groups)
+        rows.append(["everyone", len(session.table), labels, value, tuple(ends), ""])
+    yield Table(columns, rows)
 
 
 def _answer(found: Answer) -> Iterator[Block]:

@@ -41,7 +41,7 @@ def test_no_interval_of_a_growing_sample_misses(rate):
 @pytest.mark.parametrize(("right", "rows"), [(3, 10), (45.5, 60.25), (280, 300)])
 def test_ends_are_where_the_averaged_likelihood_is_twenty_times_that_of_the_rate(right, rows):
     def ratio(p):
-        average = special.betaln(right + 1, rows - right + 1)
+        average = special.betaln(right + 0.5, rows - right + 0.5) - special.betaln(0.5, 0.5)
         return average - right * np.log(p) - (rows - right) * np.log1p(-p) - np.log(20)
 
     found = sequence_limits(right, rows)

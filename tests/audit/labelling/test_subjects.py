@@ -1,0 +1,185 @@
+"""Sessions about several classes and about numbers: choice, checks, answers and report."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audit.labelling.answers import answer, figures
+from fairbench.audit.labelling.measures import askable
+from fairbench.audit.labelling.questions import QUESTIONS, next_rows
+from fairbench.audit.labelling.session import PREDICTED, Session, read_subject
+from fairbench.audit.labelling.state import Answer, State
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from tests.audit.tables import parse, written
+
+CLASSES = ("cat", "dog", "emu")
+
+
+def classified(rows=900, *, seed=0):
+    """Return predictions of three classes, wrong more often in the north, and their labels."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    confidence = draw.uniform(0.5, 1, rows).round(3)
+    right = draw.random(rows) < np.where(place == "north", 0.35, confidence)
+    predicted = draw.integers(0, 3, rows)
+    true = np.where(right, predicted, (predicted + draw.integers(1, 3, rows)) % 3)
+    names = np.array(CLASSES)
+    frame = {"predicted": names[predicted], "confidence": confidence, "place": place}
+    return pd.DataFrame(frame), names[true]
+
+
+def numeric(rows=900, *, seed=0):
+    """Return predicted numbers, less exact and too small in the north, and the true ones."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    predicted = draw.normal(10, 2, rows).round(3)
+    spread = np.where(place == "north", 2.0, 1.0)
+    true = predicted + (place == "north") + spread * draw.normal(size=rows)
+    return pd.DataFrame({"predicted": predicted, "place": place}), true.round(3)
+
+
+def begun(options, frame, *, by, metric, answers=()):
+    labels = {each.row - 1: each.label for each in answers}
+    subject = read_subject(options, labels, frame.astype(str))
+    state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
+    return Session(state, subject.table, subject)
+
+
+def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
+    session = begun(options, frame, by=by, metric=metric)
+    given = []
+    for _ in range(0, number, step):
+        rows = next_rows(session, step).rows
+        given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
+        session = begun(options, frame, by=by, metric=metric, answers=given)
+    return session
+
+
+def of_classes(*more):
+    return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
+
+
+def of_numbers():
+    return parse(["x.csv", "prediction=predicted", "group=place"])
+
+
+def test_the_worst_group_of_several_classes_is_found():
+    frame, true = classified()
+    session = labelled(of_classes(), frame, true, 300)
+    assert answer(session).found == ["north"]
+    assert not answer(session).settled
+    found = answer(replace(session, state=replace(session.state, stop=300)))
+    assert (found.possible, found.settled, found.whenever) == (["north"], True, False)
+    assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    worst = next(each for each in found.groups if each.group == "north")
+    assert worst.labels > 110
+    assert worst.lower < 0.35 < worst.upper
+
+
+def test_without_groups_rows_are_chosen_among_predicted_classes():
+    frame, true = classified()
+    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
+    session = labelled(options, frame, true, 60, by=PREDICTED)
+    assert session.names == list(CLASSES)
+    for question in QUESTIONS:
+        assert QUESTIONS[question].reward(session)
+
+
+def test_regression_is_asked_about_its_errors():
+    frame, true = numeric()
+    session = labelled(of_numbers(), frame, true, 300, metric="mae")
+    assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    found = answer(session)
+    assert found.found == ["north"]
+    by_name = {each.metric: each for each in figures(session)}
+    places = [each.group for each in by_name["mean_residual"].groups]
+    north = by_name["mean_residual"].groups[places.index("north")]
+    assert north.lower < 1 < north.upper
+    assert by_name["rmse"].everyone is None
+    value, lower, upper = by_name["mean_residual"].everyone
+    assert lower < value < upper
+
+
+@pytest.mark.parametrize("question", ["worst", "gap", "each"])
+@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
+def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
+    frame, true = numeric(300)
+    session = labelled(of_numbers(), frame, true, 40, metric="mae")
+    state = session.state
+    changed = State(state.options, "", 300, "place", question, "thompson", state.answers, metric)
+    asked = Session(changed, session.table, session.of)
+    rows = next_rows(asked, 5).rows
+    assert len(set(rows)) == 5
+    assert np.isnan(asked.table.label[rows]).all()
+    assert answer(asked).sentences
+
+
+def test_a_mean_residual_is_neither_better_nor_worse():
+    frame, _ = numeric(100)
+    session = begun(of_numbers(), frame, by="place", metric="mean_residual")
+    with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
+        QUESTIONS["worst"].reward(session)
+
+
+@pytest.mark.thorough
+def test_intervals_of_a_regression_hold_whoever_is_labelled():
+    """Errors in the population: normal, so that the mean of their size is known."""
+    held, truth = [], {"north": 2.0, "south": np.sqrt(2 / np.pi), "west": np.sqrt(2 / np.pi)}
+    draw = np.random.default_rng(5)
+    shifted = np.abs(1 + 2 * draw.normal(size=2_000_000)).mean()
+    truth["north"] = shifted
+    for seed in range(60):
+        frame, true = numeric(700, seed=seed)
+        session = labelled(of_numbers(), frame, true, 120, metric="mae", step=30)
+        held += [each.fixed[0] <= truth[each.group] <= each.fixed[1]
+                 for each in answer(session).groups]  # fmt: skip
+    assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
+
+
+def run(capsys, *words, status=0):
+    assert main(["label", *map(str, words)]) == status
+    printed = capsys.readouterr()
+    return printed.err if status else printed.out
+
+
+def test_several_classes_on_the_command_line(tmp_path, capsys):
+    frame, true = classified(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    out = run(capsys, "next", path, state, "prediction=predicted", "score=confidence",
+              "group=place", "n=2", "stop=4")  # fmt: skip
+    assert "In which group are predictions least often right?" in out
+    assert "4 stored" in run(capsys, "ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
+    assert "did you mean emu" in run(capsys, "ask", state, "9=emo", status=2)
+    assert "1 stored" in run(capsys, "ask", state, "9=okapi")
+    out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
+    assert "200 rows, 5 of them with a label" in out
+    content = json.loads((tmp_path / "r" / "audit.json").read_text())
+    assert content["labelling"]["metric"] == "accuracy"
+    assert content["labelling"]["whenever"] is True
+    assert sum(each["labels"] for each in content["labelling"]["groups"]) == 5
+    sentence = run(capsys, "next", state, "metric=true_positive_rate", status=2)
+    assert "valid: accuracy, brier_score, error_rate" in sentence
+
+
+def test_numbers_on_the_command_line(tmp_path, capsys):
+    frame, true = numeric(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    out = run(capsys, "next", path, state, "prediction=predicted", "group=place", "n=2")
+    assert "In which group is the MAE worst?" in out
+    given = [f"{row + 1}={true[row]}" for row in range(60)]
+    assert "61 stored: 60 of 200" in run(capsys, "ask", state, *given, "70=?")
+    assert "is no number" in run(capsys, "ask", state, "80=much", status=2)
+    out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
+    assert "MAE of each group" in out
+    assert "RMSE of each group" in out
+    assert "needs no" not in run(capsys, "next", state, "metric=rmse", "question=gap")
+    assert "valid: mae, mean_residual, r2, rmse" in run(
+        capsys, "next", state, "metric=accuracy", status=2
+    )
+    assert "calibration compares a rate" in run(
+        capsys, "next", state, "question=calibration", status=2
+    )

@@ -98,11 +98,18 @@ class Counted:
         return found
 
 
-def _populations(short: bool) -> Sequence[Labelling]:
-    maps = list(MAPS)[:2] if short else list(MAPS)
-    labels = (300,) if short else (50, 100, 300)
-    plain = [Labelling(*each, False) for each in product(maps, labels, (RANDOM, TOP_TWO, THOMPSON))]
-    return [*plain, *(Labelling(each, labels[-1], TOP_TWO, True) for each in maps)]
+def _said(short: bool) -> Sequence[Labelling]:
+    maps, labels = _maps(short), (300,) if short else (50, 100, 300)
+    strategies = (TOP_TWO,) if short else (RANDOM, TOP_TWO, THOMPSON)
+    return [Labelling(*each, False) for each in product(maps, labels, strategies)]
+
+
+def _pleased(short: bool) -> Sequence[Labelling]:
+    return [Labelling(each, 300, TOP_TWO, True) for each in _maps(short)]
+
+
+def _maps(short: bool) -> Sequence[str]:
+    return list(MAPS)[: 2 if short else None]
 
 
 def _draw(population: Labelling, replications: int, draw: np.random.Generator) -> Sample:
@@ -233,23 +240,29 @@ def _ends(data: Counted, single: Limits, all_together: Limits) -> Mapping[str, I
     return {OF_ALL: (single.lower, single.upper), OF_FOUND: (lower, upper)}
 
 
+_BESIDE = (Construction("uncorrected", _uncorrected), Construction("labelled rows", _of_labels))
 FAMILIES = (
     Family(
         "active_labels",
-        "Active labelling",
+        "Active labelling, of a number of labels that was said before",
         f"A pool of {ROWS} rows in groups of equal size. Which group gets the next label depends "
-        "on the labels before; each gets half of an equal share at least. Ours hold for a number "
-        "of labels that was said before the first one, or whenever one stops; beside them what "
-        "they are without the correction for having looked for the worst group, and the intervals "
-        "of the labelled rows by themselves.",
-        _populations,
+        "on the labels before; each gets half of an equal share at least. Beside ours: intervals "
+        "that hold whenever one stops, ours without the correction for having looked for the "
+        "worst group, and those of the labelled rows by themselves.",
+        _said,
         _draw,
-        (
-            Construction("ours, number said before", _said_before),
-            Construction("ours, whenever one stops", _whenever),
-            Construction("uncorrected", _uncorrected),
-            Construction("labelled rows", _of_labels),
-        ),
+        (Construction("ours", _said_before), Construction("whenever", _whenever), *_BESIDE),
+        replications=1000,
+    ),
+    Family(
+        "stopped_labels",
+        "Active labelling, stopped when the labels please",
+        "The same, but one looks at 30 labels and at every tenth, and stops when the group that "
+        "looks worst is worse than all labels together by an interval of a fixed number of them. "
+        "Ours hold whenever one stops; beside them those of a number that was said before.",
+        _pleased,
+        _draw,
+        (Construction("ours", _whenever), Construction("said before", _said_before), *_BESIDE),
         replications=1000,
     ),
 )

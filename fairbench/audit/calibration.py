@@ -13,6 +13,7 @@ from scipy.stats import beta
 from fairbench.audit.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.audit.reading import AuditTable
 from fairbench.core.seeds import rng
+from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.few_labels.check import unlike
 
 Floats = NDArray[np.float64]
@@ -87,7 +88,8 @@ def calibrations(
 ) -> Iterator[GroupCalibration]:
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
 
-    Where rows were chosen by group, labels weigh as many rows as they stand for.
+    Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
+    may stop because of them, intervals hold whenever it does.
 
     Parameters
     ----------
@@ -112,7 +114,10 @@ def calibrations(
             generator = rng(seed, "calibrated alike", attribute)
             fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
         for g, (name, fit) in enumerate(zip(names, fits, strict=True)):
-            found = _of_group(attribute, str(name), sums[:, g].astype(np.float64), sizes[g], level)
+            mine, reach = sums[:, g].astype(np.float64), level
+            if table.sampling is not None and table.sampling.whenever:
+                reach = float(lasting_level(level, mine[0].sum()))
+            found = _of_group(attribute, str(name), mine, sizes[g], reach)
             yield replace(found, fit=float(fit))
 
 

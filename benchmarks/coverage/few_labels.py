@@ -89,7 +89,7 @@ def _populations(short: bool) -> Sequence[Audited]:
     return [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
 
 
-def _scores() -> Array:
+def equally_likely_scores() -> Array:
     """Return equally likely scores: of Beta(1, 5) and of Beta(5, 1), half each."""
     grid = (np.arange(GRID) + 0.5) / GRID
     return np.concatenate([special.betaincinv(1, 5, grid), special.betaincinv(5, 1, grid)])
@@ -110,7 +110,7 @@ def drawn(population: Audited, replications: int, draw: np.random.Generator) -> 
     """Draw pools of a population, and say what is true of it."""
     groups, shape = len(population.shares), (replications, ROWS)
     moved = draw.uniform(-0.1, 0.1, (replications, 1))
-    grid = _scores()
+    grid = equally_likely_scores()
     score = draw.choice(grid, shape)
     group = draw.choice(groups, shape, p=population.shares)
     decision = (score > 0.5).astype(np.int64)

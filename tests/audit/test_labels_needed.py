@@ -54,6 +54,23 @@ def test_two_seeds_agree_and_other_groups_change_nothing(tmp_path):
         assert other[name].enough == pytest.approx(first[name].enough, rel=0.2)
 
 
+@pytest.mark.thorough
+def test_two_seeds_agree_in_nine_files_of_ten(tmp_path):
+    """Also on whether even all labels are enough."""
+    agree = 0
+    for file in range(10):
+        words = ([20, 60, 150][file % 3], "group=[sex]")
+        one, other = (
+            needed(assessed(tmp_path, *words, f"seed={seed}", seed=file)) for seed in (0, 9)
+        )
+        agree += all(
+            (one[name].enough is None) == (other[name].enough is None)
+            and (one[name].enough or 1) == pytest.approx(other[name].enough or 1, rel=0.2)
+            for name in one
+        )
+    assert agree >= 9
+
+
 def test_more_labels_settle_more(tmp_path):
     found = needed(assessed(tmp_path, 100, "group=[sex]"))
     assert found

@@ -20,7 +20,7 @@ from fairbench.inference.gaps import GroupLimits, largest_gap
 Floats = NDArray[np.float64]
 
 LIKELY, UNLIKELY = 0.8, 0.2
-WORLDS = 512  # a power of two, as quasi-random points are best
+WORLDS = 1024  # a power of two, as quasi-random points are best
 _MOST_ROWS = 10_000_000
 
 

@@ -54,7 +54,7 @@ class GroupFigure:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionAnswer:
     """What labels say to a question.
 
     Attributes
@@ -120,7 +120,7 @@ class _Found:
     sentence: str
 
 
-def answer(session: Session) -> Answer:
+def answer(session: Session) -> QuestionAnswer:
     """Return what labels say to the question of a session."""
     about, state = measure(session), session.state
     answering = _ANSWERS[state.question]
@@ -130,7 +130,7 @@ def answer(session: Session) -> Answer:
     }
     evidence, found = _Evidence.of(session, about, whenever=state.whenever), each[state.whenever]
     names = np.array(session.names, object)
-    return Answer(
+    return QuestionAnswer(
         state.question,
         state.metric,
         QUESTIONS[state.question].asks(about),

@@ -36,7 +36,7 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownFigures:
     """What is known of the groups' figures, which steers what is labelled next.
 
     Attributes
@@ -48,13 +48,13 @@ class Known:
     posterior: Beta | Normal
 
     @staticmethod
-    def of(session: Session) -> Known:
+    def of(session: Session) -> KnownFigures:
         """Return what a session knows."""
         left = session.left(session.waiting())
         found = measure(session).arms(left).posterior
         if isinstance(found, Beta):
-            return Known(session, Beta(found.successes[0], found.failures[0]))
-        return Known(session, Normal(found.mean[0], found.variance[0], found.strength[0]))
+            return KnownFigures(session, Beta(found.successes[0], found.failures[0]))
+        return KnownFigures(session, Normal(found.mean[0], found.variance[0], found.strength[0]))
 
     @cached_property
     def draws(self) -> Floats:
@@ -103,10 +103,10 @@ class Question(Protocol):
         UserError : this cannot be asked of this table, or of this metric.
         """
 
-    def now(self, known: Known) -> str:
+    def now(self, known: KnownFigures) -> str:
         """Say what is known so far."""
 
-    def why(self, known: Known, arm: int) -> str:
+    def why(self, known: KnownFigures, arm: int) -> str:
         """Say what a label of this group would do."""
 
 
@@ -139,16 +139,16 @@ class Worst:
         """Return the figure, or its negative."""
         return Lowest() if lowest_is_worst(measure(session)) else Highest()
 
-    def now(self, known: Known) -> str:
+    def now(self, known: KnownFigures) -> str:
         """Name the group that most probably is."""
         return _most_probable(known, self._first(known, known.draws))
 
-    def why(self, known: Known, arm: int) -> str:
+    def why(self, known: KnownFigures, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
         after = (self._first(known, known.after(arm, right=right))[arm] for right in (True, False))
         return _turns(known, "P(worst)", self._first(known, known.draws)[arm], *after)
 
-    def _first(self, known: Known, draws: Floats) -> Floats:
+    def _first(self, known: KnownFigures, draws: Floats) -> Floats:
         return ranks(draws, largest=not lowest_is_worst(measure(known.session))).first
 
 
@@ -170,7 +170,7 @@ class GapSize:
             return WidestGap(session.state.options.epsilon)
         return LeastKnown(np.ones(len(session.names)), furthest=True)
 
-    def now(self, known: Known) -> str:
+    def now(self, known: KnownFigures) -> str:
         """Name the two, and the probabilities that they differ and that no two do."""
         epsilon, names = known.session.state.options.epsilon, known.session.names
         found = settle(known.draws, epsilon)
@@ -180,7 +180,7 @@ class GapSize:
             f"{probability(found.small)}"
         )
 
-    def why(self, known: Known, arm: int) -> str:
+    def why(self, known: KnownFigures, arm: int) -> str:
         """Tell the probability that the two differ, now and after either answer."""
         epsilon = known.session.state.options.epsilon
         pair = settle(known.draws, epsilon)
@@ -207,14 +207,14 @@ class Each:
         rate = isinstance(measure(session), RateMeasure)
         return Estimation(share) if rate else LeastKnown(share)
 
-    def now(self, known: Known) -> str:
+    def now(self, known: KnownFigures) -> str:
         """Name the group that is known least."""
         lower, upper = known.posterior.interval()
         widest = int((upper - lower).argmax())
         half = (upper - lower)[widest] / 2
         return f"known least of {known.session.names[widest]}, where the interval is ± {half:.3f}"
 
-    def why(self, known: Known, arm: int) -> str:
+    def why(self, known: KnownFigures, arm: int) -> str:
         """Tell the width of the interval, now and after either answer."""
         lower, upper = known.posterior.interval()
         ends = (known.one_more(arm, right=right).interval() for right in (True, False))
@@ -236,11 +236,11 @@ class CalibrationError:
         """Return the distance of a rate and of what the scores say it is."""
         return LeastCalibrated(foretold(measure(session)))
 
-    def now(self, known: Known) -> str:
+    def now(self, known: KnownFigures) -> str:
         """Name the group that most probably is."""
         return _most_probable(known, self._furthest(known, known.draws))
 
-    def why(self, known: Known, arm: int) -> str:
+    def why(self, known: KnownFigures, arm: int) -> str:
         """Tell the probability that it is this one, now and after either answer."""
         now, right, wrong = (
             self._furthest(known, draws)[arm]
@@ -248,7 +248,7 @@ class CalibrationError:
         )
         return _turns(known, "P(furthest)", now, right, wrong)
 
-    def _furthest(self, known: Known, draws: Floats) -> Floats:
+    def _furthest(self, known: KnownFigures, draws: Floats) -> Floats:
         return ranks(np.abs(draws - foretold(measure(known.session)))).first
 
 
@@ -274,12 +274,12 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 )
 
 
-def _most_probable(known: Known, chances: Floats) -> str:
+def _most_probable(known: KnownFigures, chances: Floats) -> str:
     best = int(chances.argmax())
     return f"{known.session.names[best]}, with probability {probability(chances[best])}"
 
 
-def _turns(known: Known, name: str, now: float, up: float, down: float) -> str:
+def _turns(known: KnownFigures, name: str, now: float, up: float, down: float) -> str:
     metric = known.session.state.metric
     ups, downs = ("right", "wrong") if metric == ACCURACY else ("up", "down")
     return f"{name} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.labelling.answers import Answer, Figures, GroupFigure, answer, figures
+from fairbench.audit.labelling.answers import Figures, GroupFigure, QuestionAnswer, answer, figures
 from fairbench.audit.labelling.measures import measure
-from fairbench.audit.labelling.questions import QUESTIONS, Known, Suggested
+from fairbench.audit.labelling.questions import QUESTIONS, KnownFigures, Suggested
 from fairbench.audit.labelling.session import Session
 from fairbench.core.formats import count
 from fairbench.reporting.audits.binary import audit_of, header
@@ -42,7 +42,7 @@ def next_rows_document(session: Session, suggested: Suggested, state: Path) -> D
 
 
 def _suggestions(session: Session, suggested: Suggested, state: Path) -> Iterator[Block]:
-    known = Known.of(session)
+    known = KnownFigures.of(session)
     so_far = QUESTIONS[session.state.question].now(known)
     yield Paragraph(f"So far: {so_far} ({session.progress}).")
     if not len(suggested.rows):
@@ -66,7 +66,7 @@ def _suggestions(session: Session, suggested: Suggested, state: Path) -> Iterato
     yield Commands([f"fairbench label ask state={state} {suggested.rows[0] + 1}=LABEL"])
 
 
-def _arm(known: Known, arm: int) -> tuple[int, str, str]:
+def _arm(known: KnownFigures, arm: int) -> tuple[int, str, str]:
     """Return a group's labels, its figure with an interval, and what a label would do."""
     session = known.session
     lower, upper = (ends[arm] for ends in known.posterior.interval())
@@ -134,7 +134,7 @@ def _of_metric(found: Figures, session: Session) -> Iterator[Block]:
     yield Table(columns, rows)
 
 
-def _answer(found: Answer) -> Iterator[Block]:
+def _answer(found: QuestionAnswer) -> Iterator[Block]:
     yield Paragraph(f"{found.asked} {' '.join(found.sentences)}")
     columns = [
         Column("group"),
@@ -160,7 +160,7 @@ def _answer(found: Answer) -> Iterator[Block]:
     yield Table(columns, rows)
 
 
-def _remark(found: Answer, each: GroupFigure) -> str:
+def _remark(found: QuestionAnswer, each: GroupFigure) -> str:
     few = "too few labels" if each.few else ""
     place = ""
     if found.question in ("worst", "calibration"):

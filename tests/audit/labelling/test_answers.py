@@ -9,7 +9,7 @@ from fairbench.audit.assessment import assess
 from fairbench.audit.gaps import SMALL
 from fairbench.audit.labelling.answers import answer
 from fairbench.audit.labelling.measures import askable, measure, metric_named
-from fairbench.audit.labelling.questions import QUESTIONS, Known, next_rows
+from fairbench.audit.labelling.questions import QUESTIONS, KnownFigures, next_rows
 from fairbench.core.errors import UserError
 from tests.audit.labelling.sessions import answer as answered
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -54,7 +54,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
         assert len(next_rows(begun, 3).rows) == 3
     assert "brier_score" not in askable(begun)
     begun = asked(session(table), metric="brier_score")
-    assert np.isfinite(Known.of(begun).draws).all()
+    assert np.isfinite(KnownFigures.of(begun).draws).all()
     assert answer(begun).groups[0].upper == np.inf
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.audit.labelling.measures import measure
-from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, Known
+from fairbench.audit.labelling.questions import DRAWS, QUESTIONS, KnownFigures
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less
@@ -15,7 +15,7 @@ def known(arms=(3, 7, 2, 5), **options):
     """Return knowledge of the four groups, made up."""
     begun = session(pool(500)[0], **options)
     won = np.array(arms, float)
-    return Known(begun, Beta(won, 10 - won))
+    return KnownFigures(begun, Beta(won, 10 - won))
 
 
 def test_the_gap_of_two_arms_is_their_comparison():
@@ -44,7 +44,7 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 def test_probability_of_being_worst_is_a_double_integral():
     begun = session(pool(500)[0], by="sex")
-    knowledge = Known(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
+    knowledge = KnownFigures(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
     told = QUESTIONS["worst"].why(knowledge, 0)
     exact = [
         float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
@@ -76,7 +76,7 @@ def test_sentences_fit_the_terminal(question):
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     table, label = pool(1000)
     begun = label_actively(session(table), label, 50)
-    posterior = Known.of(begun).posterior
+    posterior = KnownFigures.of(begun).posterior
     known = begun.table.known
     right = begun.table.label[known] == begun.table.prediction[known]
     right, wrong = (np.bincount(begun.codes[known[each]], minlength=4) for each in (right, ~right))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from benchmarks.coverage import (
     active_labels,
+    bounds,
     chosen,
     chosen_runs,
     counts,
@@ -29,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     *pooling.FAMILIES,
     *few_labels.FAMILIES,
     *active_labels.FAMILIES,
+    *bounds.FAMILIES,
     *chosen.FAMILIES,
     *chosen_runs.FAMILIES,
     *runs.FAMILIES,

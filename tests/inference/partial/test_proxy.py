@@ -1,11 +1,10 @@
 """Groups known through probabilities: bounds are a linear programme's, and hold the truth."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
 from fairbench.audit.gaps import RATE_OF
 from fairbench.inference.partial.ends import gap_bounds
 from fairbench.inference.partial.proxy import ProxyRows, alike, proxy_bounds
@@ -50,7 +49,7 @@ def ratio(place, group):
 @pytest.mark.parametrize("everyone", [False, True])
 def test_bounds_are_a_linear_programmes(groups, everyone):
     generator = np.random.default_rng(1)
-    for _ in range(12):
+    for _ in range(5):
         group, kinds, weight = some(generator, groups)
         if everyone:  # everybody is in the denominator, as for accuracy
             kinds = np.stack([kinds[:, 0], 1 - kinds[:, 0], 0 * kinds[:, 0]], axis=1)
@@ -65,7 +64,7 @@ def test_bounds_are_a_linear_programmes(groups, everyone):
 @pytest.mark.parametrize("groups", [2, 3, 5])
 def test_bounds_of_two_groups_are_possible_at_once_so_that_gaps_are_sharp_too(groups):
     generator = np.random.default_rng(2)
-    for _ in range(12):
+    for _ in range(5):
         group, kinds, weight = some(generator, groups)
         known, right, place = equations(group, kinds, weight)
         least, most = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
@@ -92,7 +91,7 @@ def test_of_two_groups_the_gap_of_a_selection_rate_is_one_linear_programme(every
 def test_of_many_rows_the_ends_are_the_bounds():
     generator = np.random.default_rng(4)
     group, kinds, weight = some(generator, 3)
-    rows = 400_000
+    rows = 100_000
     z = generator.choice(5, rows, p=weight)
     kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
     cell = np.array([3, 2, 0])[kind]  # of the true positive rate
@@ -100,8 +99,8 @@ def test_of_many_rows_the_ends_are_the_bounds():
         group[z], cell, alike(group[z], most=50), generator.integers(0, 2, rows)
     ).ends(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
-    np.testing.assert_allclose(found.lower, lower, atol=0.01)
-    np.testing.assert_allclose(found.upper, upper, atol=0.01)
+    np.testing.assert_allclose(found.lower, lower, atol=0.015)
+    np.testing.assert_allclose(found.upper, upper, atol=0.015)
 
 
 def test_known_groups_leave_nothing_open():
@@ -118,51 +117,27 @@ def test_known_groups_leave_nothing_open():
         np.testing.assert_allclose(rows.weighted(rate), rate(counts))
 
 
-def drawn(generator, rows, *, side, distinct):
-    """Return rows whose groups depend on decisions and labels as far as is possible, or not."""
-    share = generator.beta(0.5, 0.8, rows)
-    if distinct:
-        share = np.ceil(share * distinct) / distinct
-    decided = 0.15 + 0.6 * share
-    luck = generator.random(rows)
-    decision = luck < decided
-    label = generator.random(rows) < np.where(decision, 0.7, 0.2)
-    # As alike decisions as can be, as unalike, or by chance.
-    also = {1: luck, -1: 1 - luck, 0: generator.random(rows)}[side]
-    member = (also < share).astype(int)
-    probabilities = np.stack([1 - share, share], axis=1)
-    most = int(np.clip(rows // 50, 1, 50))
-    proxy = ProxyRows(
-        probabilities,
-        2 * label.astype(int) + decision,
-        alike(probabilities, most=most),
-        generator.integers(0, 2, rows),
-    )
-    return proxy, member
-
-
-@cache
-def truth(side, distinct):
-    proxy, member = drawn(np.random.default_rng(99), 400_000, side=side, distinct=distinct)
-    return np.stack([np.bincount(proxy.cell[member == g], minlength=4) for g in (0, 1)])
-
-
-@pytest.mark.parametrize("distinct", [0, 10])
 @pytest.mark.parametrize("side", [1, -1, 0])
-@pytest.mark.parametrize(
-    ("rows", "samples"), [(300, 40), pytest.param(2000, 200, marks=pytest.mark.thorough)]
-)
-def test_intervals_hold_the_truth_even_at_an_end(side, distinct, rows, samples):
-    generator, counts = np.random.default_rng(6), truth(side, distinct)
-    hits = dict.fromkeys(RATES, 0)
-    gaps = 0
-    for _ in range(samples):
-        proxy, _ = drawn(generator, rows, side=side, distinct=distinct)
-        for name, rate in RATES.items():
-            ends = proxy.ends(rate)
-            lower, upper = ends.interval()
-            hits[name] += ((lower <= rate(counts)) & (rate(counts) <= upper)).mean()
-        low, high = gap_bounds(proxy.ends(base_rate), risk=0.01).interval
-        gaps += low <= base_rate(counts)[1] - base_rate(counts)[0] <= high
-    assert min(hits.values()) >= 0.93 * samples - 1, hits
-    assert gaps >= 0.93 * samples - 1
+def test_intervals_hold_the_truth_even_at_an_end(side):
+    """The benchmark of coverage has more populations."""
+    population, draw = Proxies(300, side, 0), np.random.default_rng(6)
+    counts = proxy_truth(population)
+    samples = [proxy_rows(population, 300, draw)[0] for _ in range(60)]
+    for rate in RATES.values():
+        hits = []
+        for each in samples:
+            lower, upper = each.ends(rate).interval()
+            hits.append(((lower <= rate(counts)) & (rate(counts) <= upper)).mean())
+        assert np.mean(hits) > 0.92
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_gaps_lie_in_their_intervals_too(side):
+    population, draw = Proxies(500, side, 10), np.random.default_rng(7)
+    value = base_rate(proxy_truth(population))
+    found = [
+        gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate), risk=0.01)
+        for _ in range(60)
+    ]
+    held = [each.interval[0] <= value[1] - value[0] <= each.interval[1] for each in found]
+    assert np.mean(held) > 0.92

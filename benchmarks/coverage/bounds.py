@@ -1,0 +1,236 @@
+"""The families of bounds: labels of the selected alone, and groups known through probabilities.
+
+The truth is where it is hardest to hold, at one of the ends, or between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.partial.ends import Ends
+from fairbench.inference.partial.proxy import ProxyRows, alike
+from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.rates import difference_limits
+from fairbench.metrics import rates
+from fairbench.metrics.rates import Rate
+
+Array = NDArray[np.float64]
+
+RATES: tuple[Rate, ...] = (
+    rates.base_rate,
+    rates.accuracy,
+    rates.true_positive_rate,
+    rates.false_positive_rate,
+    rates.positive_predictive_value,
+)
+BANDS, GROUPS = 3, 2
+SIDES = {1: "the largest", -1: "the least", 0: "between"}
+_WHOLE = 400_000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How many rows a group has, whose labels are known, and how unlike the others are.
+
+    Attributes
+    ----------
+    odds : the factor between odds that is assumed. side : whether the others' odds of label 1 are
+        higher or lower by that factor, or anything between.
+    labelled : the share of the selected who have a label.
+    """
+
+    rows: int
+    labelled: float
+    odds: float
+    side: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        unlike = "anything" if np.isinf(self.odds) else f"odds within {self.odds:g}"
+        share = f"{100 * self.labelled:g} % labelled"
+        return f"{self.rows} rows a group, {share}, {unlike}, truth {SIDES[self.side]}"
+
+
+def _selections(short: bool) -> Sequence[Selection]:
+    rows = (200,) if short else (200, 1000, 5000)
+    each = product(rows, (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES)
+    return [Selection(*one) for one in each]
+
+
+def _unseen(population: Selection, share: Array, draw: np.random.Generator) -> Array:
+    """Return the share of label 1 among those who were not selected."""
+    between = draw.uniform(-1, 1, share.shape)
+    power = between if not population.side else np.full(share.shape, float(population.side))
+    if np.isinf(population.odds):
+        return (power + 1) / 2
+    factor = population.odds**power
+    return np.asarray(factor * share / (1 + (factor - 1) * share))
+
+
+def draw_selection(population: Selection, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw rows of two groups by selection, decision and band, each replication another world."""
+    shape = (replications, GROUPS, 2, 2, BANDS)
+    cells = draw.dirichlet([3.0] * (4 * BANDS), shape[:2])
+    share = draw.uniform(0.05, 0.6, (*shape[:2], 2, BANDS)) + np.array([[0.0], [0.35]])
+    drawn = draw.multinomial(population.rows, cells).reshape(shape)
+    known = draw.binomial(drawn[:, :, 1], population.labelled)
+    positive = draw.binomial(known, share)
+    found = [drawn[:, :, 0], drawn[:, :, 1], known, positive]
+    cells = cells.reshape(shape)
+    labels = np.stack([_unseen(population, share, draw), share], axis=2)
+    ones, zeros = ((cells * each).sum(axis=(2, 4)) for each in (labels, 1 - labels))
+    flat = SelectedLabels(*(each.reshape(-1, 2, BANDS).astype(float) for each in found))
+    return Sample((population, flat), _truths(np.concatenate([zeros, ones], axis=-1)))
+
+
+def _truths(cells: Array) -> Mapping[str, Array]:
+    """Return the rates (R, 2) of cells (R, 2, 4), and their differences (R,)."""
+    found: dict[str, Array] = {}
+    for rate in RATES:
+        value = rate(cells)
+        found |= {rate.name: value, _difference(rate): value[:, 1] - value[:, 0]}
+    return found
+
+
+def _difference(rate: Rate) -> str:
+    return f"difference of {rate.name}"
+
+
+def _intervals(ends: Mapping[str, Ends]) -> Mapping[str, Interval]:
+    """Return the intervals of rates (R, 2) from their ends, and of differences (R,)."""
+    found: dict[str, Interval] = {}
+    for rate in RATES:
+        each = ends[rate.name]
+        low, high = each.limits(LEVEL)
+        found[rate.name] = each.interval(LEVEL)
+        found[_difference(rate)] = (
+            difference_limits(low.take(1), high.take(0)).lower,
+            difference_limits(high.take(1), low.take(0)).upper,
+        )
+    return found
+
+
+def _bounds(
+    data: tuple[Selection, SelectedLabels], _: np.random.Generator
+) -> Mapping[str, Interval]:
+    population, labels = data
+    return _of_selected(labels, population.odds)
+
+
+def _alike(
+    data: tuple[Selection, SelectedLabels], _: np.random.Generator
+) -> Mapping[str, Interval]:
+    return _of_selected(data[1], 1.0)
+
+
+def _of_selected(labels: SelectedLabels, odds: float) -> Mapping[str, Interval]:
+    return _intervals({rate.name: _by_group(labels.ends(rate, odds=odds)) for rate in RATES})
+
+
+def _by_group(ends: Ends) -> Ends:
+    parts = (ends.lower, ends.upper, ends.lower_rows, ends.upper_rows)
+    return Ends(*(each.reshape(-1, GROUPS) for each in parts))
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """How many rows there are, and how groups depend on decisions among people who look alike.
+
+    Attributes
+    ----------
+    side : 1 where those decided upon positively are of the second group as often as can be, -1
+        where they are as seldom, 0 where the two do not depend on each other.
+    distinct : how many different probabilities there are; 0 where no two are the same.
+    """
+
+    rows: int
+    side: int
+    distinct: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        values = f"{self.distinct} probabilities" if self.distinct else "any probability"
+        return f"{self.rows} rows, {values}, truth {SIDES[self.side]}"
+
+
+def _proxies(short: bool) -> Sequence[Proxies]:
+    return [Proxies(*each) for each in product((300,) if short else (300, 2000), SIDES, (0, 10))]
+
+
+def proxy_rows(
+    population: Proxies, rows: int, draw: np.random.Generator
+) -> tuple[ProxyRows, NDArray[np.int64]]:
+    """Draw people with probabilities of two groups, and the groups."""
+    share = draw.beta(0.5, 0.8, rows)
+    if population.distinct:
+        share = np.ceil(share * population.distinct) / population.distinct
+    luck = draw.random(rows)
+    decision = luck < 0.15 + 0.6 * share
+    label = draw.random(rows) < np.where(decision, 0.7, 0.2)
+    also = {1: luck, -1: 1 - luck, 0: draw.random(rows)}[population.side]
+    member = (also < share).astype(np.int64)
+    group = np.stack([1 - share, share], axis=1)
+    most = int(np.clip(rows // 50, 1, 50))
+    cell = 2 * label.astype(np.int64) + decision
+    return ProxyRows(group, cell, alike(group, most=most), draw.integers(0, 2, rows)), member
+
+
+@cache
+def proxy_truth(population: Proxies) -> Array:
+    """Return the shares (2, 4) of the cells of the confusion table in both groups."""
+    found, member = proxy_rows(population, _WHOLE, np.random.default_rng(99))
+    return np.stack([np.bincount(found.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE
+
+
+def _draw_proxies(population: Proxies, replications: int, draw: np.random.Generator) -> Sample:
+    found = [proxy_rows(population, population.rows, draw)[0] for _ in range(replications)]
+    cells = np.broadcast_to(proxy_truth(population), (replications, GROUPS, 4))
+    return Sample(found, _truths(cells))
+
+
+def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[str, Interval]:
+    ends = {}
+    for rate in RATES:
+        each = [rows.ends(rate) for rows in data]
+        ends[rate.name] = Ends(
+            *(
+                np.array([getattr(one, name) for one in each])
+                for name in ("lower", "upper", "lower_rows", "upper_rows")
+            )
+        )
+    return _intervals(ends)
+
+
+FAMILIES = (
+    Family(
+        "selected",
+        "Labels of the selected alone",
+        "Rows of two groups of which only those who were selected can have labels. The odds of "
+        "label 1 of the others differ from those of the selected, in bands of scores, by the "
+        "factor that is assumed, or their labels are anything. Ours are intervals of sharp bounds; "
+        "beside them those that take the others to be like the selected.",
+        _selections,
+        draw_selection,
+        (Construction("ours", _bounds), Construction("as if alike", _alike)),
+        replications=2000,
+    ),
+    Family(
+        "proxies",
+        "Groups known through probabilities",
+        "Rows of which nobody's group is known but how probable it is. Among people of the same "
+        "probability, decisions depend on the group as far as is possible, or not at all.",
+        _proxies,
+        _draw_proxies,
+        (Construction("ours", _proxy_bounds),),
+        replications=300,
+    ),
+)

@@ -23,6 +23,7 @@ from fairbench.metrics.rates import Rate
 Floats = NDArray[np.float64]
 
 NOTHING = np.inf  # the factor that assumes nothing
+_QUANTILE = 1.96  # standard errors to either side of an interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +92,14 @@ class SelectedLabels:
     def _sums(
         self, rate: Rate, share: Floats, odds: float, high: NDArray[np.bool_]
     ) -> tuple[Floats, Floats, Floats]:
-        """Return a rate's numerator, denominator, and the variance of the one less its share."""
+        """Return a rate's numerator, denominator, and the variance of the one less its share.
+
+        A bound is not straight in the share that it rests on: of few labels it lies a little too
+        far inside on average, which is added to the standard error.
+        """
         selected = np.where(self.labelled > 0, self.selected, 0.0)
         others = self.others + self.selected - selected
-        bound, slope = _bounded(share, odds, high, self.labelled > 0)
+        bound, slope, bend = _bounded(share, odds, high, self.labelled > 0)
         (top, top_slope), (whole, whole_slope) = _lines(rate.numerator), _lines(rate.denominator)
 
         def total(base: Floats, step: Floats) -> Floats:
@@ -106,9 +111,10 @@ class SelectedLabels:
         base, step = top - value * whole, top_slope - value * whole_slope
         between = selected * (base + step * share) ** 2 + others * (base + step * bound) ** 2
         moved = step * (selected + others * slope)
-        within = moved**2 * share * (1 - share) / np.maximum(self.labelled, 1)
-        error = (between + np.where(self.labelled > 0, within, 0.0)).sum(axis=(-2, -1))
-        return numerator, denominator, error
+        noise = np.where(self.labelled > 0, share * (1 - share) / np.maximum(self.labelled, 1), 0.0)
+        variance = (between + moved**2 * noise).sum(axis=(-2, -1))
+        inside = np.abs((step * others * bend * noise / 2).sum(axis=(-2, -1)))
+        return numerator, denominator, (np.sqrt(variance) + inside / _QUANTILE) ** 2
 
 
 def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
@@ -122,11 +128,17 @@ def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
 
 def _bounded(
     share: Floats, odds: float, high: NDArray[np.bool_], known: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Return the largest or the least share of label 1 with such odds, and its derivative."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return the largest or the least share of label 1 with such odds, and two derivatives."""
     if np.isinf(odds):
-        return np.broadcast_to(high * 1.0, share.shape), np.zeros_like(share)
+        nothing = np.zeros_like(share)
+        return np.broadcast_to(high * 1.0, share.shape), nothing, nothing
     factor = np.where(high, odds, 1 / odds)
     scale = 1 + (factor - 1) * share
     bound, slope = factor * share / scale, factor / scale**2
-    return np.where(known, bound, high * 1.0), np.where(known, slope, 0.0)
+    bend = -2 * slope * (factor - 1) / scale
+    return (
+        np.where(known, bound, high * 1.0),
+        np.where(known, slope, 0.0),
+        np.where(known, bend, 0.0),
+    )

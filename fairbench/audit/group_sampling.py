@@ -57,9 +57,9 @@ class GroupSampling:
         """When labelling may stop for the figures to hold, as a sentence."""
         if self.whenever:
             return (
-                "Intervals of labels hold whenever one stops labelling, even because of what the "
-                "labels said. That makes them half as wide again, and more, as a number of labels "
-                "that is said before the first one (stop=300) would."
+                "Intervals hold whenever one stops labelling, even because of what labels said. "
+                "They are half as wide again, and more, as if the number of labels had been said "
+                "before the first one (stop=300)."
             )
         return "The number of labels was said before the first one; intervals are those of it."
 

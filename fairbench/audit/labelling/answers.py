@@ -36,7 +36,7 @@ class GroupFigure:
     Attributes
     ----------
     labels : labelled rows of the group; `rows` are those that the metric rests on.
-    lower, upper : the interval that holds for how labelling was stopped.
+    lower, upper : the interval that holds for how labelling was stopped; NaN of too few labels.
     fixed : the interval of a number of labels that was said before the first.
     whenever : the interval that holds whenever one stops.
     few : whether there are too few labels for the group to be called fine.
@@ -156,14 +156,25 @@ def _figures(
             int(labels[g]),
             int(evidence.about.rows[g]),
             float(printed.value[g]),
-            float(printed.lower[g]),
-            float(printed.upper[g]),
-            (float(fixed.lower[g]), float(fixed.upper[g])),
-            (float(whenever.lower[g]), float(whenever.upper[g])),
+            *_ends(printed, g),
+            _ends(fixed, g),
+            _ends(whenever, g),
             few[g],
         )
         for g, name in enumerate(session.names)
     ]
+
+
+def _ends(limits: Limits, group: int) -> tuple[float, float]:
+    """Return both ends of an interval, NaN where there is none."""
+    lower, upper = float(limits.lower[group]), float(limits.upper[group])
+    return (lower, upper) if np.isfinite(upper - lower) else (np.nan, np.nan)
+
+
+def _shown(lower: float, upper: float) -> str:
+    if not np.isfinite(upper - lower):
+        return "of too few labels for an interval"
+    return f"95 % interval {interval(lower, upper)}"
 
 
 def _worst(evidence: _Evidence) -> _Found:
@@ -181,10 +192,8 @@ def _of_one(evidence: _Evidence, found: int, possible: NDArray[np.bool_], limits
     names, others = evidence.session.names, int(possible.sum()) - 1
     if np.isnan(limits.value[found]):
         return "No label says anything yet."
-    shown = (
-        f"{evidence.about.metric.label} {number(limits.value[found])}, 95 % interval "
-        f"{interval(limits.lower[found], limits.upper[found])}"
-    )
+    ends = _shown(float(limits.lower[found]), float(limits.upper[found]))
+    shown = f"{evidence.about.metric.label} {number(limits.value[found])}, {ends}"
     if not others:
         return f"It is {names[found]}, surely ({shown})."
     more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
@@ -228,7 +237,7 @@ def _gap(evidence: _Evidence) -> _Found:
     pair = [int(np.nanargmin(order)), int(np.nanargmax(order))]
     large, small = lower > epsilon, upper < epsilon and not evidence.few.any() and bool(seen.all())
     low, high = (session.names[g] for g in pair)
-    shown = f"the largest gap is {number(value)}, 95 % interval {interval(lower, upper)}"
+    shown = f"the largest gap is {number(value)}, {_shown(lower, upper)}"
     said = (
         f"Yes, some two differ by more than {epsilon:g}"
         if large

@@ -262,7 +262,7 @@ def foretold(about: Measure) -> Floats:
     if not isinstance(about, RateMeasure):
         raise UserError(
             f"question=calibration compares a rate with the scores, and {about.metric.name} is "
-            "none: ask about metric=accuracy or another rate"
+            "none: ask about a rate, or question=worst, gap or each"
         )
     if about.session.table.score is None:
         raise UserError("question=calibration needs scores: name their column, score=...")

@@ -71,6 +71,8 @@ def _arm(known: KnownFigures, arm: int) -> tuple[int, str, str]:
     session = known.session
     lower, upper = (ends[arm] for ends in known.posterior.interval())
     figure = f"{known.posterior.mean[arm]:.2f} ({lower:.2f}-{upper:.2f})"
+    if session.subject.predicted is not None and not len(session.table.known):
+        figure = ""  # nothing is known of numbers before the first
     why = QUESTIONS[session.state.question].why(known, arm)
     labels = int((session.codes[session.table.known] == arm).sum())
     return labels, figure, why

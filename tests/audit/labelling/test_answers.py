@@ -43,7 +43,9 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
             for each in found.groups:
                 assert not each.value < each.lower
                 assert not each.value > each.upper
-                assert each.whenever[1] - each.whenever[0] >= each.fixed[1] - each.fixed[0]
+                if not np.isnan(each.whenever[0]):
+                    width, fixed = np.diff(each.whenever), np.diff(each.fixed)
+                    assert width >= fixed
 
 
 def test_without_scores_and_without_labels_there_is_an_answer_too():
@@ -55,7 +57,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     assert "brier_score" not in askable(begun)
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(KnownFigures.of(begun).draws).all()
-    assert answer(begun).groups[0].upper == np.inf
+    assert np.isnan(answer(begun).groups[0].upper)
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,8 @@ def read_audit_table(
     selected = _selected(frame, places, options)
     if selected is not None:
         label = np.where(selected, label, np.nan)
-    score = _scores(frame, places[options.score]) if options.score else None
-    prediction = _decisions(frame, places, options, score, names)
+    score = scores_of(frame, places[options.score]) if options.score else None
+    prediction = decisions_of(frame, places, options, score, names)
     if score is not None:
         check_score(label, score, options.path.name, options.score)
     groups: Mapping[str, pd.Series] = {}
@@ -282,19 +282,31 @@ def _labels(
     return np.where(counts, label, np.nan), names
 
 
-def _scores(frame: pd.DataFrame, place: Place) -> Floats:
+def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of probabilities.
+
+    Raises
+    ------
+    UserError : a value that is none; names the row.
+    """
     score: Floats = numbers(frame, place.column, place.file).to_numpy()
     place.refuse(frame[place.column], (score < 0) | (score > 1), "a probability between 0 and 1")
     return score
 
 
-def _decisions(
+def decisions_of(
     frame: pd.DataFrame,
     places: Mapping[str, Place],
     options: Options,
     score: Floats | None,
     names: tuple[str, str],
 ) -> NDArray[np.int64]:
+    """Return the decisions, of their column or of the scores.
+
+    Raises
+    ------
+    UserError : a decision that is no label; names the row.
+    """
     if score is not None and not options.prediction:
         return (score > options.threshold).astype(np.int64)
     text, place = frame[options.prediction], places[options.prediction]

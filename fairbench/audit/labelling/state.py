@@ -6,15 +6,15 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from fairbench.audit.options import Options
-from fairbench.core.errors import UserError, refused
-from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
-from fairbench.core.locks import BusyError, locked
+from fairbench.audit.state_file import JsonFile
+from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, unsealed_json
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -142,15 +142,8 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return str(values[name])
 
 
-@dataclass(frozen=True)
-class StateFile:
-    """A file that any number of processes may read and change; each sees the others' changes."""
-
-    path: Path
-
-    def exists(self) -> bool:
-        """Say whether there is one."""
-        return self.path.is_file()
+class StateFile(JsonFile[State]):
+    """The file of an audit that is being labelled."""
 
     def read(self) -> State:
         """Return the state.
@@ -175,51 +168,9 @@ class StateFile:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(f"{self.path} is not the state of an audit: {reason}") from error
 
-    def change(self, change: Callable[[State], State]) -> State:
-        """Read, change and write the state while nobody else can.
-
-        What `change` raises leaves the file as it was. Once this returns, the new state is on the
-        disk. The lock is the system's, and so is freed even by a kill.
-        """
-        with self._lock():
-            before = self.read()
-            after = change(before)
-            if after != before:
-                self._write(after)
-            return after
-
-    def create(self, state: State) -> State:
-        """Write the first state.
-
-        Raises
-        ------
-        UserError : another process was first.
-        """
-        with self._lock():
-            if self.exists():
-                raise UserError(f"{self.path} was made by another process meanwhile: try again")
-            self._write(state)
-            return state
-
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(locked(self.path.with_name(f".{self.path.name}.lock")))
-            except BusyError as error:
-                raise UserError(f"{self.path} is held by {error}: end that process") from error
-            except OSError as error:
-                raise UserError(f"{self.path} cannot be written: {refused(error)}") from error
-            yield
-
-    def _write(self, state: State) -> None:
-        # Whoever holds the lock is alone: what others left half written was left by a kill.
-        for half in self.path.parent.glob(f".{self.path.name}.*.tmp"):
-            half.unlink(missing_ok=True)
-        try:
-            write_text(self.path, sealed_json(to_json(state, self.path.parent), indent=1))
-        except OSError as error:
-            raise UserError(f"nothing was changed: {refused(error)}") from error
+    def values(self, state: State) -> Mapping[str, Any]:
+        """Return a state as plain values."""
+        return to_json(state, self.path.parent)
 
 
 def _values(content: bytes) -> dict[str, Any]:

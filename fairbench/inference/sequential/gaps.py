@@ -20,22 +20,23 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln, xlog1py, xlogy
+from scipy.special import xlogy
 
 from fairbench.inference.rates import Limits
 
 Floats = NDArray[np.float64]
 
 # How far beyond the claimed gap the bets say that the rates are, and how much is put on each.
-_DISTANCES = np.array([0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
-_STAKES = np.array([0.05, 0.15, 0.45, 0.2, 0.1, 0.05])
-# What is put on rates anywhere on the far side of the claim, each by itself.
+_DISTANCES = np.array([0.003, 0.0063, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
+_STAKES = np.array([0.02, 0.03, 0.04, 0.12, 0.52, 0.14, 0.08, 0.05])
+# What is put on each rate being, by itself, at the claim or such a part of the way beyond it.
 _ANYWHERE = 0.1
+_PARTS = (0.03, 0.1, 0.3, 0.6)
 _TINY = 1e-12
 # Heights that are tried: closest around the likeliest one and at the ends of the scale; then,
 # twice, between the neighbours of the worst.
-_FIRST = np.linspace(-1, 1, 41)
-_EDGE = np.array([0, 1e-5, 1e-4, 1e-3, 1e-2, 0.05])
+_FIRST = np.linspace(-1, 1, 29)
+_EDGE = np.array([0, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.06])
 _EDGES = np.concatenate([_EDGE, 1 - _EDGE])
 _AGAIN = np.linspace(0, 1, 11)
 _GRID_ERROR = 0.01  # the least of all heights is at most so much lower; taken off
@@ -171,22 +172,16 @@ def _ratio(successes: ArrayLike, size: ArrayLike, rate: Floats, claimed: Floats)
 
 
 def _anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
-    """Return the bet that each rate is anywhere on the far side, half of it at the claim itself."""
-    x, n = np.asarray(pair.first), np.asarray(pair.first_size)
-    # The first is below `low` if the share of failures is above.
-    below = _beyond(n - x, n, 1 - low)
-    above = _beyond(np.asarray(pair.second), np.asarray(pair.second_size), high)
-    half = np.log(0.5)
-    return np.logaddexp(half, half + below) + np.logaddexp(half, half + above) + np.log(_ANYWHERE)
-
-
-def _beyond(x: Floats, n: Floats, claimed: Floats) -> Floats:
-    """Return the log of the mean likelihood ratio over all rates above the claimed one."""
-    with np.errstate(divide="ignore"):
-        mass = np.log(betainc(n - x + 1, x + 1, 1 - claimed))
-    likelihood = xlogy(x, claimed) + xlog1py(n - x, -claimed)
-    mean: Floats = mass + betaln(x + 1, n - x + 1) - np.log1p(-claimed) - likelihood
-    return mean
+    """Return the bet that each rate, by itself, is somewhere on the far side, or at the claim."""
+    far = [
+        np.logaddexp.reduce([np.zeros_like(claimed), *ratios]) - np.log(1 + len(_PARTS))
+        for claimed, ratios in (
+            (low, [_ratio(*pair[:2], low * (1 - part), low) for part in _PARTS]),
+            (high, [_ratio(*pair[2:4], high + (1 - high) * part, high) for part in _PARTS]),
+        )
+    ]
+    won: Floats = far[0] + far[1] + np.log(_ANYWHERE)
+    return won
 
 
 def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
@@ -202,13 +197,12 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
     nearly all looks are passed over by the second, and most of the others by the first.
     """
     wide = pair.flat()
-    looks = np.flatnonzero(_likelihood_ratio(wide, gap) >= needed)
-    for start in range(0, len(looks), _BLOCK // 4):
-        some = looks[start : start + _BLOCK // 4]
+    claimed = np.full(wide.first.shape, gap)  # type: ignore[union-attr]
+    looks = np.flatnonzero(_likelihood_ratio(wide, claimed) >= needed)
+    for some in np.array_split(looks, len(looks) // _BLOCK + 1):
         part = Pair(*(np.asarray(each)[some] for each in wide))
-        claimed = np.full((len(some), 1), gap)
-        some = some[_won(part, claimed, _likely(part, claimed))[:, 0] >= needed]
-        for few in np.array_split(some, len(some) // 32 + 1):
+        likely = _won(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
+        for few in np.array_split(some[likely], likely.sum() // 32 + 1):
             part = Pair(*(np.asarray(each)[few, 0] for each in wide))
             reached = log_evidence(part, gap) >= needed
             if reached.any():
@@ -216,15 +210,32 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
     return None
 
 
-def _likelihood_ratio(pair: Pair, gap: float) -> Floats:
-    """Return the log of the largest likelihood over that at one height, (P,) of columns (P, 1)."""
-    low = _likely(pair, np.full(np.shape(pair.first), gap))
+def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
+    """Say where the evidence (P,) reaches what is needed, in little time where it seldom does."""
+    reached: NDArray[np.bool_] = _likelihood_ratio(pair.flat(), gap[:, None]) >= needed
+    some = np.flatnonzero(reached)
+    sides = np.broadcast_arrays(*(np.asarray(each, float) for each in pair))
+    reached[some] = log_evidence(Pair(*(each[some] for each in sides)), gap[some]) >= needed[some]
+    return reached
+
+
+def _likelihood_ratio(pair: Pair, gap: Floats) -> Floats:
+    """Return the log of the largest likelihood over that at one height, (P,) of columns (P, 1).
+
+    It is 0 where the counts themselves are as claimed: nothing is won there.
+    """
+    low = _likely(pair, gap)
     sides = ((pair.first, pair.first_size, low), (pair.second, pair.second_size, low + gap))
-    ratio = np.zeros(low.shape)
+    ratio, rates = np.zeros(low.shape), []
     for x, n, claimed in sides:
         successes, size = np.asarray(x), np.asarray(n)
-        rate, at = successes / np.maximum(size, 1), np.clip(claimed, _TINY, 1 - _TINY)
-        ratio += xlogy(successes, rate / at) + xlogy(size - successes, (1 - rate) / (1 - at))
+        rates.append(successes / np.maximum(size, 1))
+        at = np.clip(claimed, _TINY, 1 - _TINY)
+        ratio += xlogy(successes, rates[-1] / at) + xlogy(
+            size - successes, (1 - rates[-1]) / (1 - at)
+        )
+    counted = np.minimum(np.asarray(pair.first_size), np.asarray(pair.second_size)) > 0
+    ratio = np.where(counted & (rates[1] - rates[0] > gap), ratio, 0.0)
     return ratio[:, 0]
 
 
@@ -268,16 +279,15 @@ def rows_until_beyond(
 
     The mean number of rows is close to it. Infinite where second - first is not above `gap`.
     """
-
-    def found(rows: float) -> bool:
-        n, m = share * rows, (1 - share) * rows
-        pair = Pair(first * n, n, second * m, m, share)
-        return bool(log_evidence(pair, gap) >= needed)
-
-    few, many = 1.0, _MOST_ROWS
-    if second - first <= gap or not found(many):
+    if second - first <= gap:
         return float("inf")
-    while many > few * 1.001:
-        middle = float(np.sqrt(few * many))
-        few, many = (few, middle) if found(middle) else (middle, many)
+    few, many = 1.0, _MOST_ROWS
+    for _ in range(2):
+        rows = np.geomspace(few, many, 150)
+        n, m = share * rows, (1 - share) * rows
+        found = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
+        if not found.any():
+            return float("inf")
+        place = int(found.argmax())
+        few, many = float(rows[max(place - 1, 0)]), float(rows[place])
     return many

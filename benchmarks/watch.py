@@ -1,0 +1,145 @@
+"""A watch: false alarms ever, and how late alarms are.
+
+``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from benchmarks.measure import show
+from fairbench.audit.watching.alarms import Budget, find_alarms, needed
+from fairbench.audit.watching.counting import events_of, new_marks
+from fairbench.audit.watching.looking import shares_of
+from fairbench.audit.watching.state import Alarm, WatchOptions, WatchState
+from fairbench.audit.watching.stream import New, Table
+from fairbench.core.seeds import rng
+from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
+
+Floats = NDArray[np.float64]
+METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
+
+
+def boundary(draw: np.random.Generator, rows: int) -> Table:
+    """Return rows in which the gaps of all three rates are 0.05 to the hair, and scores hold."""
+    second, label = draw.random(rows) < 0.4, (draw.random(rows) < 0.4).astype(np.int64)
+    positive = np.where(label == 1, 0.7, 0.25) - 0.05 * second
+    decision = (draw.random(rows) < positive).astype(np.int64)
+    score = np.where(decision == 1, 0.65, 0.22)
+    groups = {"group": np.where(second, "B", "A")}
+    return Table(np.full(rows, ""), [], groups, decision, score, label, ())
+
+
+def alarms_of(table: Table, epsilon: float = 0.05) -> list[Alarm]:
+    """Return every alarm of a watch that looks after each row."""
+    options = WatchOptions(
+        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=epsilon
+    )
+    state = WatchState(options, groups={"group": ("A", "B")})
+    none = np.zeros(0, np.int64)
+    events = events_of(state, table, New(none, np.arange(len(table)), ()))
+    marks = new_marks(state, events, "")
+    state = replace(state, shares=shares_of(state, marks[-1]))
+    return find_alarms(state, events, marks)[0]
+
+
+def false_alarms(repetitions: int, rows: int = 100_000) -> list[int]:
+    """Return how many alarms each watch of unchanging rows ever gives."""
+    return [len(alarms_of(boundary(rng(0, "watch", i), rows))) for i in range(repetitions)]
+
+
+# Rates of both groups, the first one's share of the rows, epsilon; each gap is 0.05 beyond it.
+POPULATIONS = (
+    ((0.3, 0.4), 0.5, 0.05),
+    ((0.5, 0.6), 0.5, 0.05),
+    ((0.05, 0.15), 0.5, 0.05),
+    ((0.3, 0.4), 0.9, 0.05),
+    ((0.3, 0.4), 0.1, 0.05),
+    ((0.85, 0.95), 0.7, 0.05),
+    ((0.3, 0.35), 0.5, 0.0),
+    ((0.6, 0.75), 0.8, 0.1),
+)
+
+
+def fixed_rows(rates: tuple[float, float], share: float, gaps: int) -> float:
+    """Return the rows of a fixed test: two-sided 5 % shared between gaps, power 80 %."""
+    first, second = rates
+    quantiles = ndtri(1 - 0.025 / gaps) + ndtri(0.8)
+    variance = first * (1 - first) / share + second * (1 - second) / (1 - share)
+    return float(quantiles**2 * variance / 0.05**2)
+
+
+def streamed(
+    draw: np.random.Generator, rates: tuple[float, float], share: float, rows: int
+) -> Pair:
+    """Return both groups' counts after each row."""
+    second = draw.random(rows) >= share
+    success = draw.random(rows) < np.where(second, rates[1], rates[0])
+    counts = (~second & success, ~second, second & success, second)
+    sums = [np.cumsum(each).astype(float) for each in counts]
+    return Pair(sums[0], sums[1], sums[2], sums[3], share)
+
+
+def delay(
+    rates: tuple[float, float], share: float, epsilon: float, gaps: int, repetitions: int
+) -> tuple[float, float, float]:
+    """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
+    fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
+    reach, most = float(needed(Budget(gaps, 4).of_gap)), int(8 * fixed)
+    found = [
+        first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
+    ]
+    mean = float(np.mean([most if each is None else each + 1 for each in found]))
+    return mean, rows_until_beyond(*rates, share, epsilon, reach), fixed
+
+
+def show_false_alarms(repetitions: int) -> None:
+    """Print the share of watches with a false alarm."""
+    found = np.array(false_alarms(repetitions))
+    row = (repetitions, int((found > 0).sum()), float((found > 0).mean()))
+    title = "Three gaps of 0.05 to the hair and four scores, 100,000 rows looked at after each"
+    show(title, ("watches", "with a false alarm", "share (at most 0.05)"), [row])
+
+
+def show_delays(repetitions: int) -> None:
+    """Print the mean rows until a gap of 0.05 beyond epsilon is found."""
+    rows = []
+    for rates, share, epsilon in POPULATIONS:
+        for gaps in (1, 5, 30):
+            mean, said, fixed = delay(rates, share, epsilon, gaps, repetitions)
+            name = f"{rates[0]:g}, {rates[1]:g}; {share:.0%}; {epsilon:g}"
+            rows.append((name, gaps, f"{mean:.0f}", f"{said:.0f}", f"{fixed:.0f}", mean / fixed))
+    header = ("rates; first's share; epsilon", "gaps", "found in", "as said", "fixed test", "ratio")
+    show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "false_alarms": show_false_alarms,
+    "delays": show_delays,
+}
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Print the parts that are named, all without names."""
+    given = dict(word.partition("=")[::2] for word in words if "=" in word)
+    names = [word for word in words if "=" not in word]
+    unknown = [name for name in names if name not in PARTS] + [
+        n for n in given if n != "repetitions"
+    ]
+    if unknown:
+        print(f"error: unknown word '{unknown[0]}': valid: {', '.join(PARTS)}, repetitions=N")
+        return 2
+    for name in names or PARTS:
+        PARTS[name](int(given.get("repetitions", 100)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

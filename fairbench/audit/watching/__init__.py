@@ -1,0 +1,1 @@
+"""Predictions that keep coming, watched: alarms that are seldom false however often one looks."""

@@ -1,0 +1,101 @@
+"""Watch predictions as they come: an alarm when a gap has grown, without crying wolf.
+
+Give the same command after each batch of rows, such as by cron: on a file that grows, or on a new
+file each week that has a column of periods (time=). Rows that were seen must be there unchanged and
+first; labels that were empty may come later, and are counted then. However often is looked, at
+most one watch in twenty ever gives a false alarm, all gaps and scores together.
+The exit status is 0 without an alarm, 1 once there was one, 2 where the file is not what was
+watched; then nothing is changed. An alarm stays until another state is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.audit.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.cli.command import Command, Results
+from fairbench.core.errors import UserError
+from fairbench.core.options import hidden, option
+
+if TYPE_CHECKING:
+    from fairbench.reporting.document.model import Document
+
+ALARM = 1
+
+
+@dataclass(frozen=True)
+class _Options(Results, WatchOptions):
+    """What is watched, and where the state and the page are."""
+
+    state: str = option("", "The file in which everything is kept.", shown="FILE.json")
+    out: str = option(
+        "", "Where the page and the JSON go; a folder of results/report by default.",
+        shown="FOLDER",
+    )  # fmt: skip
+    given: frozenset[str] = hidden(frozenset(), given=True)
+
+    def __post_init__(self) -> None:
+        """Check nothing yet: the state may have the columns."""
+
+    def plain(self) -> WatchOptions:
+        """Return what the watch itself is asked for."""
+        return WatchOptions(
+            **{each.name: getattr(self, each.name) for each in fields(WatchOptions)}
+        )
+
+
+def watch(options: _Options) -> int:
+    """Look at the file, keep what was found, print and write it; return the exit status."""
+    from fairbench.audit.watching.findings import findings
+    from fairbench.audit.watching.looking import look
+    from fairbench.reporting.audits.watch import watch_document
+
+    if not options.state:
+        raise UserError("no state file is named: state=watch.json")
+    file = WatchFile(Path(options.state))
+    if not file.exists() and options.path == Path():
+        raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
+    before = _size(file.read()) if file.exists() else (0, 0)
+    asked = options.plain() if not file.exists() else options
+    state = look(file, asked, options.given)
+    _write(options, watch_document(findings(state, before)))
+    return ALARM if state.alarms else 0
+
+
+def _size(state: WatchState) -> tuple[int, int]:
+    """Return the rows and the labels so far."""
+    return (state.marks[-1].row, state.marks[-1].labels) if state.marks else (0, 0)
+
+
+def _write(options: _Options, document: Document) -> None:
+    """Print a document, and write its page and its JSON."""
+    from fairbench.core.errors import refused
+    from fairbench.core.files import write_text
+    from fairbench.reporting.document.html import to_html
+    from fairbench.reporting.document.json import to_json
+    from fairbench.reporting.document.terminal import print_document
+
+    print_document(document)
+    name = f"watch-{Path(options.state).stem}"
+    place = Path(options.out) if options.out else options.results / "report" / name
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        write_text(place / "watch.html", to_html(document))
+        write_text(place / "watch.json", to_json(document))
+    except OSError as error:
+        raise UserError(f"not written: {refused(error)}") from error
+    print(f"\nwritten: {place / 'watch.html'}, watch.json; state: {options.state}")
+
+
+COMMAND = Command(
+    _Options,
+    watch,
+    examples=(
+        "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",
+        "fairbench watch week-07.csv target=repaid score=score group=sex time=week "
+        "state=watch.json metrics=[statistical_parity,equal_opportunity]",
+        "fairbench watch state=watch.json",
+    ),
+)

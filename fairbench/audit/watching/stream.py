@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audit.columns import Place, each_value, labels_of, read_frame, spelled
+from fairbench.audit.leakage import check_score
 from fairbench.audit.reading import decisions_of, scores_of
 from fairbench.audit.watching.state import Part, Period, WatchOptions, WatchState
 from fairbench.core.errors import UserError, unknown_name
@@ -84,6 +85,8 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> Table:
     label, names = _labels(frame, options, names)
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
+    if score is not None:
+        check_score(np.where(label == _UNKNOWN, np.nan, label), score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
     groups = {each: _names_of(frame[each]) for each in options.group}
     period = frame[options.time] if options.time else pd.Series("", frame.index)

@@ -268,8 +268,19 @@ def _databases(trials: Trials) -> None:
         path.chmod(0o444)
 
     free = partial(Path.chmod, mode=0o666)
+    if os.getuid() == 0 and not _can_run(NOBODY):
+        print(f"left out, read-only: user {NOBODY} may not run {sys.executable}", flush=True)
+        return
     user = NOBODY if os.getuid() == 0 else None
     _database_trial(trials, "read-only, then not", protect, free, user)
+
+
+def _can_run(user: int) -> bool:
+    """Say whether a user may run this interpreter; root may write where nobody may."""
+    try:
+        return not subprocess.run([sys.executable, "-c", ""], user=user).returncode
+    except PermissionError:
+        return False
 
 
 def _database_trial(

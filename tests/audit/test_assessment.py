@@ -59,7 +59,8 @@ def test_one_more_label_changes_nothing_much(rows, labels, tmp_path, without_sim
     """Whatever the number of labels, the estimator is the same; the last one is one more, too."""
     widths = []
     for known in (labels, labels + 1):
-        result = assessed(predictions(rows, labels=known), tmp_path, "labelled=is_labelled")
+        frame = predictions(rows, labels=known)
+        result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
         widths.append([gap.upper - gap.lower for gap in result.gaps])
     np.testing.assert_allclose(*widths, rtol=0.03)
 
@@ -96,7 +97,7 @@ def test_what_labels_contradict_and_how_far_scores_may_be_wrong_is_said(
 
 
 def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):
-    frame = predictions(6000, labels=500, bias=0.6)
+    frame = predictions(6000, labels=1200, bias=0.6)
     gaps = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.08").gaps
     by = {(gap.attribute, gap.metric): gap for gap in gaps}
     precision, decisions = by["sex", "predictive_parity"], by["sex", "statistical_parity"]

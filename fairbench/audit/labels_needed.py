@@ -64,7 +64,7 @@ class Needed:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownRates:
     """What is known of a rate in the groups that are compared, and what one more label adds.
 
     Attributes
@@ -141,7 +141,9 @@ def _needed(
     return Needed(gap, tried, chances, remaining)
 
 
-def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.Generator) -> Known:
+def _known(
+    table: AuditTable, counted: Counted, gap: Gap, generator: np.random.Generator
+) -> KnownRates:
     rate, groups = RATE_OF[gap.metric], table.groups[gap.attribute].cat.codes.to_numpy()
     names, labels = len(counted.groups), len(table.known)
     rows = np.bincount(groups, minlength=names)
@@ -153,7 +155,7 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
         each = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0) * rows / len(table)
         nothing = np.zeros(len(gap.compared))
         luck = special.ndtri(spread_evenly(len(nothing), generator))[: len(draws)]
-        return Known(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
+        return KnownRates(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
     (successes,), (sizes,) = counted.intervals.effective_counts([rate])
     labelled = np.bincount(groups[table.known], minlength=names)
     worth = sizes / np.maximum(labelled, 1)
@@ -163,7 +165,7 @@ def _known(table: AuditTable, counted: Counted, gap: Gap, generator: np.random.G
     truth, luck = np.split(spread_evenly(2 * len(x), generator), 2, axis=1)
     rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
     each = (worth * left / left.sum())[gap.compared]
-    return Known(x, n, rates, each, special.ndtri(luck))
+    return KnownRates(x, n, rates, each, special.ndtri(luck))
 
 
 def spread_evenly(columns: int, generator: np.random.Generator) -> Floats:

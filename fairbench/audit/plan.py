@@ -23,7 +23,7 @@ _EXACT = 1.01  # the number of labels is found up to this factor
 
 
 @dataclass(frozen=True)
-class Answer:
+class LabelsFor:
     """How many labels settle a question with a probability of 0.2, and with one of 0.8.
 
     None where even `MOST` do not.
@@ -34,7 +34,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditPlan:
     """Labels that a planned audit needs.
 
     Rates are estimated from labels alone: scores, which may help, are not known yet.
@@ -53,7 +53,7 @@ class Plan:
         """The position of the smallest group."""
         return int(np.argmin(self.options.groups))
 
-    def alike(self, *, equally: bool) -> Answer:
+    def alike(self, *, equally: bool) -> LabelsFor:
         """Return the labels that show that no two groups differ by the gap, if all are alike.
 
         Parameters
@@ -63,7 +63,7 @@ class Plan:
         rates = np.full(len(self.options.groups), self.options.rate)
         return self._answer(lambda labels: self._shown(labels, rates, equally, small=True))
 
-    def apart(self, *, equally: bool) -> Answer:
+    def apart(self, *, equally: bool) -> LabelsFor:
         """Return the labels that show that groups differ, if the smallest differs by the gap."""
         rates = np.full(len(self.options.groups), self.options.rate)
         rates[self.smallest] = self.other
@@ -90,11 +90,11 @@ class Plan:
         generator = rng(self.options.seed, "plan")
         return np.asarray(special.ndtri(spread_evenly(len(self.options.groups), generator)))
 
-    def _answer(self, chance: Callable[[float], float]) -> Answer:
+    def _answer(self, chance: Callable[[float], float]) -> LabelsFor:
         smallest = min(self.options.groups) * self.options.among
         start = self.options.rate * (1 - self.options.rate) / self.options.gap**2 / smallest
         few = _least(chance, UNLIKELY, start)
-        return Answer(few, None if few is None else _least(chance, LIKELY, few))
+        return LabelsFor(few, None if few is None else _least(chance, LIKELY, few))
 
 
 def _least(chance: Callable[[float], float], wanted: float, start: float) -> int | None:

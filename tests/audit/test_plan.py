@@ -7,12 +7,16 @@ import pytest
 
 from fairbench.audit.gaps import CERTAIN, RATE_OF
 from fairbench.audit.options import PlanOptions
-from fairbench.audit.plan import Plan
+from fairbench.audit.plan import AuditPlan
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import audit
 
 RISK = (1 - CERTAIN) / len(RATE_OF)
+
+
+def planned(**options):
+    return AuditPlan(PlanOptions(**options))
 
 
 def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
@@ -30,7 +34,7 @@ def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
 @pytest.mark.parametrize("equally", [False, True])
 @pytest.mark.parametrize(("shares", "rate"), [((0.5, 0.5), 0.9), ((0.8, 0.15, 0.05), 0.3)])
 def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equally):
-    plan = Plan(PlanOptions(groups=shares, rate=rate, gap=0.05))
+    plan = planned(groups=shares, rate=rate, gap=0.05)
     rates = np.full(len(shares), rate)
     other = np.where(np.arange(len(shares)) == plan.smallest, plan.other, rate)
     alike, apart = plan.alike(equally=equally), plan.apart(equally=equally)
@@ -45,7 +49,9 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
 
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
     all_, some = (
-        Plan(PlanOptions(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among)).apart(equally=False)
+        AuditPlan(PlanOptions(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among)).apart(
+            equally=False
+        )
         for among in (1.0, 0.2)
     )
     assert some.enough == pytest.approx(5 * all_.enough, rel=0.02)
@@ -53,15 +59,17 @@ def test_of_a_rate_about_few_people_many_more_labels_are_needed():
 
 def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
     enough = [
-        Plan(PlanOptions(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed)).apart(equally=False)
+        AuditPlan(PlanOptions(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed)).apart(
+            equally=False
+        )
         for seed in (0, 1)
     ]
     assert enough[0].enough == pytest.approx(enough[1].enough, rel=0.05)
-    assert Plan(PlanOptions(groups=(0.7, 0.3), rate=0.02, gap=0.05)).other == pytest.approx(0.07)
+    assert planned(groups=(0.7, 0.3), rate=0.02, gap=0.05).other == pytest.approx(0.07)
 
 
 def test_what_takes_too_many_labels_has_no_number():
-    plan = Plan(PlanOptions(groups=(0.999999, 0.000001), rate=0.5, gap=0.001))
+    plan = planned(groups=(0.999999, 0.000001), rate=0.5, gap=0.001)
     assert plan.alike(equally=False).enough is None
 
 

@@ -190,11 +190,11 @@ class PlannedOptions(Results, PlanOptions):
 
 def plan(options: PlannedOptions) -> None:
     """Print how many labels an audit will take."""
-    from fairbench.audit.plan import Plan
+    from fairbench.audit.plan import AuditPlan
     from fairbench.reporting.audits.plan import plan_document
     from fairbench.reporting.document.terminal import print_document
 
-    print_document(plan_document(Plan(options)))
+    print_document(plan_document(AuditPlan(options)))
 
 
 COMMANDS = {

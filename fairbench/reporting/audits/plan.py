@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairbench.audit.labels_needed import rounded
-from fairbench.audit.plan import MOST, Answer, Plan
+from fairbench.audit.plan import MOST, AuditPlan, LabelsFor
 from fairbench.core.formats import count
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 
-def plan_document(plan: Plan) -> Document:
+def plan_document(plan: AuditPlan) -> Document:
     """Return the numbers of labels, and what they suppose."""
     options = plan.options
     sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
@@ -34,7 +34,7 @@ def plan_document(plan: Plan) -> Document:
     return Document("Labels that an audit will take", [Section("", [table])], lead=lead)
 
 
-def _rows(plan: Plan) -> Iterator[list[str]]:
+def _rows(plan: AuditPlan) -> Iterator[list[str]]:
     gap, smallest = plan.options.gap, plan.options.groups[plan.smallest]
     small = f"no two groups differ by {gap:g} or more, if all are alike"
     apart = f"groups differ, if the one of {100 * smallest:g} % has a rate of {plan.other:g}"
@@ -43,7 +43,7 @@ def _rows(plan: Plan) -> Iterator[list[str]]:
             yield [claim, how, *_numbers(answered(equally=equally))]
 
 
-def _numbers(answer: Answer) -> list[str]:
+def _numbers(answer: LabelsFor) -> list[str]:
     """Return both numbers to two digits."""
     return [
         f"over {count(MOST)}" if each is None else count(rounded(each))

@@ -1,6 +1,6 @@
-"""A watch: false alarms ever, and how late alarms are.
+"""A watch: false alarms ever, how late alarms are, and a figure of Chugg et al. (2023).
 
-``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``).
+``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``, ``credit``).
 """
 
 from __future__ import annotations
@@ -120,9 +120,17 @@ def show_delays(repetitions: int) -> None:
     show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
 
 
+def show_credit(repetitions: int) -> None:
+    """Print what the figure of Chugg et al. shows."""
+    from benchmarks.watch_credit import figure
+
+    figure(repetitions)
+
+
 PARTS: dict[str, Callable[[int], None]] = {
     "false_alarms": show_false_alarms,
     "delays": show_delays,
+    "credit": show_credit,
 }
 
 

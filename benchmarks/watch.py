@@ -19,7 +19,7 @@ from fairbench.audit.watching.alarms import Budget, find_alarms, needed
 from fairbench.audit.watching.counting import events_of, new_marks
 from fairbench.audit.watching.looking import shares_of
 from fairbench.audit.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audit.watching.stream import New, Table
+from fairbench.audit.watching.stream import New, WatchedRows
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 
@@ -27,17 +27,17 @@ Floats = NDArray[np.float64]
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
 
 
-def boundary(draw: np.random.Generator, rows: int) -> Table:
+def boundary(draw: np.random.Generator, rows: int) -> WatchedRows:
     """Return rows in which the gaps of all three rates are 0.05 to the hair, and scores hold."""
     second, label = draw.random(rows) < 0.4, (draw.random(rows) < 0.4).astype(np.int64)
     positive = np.where(label == 1, 0.7, 0.25) - 0.05 * second
     decision = (draw.random(rows) < positive).astype(np.int64)
     score = np.where(decision == 1, 0.65, 0.22)
     groups = {"group": np.where(second, "B", "A")}
-    return Table(np.full(rows, ""), [], groups, decision, score, label, ())
+    return WatchedRows(np.full(rows, ""), [], groups, decision, score, label, ())
 
 
-def alarms_of(table: Table, epsilon: float = 0.05) -> list[Alarm]:
+def alarms_of(table: WatchedRows, epsilon: float = 0.05) -> list[Alarm]:
     """Return every alarm of a watch that looks after each row."""
     options = WatchOptions(
         path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=epsilon

@@ -139,7 +139,7 @@ def test_labels_are_the_texts_of_the_file(archive, tmp_path, content, labels):
     data = table.load(archive, path=str(path), target="y", sensitive=["sex"])
     assert data.sensitive["sex"].tolist() == labels
     assert data.target.tolist() == [0, 1, 0, 1][: len(labels)]
-    audited = read_frame(Options(path=path, target="y", prediction="y", group=("sex",)))
+    audited = read_frame(Options(path=path, prediction="y", group=("sex",)))
     assert audited["sex"].replace("", "unknown").tolist() == labels
 
 

@@ -25,7 +25,7 @@ from fairbench.audit.watching.counting import (
     scores_watched,
     weights,
 )
-from fairbench.audit.watching.state import Alarm, Mark, WatchState
+from fairbench.audit.watching.state import Alarm, Milestone, WatchState
 from fairbench.inference.sequential.gaps import Pair, first_beyond, gap_limits, reaches
 from fairbench.inference.sequential.means import Sums, log_evidence_above, mean_sequence
 
@@ -75,8 +75,8 @@ def needed(risk: float, restart: ArrayLike = 0) -> Floats:
 
 
 def find_alarms(
-    state: WatchState, events: Events, marks: Sequence[Mark]
-) -> tuple[list[Alarm], list[Mark]]:
+    state: WatchState, events: Events, marks: Sequence[Milestone]
+) -> tuple[list[Alarm], list[Milestone]]:
     """Return the alarms of new events that were not given before, and the new marks with limits.
 
     Parameters
@@ -109,13 +109,13 @@ class _Grid:
     start, stop : positions of marks; every new one with every one before it.
     """
 
-    marks: Sequence[Mark]
+    marks: Sequence[Milestone]
     counts: Floats
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
 
     @classmethod
-    def of(cls, state: WatchState, marks: Sequence[Mark], attribute: str) -> _Grid:
+    def of(cls, state: WatchState, marks: Sequence[Milestone], attribute: str) -> _Grid:
         every = [*state.marks, *marks]
         counts = np.array([each.counts[attribute] for each in every], float)
         old = len(state.marks)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audit.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
-from fairbench.audit.watching.state import Mark, WatchState
-from fairbench.audit.watching.stream import New, Table
+from fairbench.audit.watching.state import Milestone, WatchState
+from fairbench.audit.watching.stream import New, WatchedRows
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
@@ -105,7 +105,7 @@ def scores_watched(state: WatchState) -> list[ScoresOf]:
     ]
 
 
-def groups_of_first_look(table: Table) -> Mapping[str, tuple[str, ...]]:
+def groups_of_first_look(table: WatchedRows) -> Mapping[str, tuple[str, ...]]:
     """Return the groups that are watched from now on, the largest first."""
     found = {}
     for name, rows in table.groups.items():
@@ -136,7 +136,7 @@ class Events:
         return len(self.row)
 
 
-def events_of(state: WatchState, table: Table, new: New) -> Events:
+def events_of(state: WatchState, table: WatchedRows, new: New) -> Events:
     """Return what a look adds, in its order."""
     at = np.concatenate([new.late, new.rows])
     fresh = np.arange(len(at)) >= len(new.late)
@@ -173,12 +173,12 @@ def counts_now(state: WatchState) -> dict[str, Floats]:
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
 
 
-def new_marks(state: WatchState, events: Events, look: str) -> list[Mark]:
+def new_marks(state: WatchState, events: Events, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
     return list(_marks(state, events, look))
 
 
-def _marks(state: WatchState, events: Events, look: str) -> Iterator[Mark]:
+def _marks(state: WatchState, events: Events, look: str) -> Iterator[Milestone]:
     counts, start = counts_now(state), 0
     for stop in _stops(events):
         for name, codes in events.codes.items():
@@ -186,7 +186,7 @@ def _marks(state: WatchState, events: Events, look: str) -> Iterator[Mark]:
             np.add.at(counts[name], part[part >= 0], events.sums[start:stop][part >= 0])
         last = stop - 1
         plain = {name: each.tolist() for name, each in counts.items()}
-        yield Mark(
+        yield Milestone(
             int(events.row[last]),
             int(events.labelled[last]),
             str(events.period[last]),

@@ -16,8 +16,8 @@ from fairbench.audit.watching.counting import (
     groups_of_first_look,
     new_marks,
 )
-from fairbench.audit.watching.state import Mark, WatchFile, WatchOptions, WatchState
-from fairbench.audit.watching.stream import New, Table, news, read_watched
+from fairbench.audit.watching.state import Milestone, WatchFile, WatchOptions, WatchState
+from fairbench.audit.watching.stream import New, WatchedRows, news, read_watched
 from fairbench.core.errors import UserError
 
 
@@ -85,7 +85,7 @@ def looked(state: WatchState) -> WatchState:
     )
 
 
-def _unwatched(state: WatchState, table: Table, new: New) -> dict[str, int]:
+def _unwatched(state: WatchState, table: WatchedRows, new: New) -> dict[str, int]:
     """Return the rows of groups that were not there at the first look."""
     found = dict(state.unwatched)
     for name, groups in state.groups.items():
@@ -96,7 +96,7 @@ def _unwatched(state: WatchState, table: Table, new: New) -> dict[str, int]:
     return found
 
 
-def _begun(state: WatchState, table: Table) -> WatchState:
+def _begun(state: WatchState, table: WatchedRows) -> WatchState:
     groups = groups_of_first_look(table)
     for name, found in groups.items():
         if not 2 <= len(found) <= MOST_GROUPS:
@@ -107,7 +107,7 @@ def _begun(state: WatchState, table: Table) -> WatchState:
     return replace(state, groups=groups)
 
 
-def shares_of(state: WatchState, mark: Mark) -> dict[str, float]:
+def shares_of(state: WatchState, mark: Milestone) -> dict[str, float]:
     """Return the first group's share of each gap's rows, of what the first look has."""
     found = {}
     for gap in gaps_watched(state):

@@ -86,7 +86,7 @@ class WatchOptions:
 
 
 @dataclass(frozen=True)
-class Part:
+class SeenRows:
     """Rows of one period that came in one look.
 
     Attributes
@@ -111,12 +111,12 @@ class Period:
     """
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[SeenRows, ...]
     labels: str
 
 
 @dataclass(frozen=True)
-class Mark:
+class Milestone:
     """What was counted up to some row: a point of the charts, from which on is counted anew, too.
 
     Attributes
@@ -175,7 +175,7 @@ class WatchState:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     periods: tuple[Period, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Milestone, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     unwatched: Mapping[str, int] = field(default_factory=dict)
 
@@ -228,14 +228,14 @@ def _state(content: Mapping[str, Any], folder: Path) -> WatchState:
         {name: tuple(groups) for name, groups in values["groups"].items()},
         values["shares"],
         tuple(_period(each) for each in values["periods"]),
-        tuple(Mark(**each) for each in values["marks"]),
+        tuple(Milestone(**each) for each in values["marks"]),
         tuple(_alarm(each) for each in values["alarms"]),
         values["unwatched"],
     )
 
 
 def _period(values: Mapping[str, Any]) -> Period:
-    parts = tuple(Part(**each) for each in values["parts"])
+    parts = tuple(SeenRows(**each) for each in values["parts"])
     if len(values["labels"]) != sum(part.rows for part in parts):
         raise ValueError(f"period '{values['name']}' has not one label a row")
     return Period(values["name"], parts, values["labels"])

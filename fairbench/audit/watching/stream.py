@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairbench.audit.columns import Place, each_value, labels_of, read_frame, spelled
 from fairbench.audit.leakage import check_score
 from fairbench.audit.reading import decisions_of, scores_of
-from fairbench.audit.watching.state import Part, Period, WatchOptions, WatchState
+from fairbench.audit.watching.state import Period, SeenRows, WatchOptions, WatchState
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
 
@@ -26,7 +26,7 @@ _MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class WatchedRows:
     """The rows of a file, by period and within it as they are in the file.
 
     Attributes
@@ -64,7 +64,7 @@ class New:
     periods: tuple[Period, ...]
 
 
-def read_watched(options: WatchOptions, names: tuple[str, ...]) -> Table:
+def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     """Read a file that is watched.
 
     Parameters
@@ -94,7 +94,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> Table:
     text = ["\x1f".join(row) for row in zip(*read, strict=True)]
     known = np.full(len(frame), np.nan) if score is None else score
     stored = names if len(set(label.tolist()) & {0, 1}) == 2 else ()
-    return Table(period.to_numpy(str), text, groups, decision, known, label, stored)
+    return WatchedRows(period.to_numpy(str), text, groups, decision, known, label, stored)
 
 
 def _in_order(frame: pd.DataFrame, options: WatchOptions, file: str) -> pd.DataFrame:
@@ -143,7 +143,7 @@ def _label_names(
     return labels_of(text, place, options.positive)[1]
 
 
-def news(state: WatchState, table: Table, file: Path, look: str) -> New:
+def news(state: WatchState, table: WatchedRows, file: Path, look: str) -> New:
     """Return what of a file is new.
 
     Raises
@@ -180,7 +180,7 @@ def news(state: WatchState, table: Table, file: Path, look: str) -> New:
     )
 
 
-def _unchanged(before: Period, table: Table, here: Rows, file: Path) -> Rows:
+def _unchanged(before: Period, table: WatchedRows, here: Rows, file: Path) -> Rows:
     """Return the rows whose labels have come, of those that were seen; refuse what is changed."""
     where = f"{file.name}, period '{before.name}'" if before.name else file.name
     seen = len(before.labels)
@@ -207,7 +207,7 @@ def _unchanged(before: Period, table: Table, here: Rows, file: Path) -> Rows:
     return come
 
 
-def _check_part(part: Part, text: Sequence[str], where: str, start: int) -> None:
+def _check_part(part: SeenRows, text: Sequence[str], where: str, start: int) -> None:
     if digest(text) == part.digest:
         return
     rows = f"rows {count(start + 1)} to {count(start + part.rows)}"
@@ -222,12 +222,12 @@ def _check_part(part: Part, text: Sequence[str], where: str, start: int) -> None
     )
 
 
-def _grown(before: Period, table: Table, here: Rows, fresh: Rows, look: str) -> Period:
+def _grown(before: Period, table: WatchedRows, here: Rows, fresh: Rows, look: str) -> Period:
     labels = "".join(_SIGNS[table.label[here]].tolist())
     if not len(fresh):
         return replace(before, labels=labels)
     text = [table.text[i] for i in fresh]
-    part = Part(len(fresh), digest(text), bag(text), look)
+    part = SeenRows(len(fresh), digest(text), bag(text), look)
     return Period(before.name, (*before.parts, part), labels)
 
 

@@ -94,8 +94,7 @@ COMMAND = Command(
     watch,
     examples=(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",
-        "fairbench watch week-07.csv target=repaid score=score group=sex time=week "
-        "state=watch.json metrics=[statistical_parity,equal_opportunity]",
+        "fairbench watch week-7.csv target=repaid score=score group=sex time=week state=watch.json",
         "fairbench watch state=watch.json",
     ),
 )

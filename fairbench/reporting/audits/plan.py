@@ -17,8 +17,8 @@ def plan_document(plan: AuditPlan) -> Document:
     columns = [
         Column("to show that"),
         Column("labels"),
-        Column("probably not under", right=True),
-        Column("probably enough", right=True),
+        Column("perhaps from", right=True),
+        Column("probably from", right=True),
     ]
     table = Table(columns, list(_rows(plan)))
     text = (

@@ -28,7 +28,8 @@ def test_false_alarms_are_rare_where_gaps_are_epsilon_to_the_hair():
     assert sum(each > 0 for each in false_alarms(10, rows=8000)) <= 2
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_at_most_five_percent_of_watches_ever_give_a_false_alarm():
     """Three gaps of 0.05 to the hair and four scores: 100,000 rows, looked at after each."""
     found = false_alarms(60)

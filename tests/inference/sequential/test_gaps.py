@@ -120,7 +120,10 @@ POPULATIONS = [
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("rates", "share", "epsilon"), POPULATIONS)
+@pytest.mark.parametrize(
+    ("rates", "share", "epsilon"),
+    [*POPULATIONS[:2], *(pytest.param(*each, marks=pytest.mark.slow) for each in POPULATIONS[2:])],
+)
 def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon):
     """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps.
 

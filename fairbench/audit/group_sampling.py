@@ -58,7 +58,7 @@ class GroupSampling:
         if self.whenever:
             return (
                 "Intervals hold whenever one stops labelling, even because of what labels said. "
-                "They are half as wide again, and more, as if the number of labels had been said "
+                "They are at least half as wide again as those of a number of labels that was said "
                 "before the first one (stop=300)."
             )
         return "The number of labels was said before the first one; intervals are those of it."

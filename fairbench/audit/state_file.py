@@ -3,35 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import sealed_json, write_text
+from fairbench.core.files import DamagedError, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
 State = TypeVar("State")
 
 
 @dataclass(frozen=True)
-class JsonFile(Generic[State]):
-    """A file that any number of processes may read and change; each sees the others' changes."""
+class JsonFile(ABC, Generic[State]):
+    """A file that any number of processes may read and change; each sees the others' changes.
+
+    Attributes
+    ----------
+    of : whose state it is, such as ``an audit``. start : the words that make one.
+    otherwise : what to do about a damaged one but to put a copy of it back.
+    """
 
     path: Path
+    of: ClassVar[str]
+    start: ClassVar[str]
+    otherwise: ClassVar[str]
 
     def exists(self) -> bool:
         """Say whether there is one."""
         return self.path.is_file()
 
-    def read(self) -> State:
-        """Return the state."""
-        raise NotImplementedError
+    @abstractmethod
+    def parsed(self, content: bytes) -> State:
+        """Return the state that a file's content describes."""
 
+    @abstractmethod
     def values(self, state: State) -> Mapping[str, Any]:
         """Return a state as plain values."""
-        raise NotImplementedError
+
+    def read(self) -> State:
+        """Return the state.
+
+        Raises
+        ------
+        UserError : no such file, or not one that this version wrote.
+        """
+        try:
+            return self.parsed(self.path.read_bytes())
+        except FileNotFoundError as error:
+            raise UserError(
+                f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
+            ) from error
+        except DamagedError as error:
+            raise UserError(
+                f"{self.path} is not the state of {self.of}, or is damaged: {error}; put a copy of "
+                f"it back, {self.otherwise}"
+            ) from error
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise UserError(f"{self.path} is not the state of {self.of}: {reason}") from error
 
     def change(self, change: Callable[[State], State]) -> State:
         """Read, change and write the state while nobody else can.

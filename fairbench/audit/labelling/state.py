@@ -145,28 +145,12 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 class StateFile(JsonFile[State]):
     """The file of an audit that is being labelled."""
 
-    def read(self) -> State:
-        """Return the state.
+    of, start = "an audit", "fairbench label next PREDICTIONS"
+    otherwise = "since labels cannot be made again"
 
-        Raises
-        ------
-        UserError : no such file, or not one that this version wrote.
-        """
-        try:
-            return from_json(_values(self.path.read_bytes()), self.path.parent)
-        except FileNotFoundError as error:
-            raise UserError(
-                f"{self.path} does not exist: start it with fairbench label next PREDICTIONS "
-                f"state={self.path} ..."
-            ) from error
-        except DamagedError as error:
-            raise UserError(
-                f"{self.path} is not the state of an audit, or is damaged: {error}; put a copy of "
-                "it back, since labels cannot be made again"
-            ) from error
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UserError(f"{self.path} is not the state of an audit: {reason}") from error
+    def parsed(self, content: bytes) -> State:
+        """Return the state that a file's content describes."""
+        return from_json(_values(content), self.path.parent)
 
     def values(self, state: State) -> Mapping[str, Any]:
         """Return a state as plain values."""

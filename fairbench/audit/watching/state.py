@@ -12,7 +12,7 @@ from fairbench.audit.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audit.options import Options
 from fairbench.audit.state_file import JsonFile
 from fairbench.core.errors import UserError, check_choice, check_share
-from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.core.files import unsealed_json
 from fairbench.core.options import option
 
 SCHEMA = 1
@@ -188,29 +188,17 @@ class WatchState:
 class WatchFile(JsonFile[WatchState]):
     """The file of a watch's state."""
 
+    of, start, otherwise = "a watch", "fairbench watch PREDICTIONS", "or start another state"
+
+    def parsed(self, content: bytes) -> WatchState:
+        """Return the state that a file's content describes."""
+        return _state(unsealed_json(content), self.path.parent)
+
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""
         path = os.path.relpath(state.options.path.resolve(), self.path.parent.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
         return {"schema": SCHEMA, **asdict(state), "options": options}
-
-    def read(self) -> WatchState:
-        """Return the state.
-
-        Raises
-        ------
-        UserError : no such file, or not one that this version wrote.
-        """
-        try:
-            return _state(unsealed_json(self.path.read_bytes()), self.path.parent)
-        except DamagedError as error:
-            raise UserError(
-                f"{self.path} is not the state of a watch, or is damaged: {error}; put a copy of "
-                "it back, or start another state"
-            ) from error
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UserError(f"{self.path} is not the state of a watch: {reason}") from error
 
 
 def _state(content: Mapping[str, Any], folder: Path) -> WatchState:

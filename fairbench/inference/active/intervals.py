@@ -79,7 +79,8 @@ def lasting_level(level: float, rows: ArrayLike) -> Floats:
 
     Of means that are no rates: the intervals of all numbers of rows then hold together, as far as
     means of :data:`START` rows and more are normal. They are narrowest, 1.6 times the width of
-    one interval, from a hundred rows to a thousand.
+    one interval, from a hundred rows to a thousand. Of three rows and fewer it is the level next
+    to one that a quantile can be taken of: eight standard errors.
 
     Notes
     -----
@@ -88,4 +89,4 @@ def lasting_level(level: float, rows: ArrayLike) -> Floats:
     """
     n = np.maximum(np.asarray(rows, float), 1.0)
     reach = np.sqrt((n + START) / n * np.log((n + START) / (START * (1 - level) ** 2)))
-    return np.asarray(1 - 2 * special.ndtr(-reach))
+    return np.asarray(np.minimum(1 - 2 * special.ndtr(-reach), 1 - np.finfo(float).eps))

@@ -138,13 +138,16 @@ def _of_metric(found: Figures, session: Session) -> Iterator[Block]:
 
 def _answer(found: QuestionAnswer) -> Iterator[Block]:
     yield Paragraph(f"{found.asked} {' '.join(found.sentences)}")
+    # One of the two is the interval that counts; the other stands beside it.
+    stopped = any(each.whenever != (each.lower, each.upper) for each in found.groups)
     columns = [
         Column("group"),
         Column("labels", "count"),
         Column(found.metric.replace("_", " "), "number"),
         Column("95 % interval", "interval"),
-        Column("of a number said before", "interval", left_out=2),
-        Column("whenever one stops", "interval", left_out=1),
+        Column(
+            "whenever one stops" if stopped else "of a number said before", "interval", left_out=1
+        ),
         Column(""),
     ]
     rows = [
@@ -153,8 +156,7 @@ def _answer(found: QuestionAnswer) -> Iterator[Block]:
             each.labels,
             each.value,
             (each.lower, each.upper),
-            each.fixed,
-            each.whenever,
+            each.whenever if stopped else each.fixed,
             _remark(found, each),
         ]
         for each in found.groups

@@ -108,10 +108,15 @@ def _gaps(found: Findings) -> Table:
     )
 
 
+_FAR = 1_000_000
+
+
 def _rows(rows: float) -> str:
-    """Return rows with two digits."""
+    """Return rows with two digits; beyond a million they are as good as never."""
     if not np.isfinite(rows):
         return "never"
+    if rows > _FAR:
+        return f"over {count(_FAR)}"
     digits = max(len(str(int(rows))) - 2, 0)
     return count(round(rows, -digits))
 

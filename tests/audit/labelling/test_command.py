@@ -192,3 +192,12 @@ def test_help_teaches_labelling(capsys):
     for word in ("label next", "label ask", "label report", "worst", "default"):
         assert word in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("labels", [1, 6])
+def test_a_report_of_hardly_any_label(begun, capsys, tmp_path, labels):
+    answers = [f"{row}={row % 2}" for row in range(100, 100 + labels)]
+    run(capsys, "ask", f"state={begun}", *answers)
+    out = tmp_path / "report"
+    run(capsys, "report", f"state={begun}", f"out={out}")
+    assert json.loads((out / "audit.json").read_text())["labels"] == 3 + labels

@@ -1,5 +1,7 @@
 """Intervals that hold whenever one stops, and of the group that is found to be worst."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from scipy import special
@@ -73,6 +75,11 @@ def test_a_lasting_mean_is_never_missed_in_the_long_run():
     missed = (np.abs(means) > reach)[:, 29:].any(axis=1).mean()
     assert missed < 0.05
     assert reach[99] * 10 == pytest.approx(3.11, abs=0.01)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 10])
+def test_a_lasting_level_of_few_rows_has_a_quantile(rows):
+    assert 5 < NormalDist().inv_cdf((1 + float(lasting_level(0.95, rows))) / 2) < 9
 
 
 def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():

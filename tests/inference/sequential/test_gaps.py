@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
 from scipy.stats import binom
 
+from benchmarks.watch import POPULATIONS, fixed_rows, streamed
 from fairbench.inference.sequential import gaps
 from fairbench.inference.sequential.gaps import (
     Pair,
@@ -18,14 +18,6 @@ from fairbench.inference.sequential.gaps import (
 def outcomes(first, second):
     """Return every pair of successes of two groups' rows."""
     return np.meshgrid(np.arange(first + 1), np.arange(second + 1), indexing="ij")
-
-
-def stream(generator, rates, share, rows):
-    """Return the counts after each row of a stream of two groups."""
-    second = generator.random(rows) >= share
-    success = generator.random(rows) < np.where(second, rates[1], rates[0])
-    counts = (~second & success, ~second, second & success, second)
-    return Pair(*(np.cumsum(each) for each in counts), share)
 
 
 @pytest.mark.parametrize("rows", [(1, 1), (5, 40), (30, 30), (60, 7)])
@@ -88,7 +80,7 @@ def test_limits_are_where_the_evidence_is_enough():
 
 
 def test_the_first_look_is_the_first_of_all_looks():
-    pair = stream(np.random.default_rng(3), (0.3, 0.5), 0.7, 1500)
+    pair = streamed(np.random.default_rng(3), (0.3, 0.5), 0.7, 1500)
     every = log_evidence(pair, 0.05)
     assert first_beyond(pair, 0.05, 6.0) == int((every >= 6).argmax()) > 0
     assert first_beyond(pair, 0.05, 1000.0) is None
@@ -98,25 +90,12 @@ def test_intervals_hold_at_every_look():
     """Ville: of 300 streams at most 5 % ever exclude the truth, which is claimed to the hair."""
     generator, missed = np.random.default_rng(0), 0
     for _ in range(300):
-        pair = stream(generator, (0.2, 0.25), 0.6, 4000)
+        pair = streamed(generator, (0.2, 0.25), 0.6, 4000)
         needed = np.log(2 / 0.05)
         above = first_beyond(pair, 0.05, needed)
         below = first_beyond(pair.swapped(), -0.05, needed)
         missed += above is not None or below is not None
     assert missed <= 0.05 * 300
-
-
-# Rates of both groups, the first one's share of the rows, epsilon; each gap is 0.05 beyond it.
-POPULATIONS = [
-    ((0.3, 0.4), 0.5, 0.05),
-    ((0.5, 0.6), 0.5, 0.05),
-    ((0.05, 0.15), 0.5, 0.05),
-    ((0.3, 0.4), 0.9, 0.05),
-    ((0.3, 0.4), 0.1, 0.05),
-    ((0.85, 0.95), 0.7, 0.05),
-    ((0.3, 0.35), 0.5, 0.0),
-    ((0.6, 0.75), 0.8, 0.1),
-]
 
 
 @pytest.mark.thorough
@@ -129,13 +108,13 @@ def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, sha
 
     Of its 5 % a watch leaves 3.6 % to the gaps from the first row on.
     """
-    generator, p, q = np.random.default_rng(0), *rates
+    generator = np.random.default_rng(0)
     for number in (1, 10):
-        quantiles = ndtri(1 - 0.025 / number) + ndtri(0.8)
-        fixed = quantiles**2 * (p * (1 - p) / share + q * (1 - q) / (1 - share)) / 0.05**2
+        fixed = fixed_rows(rates, share, number)
         needed, most = np.log(2 * number / 0.036), int(8 * fixed)
         found = [
-            first_beyond(stream(generator, rates, share, most), epsilon, needed) for _ in range(200)
+            first_beyond(streamed(generator, rates, share, most), epsilon, needed)
+            for _ in range(200)
         ]
         mean = np.mean([most if each is None else each + 1 for each in found])
         assert mean <= 1.5 * fixed

@@ -27,8 +27,8 @@ from benchmarks.coverage.few_labels import (
 )
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
-from fairbench.audit.calibration import ALARMS
-from fairbench.audit.gaps import RATE_OF, Bounds
+from fairbench.auditing.calibration import ALARMS
+from fairbench.auditing.gaps import RATE_OF, Bounds
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.gaps import GroupLimits, largest_gap
 

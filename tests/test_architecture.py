@@ -29,7 +29,7 @@ LAYERS = (
     "results",
     "experiments",
     "comparison",
-    "audit",
+    "auditing",
     "reporting",
     "tracking",
     "cli",

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audit.assessment import assess
-from fairbench.audit.conclusions import conclude
-from fairbench.audit.reading import read_audit_table
+from fairbench.auditing.assessment import assess
+from fairbench.auditing.conclusions import conclude
+from fairbench.auditing.reading import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, predictions, written
 
@@ -23,7 +23,7 @@ def assessed(frame, folder, *more, target="target=label", group="group=[sex,race
 
 @pytest.fixture
 def without_simulation(monkeypatch):
-    monkeypatch.setattr("fairbench.audit.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
 
 
 def test_all_labels_give_what_evaluate_gives(tmp_path):

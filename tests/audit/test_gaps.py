@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audit.assessment import assess
-from fairbench.audit.conclusions import conclude
-from fairbench.audit.gaps import gaps_of
-from fairbench.audit.reading import read_audit_table
+from fairbench.auditing.assessment import assess
+from fairbench.auditing.conclusions import conclude
+from fairbench.auditing.gaps import gaps_of
+from fairbench.auditing.reading import read_audit_table
 from fairbench.evaluation.group_intervals import PosteriorIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
@@ -43,7 +43,7 @@ def result(tmp_path_factory):
     path = written(ten_groups(), tmp_path_factory.mktemp("many"))
     options = parse([str(path), "target=label", "score=score", "group=group", "labelled=shown"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbench.audit.assessment.labels_needed", lambda *_: [])
+        patch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
         return assess(read_audit_table(options), options)
 
 

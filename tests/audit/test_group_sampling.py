@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audit.assessment import assess, labelled_counts
-from fairbench.audit.calibration import calibrations
-from fairbench.audit.conclusions import conclude
-from fairbench.audit.group_sampling import GroupSampling, WeightedScores
-from fairbench.audit.reading import read_audit_table
+from fairbench.auditing.assessment import assess, labelled_counts
+from fairbench.auditing.calibration import calibrations
+from fairbench.auditing.conclusions import conclude
+from fairbench.auditing.group_sampling import GroupSampling, WeightedScores
+from fairbench.auditing.reading import read_audit_table
 from fairbench.evaluation.columns import setting_text
 from fairbench.evaluation.groups import one_group
 from fairbench.evaluation.table import MetricTable
@@ -36,7 +36,7 @@ def unequal(rows, seed, women=0.04, men=0.4):
 
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
-    monkeypatch.setattr("fairbench.audit.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
 
 
 def test_equal_shares_give_what_a_random_sample_gives(tmp_path):

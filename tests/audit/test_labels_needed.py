@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench.audit.assessment import assess
-from fairbench.audit.gaps import LARGE, OPEN, SMALL, Gap, settle
-from fairbench.audit.labels_needed import Needed, numbers, rounded
-from fairbench.audit.reading import read_audit_table
+from fairbench.auditing.assessment import assess
+from fairbench.auditing.gaps import LARGE, OPEN, SMALL, Gap, settle
+from fairbench.auditing.labels_needed import Needed, numbers, rounded
+from fairbench.auditing.reading import read_audit_table
 from tests.audit.tables import parse, predictions, written
 
 GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, verdict=OPEN)

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from fairbench.audit.many_groups import BEYOND, WITHIN, assess_many
-from fairbench.audit.options import Options
-from fairbench.audit.reading import AuditTable, has_many_groups
+from fairbench.auditing.many_groups import BEYOND, WITHIN, assess_many
+from fairbench.auditing.options import Options
+from fairbench.auditing.reading import AuditTable, has_many_groups
 from fairbench.cli.main import main
 from tests.audit.tables import parse, written
 

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from datasets import table
-from fairbench.audit.columns import read_frame
-from fairbench.audit.options import Options
+from fairbench.auditing.columns import read_frame
+from fairbench.auditing.options import Options
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.audit.options import Options, PlanOptions
+from fairbench.auditing.options import Options, PlanOptions
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, nearest, refused
 from fairbench.core.options import hidden, option
@@ -19,7 +19,7 @@ from fairbench.core.options import hidden, option
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairbench.audit.reading import AuditTable
+    from fairbench.auditing.reading import AuditTable
     from fairbench.reporting.document.model import Document
 
 
@@ -49,7 +49,7 @@ def audit(options: AuditOptions) -> None:
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.audit.columns import check_file, read_frame
+        from fairbench.auditing.columns import check_file, read_frame
 
         check_file(options.path)  # before the columns: no column helps where there is no file
         asked = options.plain()
@@ -93,14 +93,14 @@ def _neither(options: AuditOptions) -> str:
 
 def document_of(options: Options, frame: pd.DataFrame) -> Document:
     """Return the report of a table."""
-    from fairbench.audit.multiclass_reading import is_multiclass
+    from fairbench.auditing.multiclass_reading import is_multiclass
 
     return (_multiclass if is_multiclass(options, frame) else _binary)(options, frame)
 
 
 def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.multiclass_assessment import assess_multiclass
-    from fairbench.audit.multiclass_reading import read_multiclass_table
+    from fairbench.auditing.multiclass_assessment import assess_multiclass
+    from fairbench.auditing.multiclass_reading import read_multiclass_table
     from fairbench.reporting.audits.multiclass import multiclass_audit_document
 
     for name in ("weight", "cluster", "selected", "proxy"):
@@ -111,7 +111,7 @@ def _multiclass(options: Options, frame: pd.DataFrame) -> Document:
 
 
 def _binary(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.reading import has_many_groups, read_audit_table
+    from fairbench.auditing.reading import has_many_groups, read_audit_table
 
     if options.cost:
         raise UserError("cost= is of classes: name score=[...], a column for each class, as well")
@@ -121,7 +121,7 @@ def _binary(options: Options, frame: pd.DataFrame) -> Document:
         return _many_groups(options, frame)
     table = read_audit_table(options, frame=frame)
     if options.against:
-        from fairbench.audit.pair import assess_pair
+        from fairbench.auditing.pair import assess_pair
         from fairbench.reporting.audits.pair import pair_audit_document
 
         return pair_audit_document(assess_pair(table, frame, options))
@@ -129,8 +129,8 @@ def _binary(options: Options, frame: pd.DataFrame) -> Document:
 
 
 def _many_groups(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.many_groups import assess_many
-    from fairbench.audit.reading import read_audit_table
+    from fairbench.auditing.many_groups import assess_many
+    from fairbench.auditing.reading import read_audit_table
     from fairbench.reporting.audits.many_groups import many_groups_document
 
     if options.selected:
@@ -142,7 +142,7 @@ def _many_groups(options: Options, frame: pd.DataFrame) -> Document:
 
 
 def _by_proxy(options: Options, frame: pd.DataFrame) -> Document:
-    from fairbench.audit.proxy import assess_proxy
+    from fairbench.auditing.proxy import assess_proxy
     from fairbench.reporting.audits.unknown import proxy_document
 
     return proxy_document(assess_proxy(options, frame))
@@ -150,13 +150,13 @@ def _by_proxy(options: Options, frame: pd.DataFrame) -> Document:
 
 def document_of_table(options: Options, table: AuditTable) -> Document:
     """Return the report of predictions of two classes."""
-    from fairbench.audit.assessment import assess
+    from fairbench.auditing.assessment import assess
     from fairbench.reporting.audits.binary import audit_document
 
     document = audit_document(assess(table.of_selected(), options))
     if table.selected is None:
         return document
-    from fairbench.audit.unknown import unknown_labels
+    from fairbench.auditing.unknown import unknown_labels
     from fairbench.reporting.audits.unknown import with_unknown_labels
 
     return with_unknown_labels(document, unknown_labels(table, options))
@@ -190,7 +190,7 @@ class PlannedOptions(Results, PlanOptions):
 
 def plan(options: PlannedOptions) -> None:
     """Print how many labels an audit will take."""
-    from fairbench.audit.plan import AuditPlan
+    from fairbench.auditing.plan import AuditPlan
     from fairbench.reporting.audits.plan import plan_document
     from fairbench.reporting.document.terminal import print_document
 

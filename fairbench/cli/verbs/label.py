@@ -15,14 +15,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.audit.options import Options
+from fairbench.auditing.options import Options
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
-    from fairbench.audit.labelling.session import Session
-    from fairbench.audit.labelling.state import StateFile
+    from fairbench.auditing.labelling.session import Session
+    from fairbench.auditing.labelling.state import StateFile
 
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
@@ -44,7 +44,7 @@ class _State(Results):
         ------
         UserError : none is named.
         """
-        from fairbench.audit.labelling.state import StateFile
+        from fairbench.auditing.labelling.state import StateFile
 
         if not self.state:
             raise UserError("no state file is named: state=audit.json")
@@ -129,8 +129,8 @@ class LabelReportOptions(_State):
 
 def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
-    from fairbench.audit.labelling.answering import Asking, begin, go_on
-    from fairbench.audit.labelling.questions import next_rows
+    from fairbench.auditing.labelling.answering import Asking, begin, go_on
+    from fairbench.auditing.labelling.questions import next_rows
     from fairbench.reporting.audits.labelling import next_rows_document
     from fairbench.reporting.document.terminal import print_document
 
@@ -145,8 +145,8 @@ def label_next(options: NextOptions) -> None:
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audit.labelling.answering import label_in_turn, resume, store
-    from fairbench.audit.labelling.session import checked, open_session
+    from fairbench.auditing.labelling.answering import label_in_turn, resume, store
+    from fairbench.auditing.labelling.session import checked, open_session
 
     part, file = _part(options.part), options.file
     session = resume(file, options.path)
@@ -170,7 +170,7 @@ def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
 
 def _answers(options: AskOptions, target: str) -> dict[int, str]:
     """Return the labels on the command line and in the file that it names."""
-    from fairbench.audit.labelling.answering import labels_in, row_labels
+    from fairbench.auditing.labelling.answering import labels_in, row_labels
 
     pairs = row_labels(options.answers)
     if options.labels:
@@ -182,7 +182,7 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
-    from fairbench.audit.labelling.answering import resume
+    from fairbench.auditing.labelling.answering import resume
     from fairbench.cli.verbs.audit import document_of_table, write
     from fairbench.reporting.audits.labelling import session_document, with_answer
 

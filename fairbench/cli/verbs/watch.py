@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.audit.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.auditing.watching.state import WatchFile, WatchOptions, WatchState
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -48,8 +48,8 @@ class _Options(Results, WatchOptions):
 
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
-    from fairbench.audit.watching.findings import findings
-    from fairbench.audit.watching.looking import look
+    from fairbench.auditing.watching.findings import findings
+    from fairbench.auditing.watching.looking import look
     from fairbench.reporting.audits.watch import watch_document
 
     if not options.state:

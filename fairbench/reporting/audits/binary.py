@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audit.assessment import Assessment
-from fairbench.audit.calibration import GroupCalibration
-from fairbench.audit.conclusions import Conclusions, conclude, verdict_text
-from fairbench.audit.gaps import RATE_NAMES, Gap
-from fairbench.audit.labels_needed import WORLDS, Needed, rounded
-from fairbench.audit.options import Options
+from fairbench.auditing.assessment import Assessment
+from fairbench.auditing.calibration import GroupCalibration
+from fairbench.auditing.conclusions import Conclusions, conclude, verdict_text
+from fairbench.auditing.gaps import RATE_NAMES, Gap
+from fairbench.auditing.labels_needed import WORLDS, Needed, rounded
+from fairbench.auditing.options import Options
 from fairbench.core import VERSION
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text

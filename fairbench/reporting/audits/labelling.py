@@ -7,11 +7,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.labelling.answers import Figures, GroupFigure, QuestionAnswer, answer, figures
-from fairbench.audit.labelling.measures import measure
-from fairbench.audit.labelling.questions import QUESTIONS, KnownFigures, Suggested
-from fairbench.audit.labelling.session import Session
+from fairbench.auditing.conclusions import Conclusions
+from fairbench.auditing.labelling.answers import (
+    Figures,
+    GroupFigure,
+    QuestionAnswer,
+    answer,
+    figures,
+)
+from fairbench.auditing.labelling.measures import measure
+from fairbench.auditing.labelling.questions import QUESTIONS, KnownFigures, Suggested
+from fairbench.auditing.labelling.session import Session
 from fairbench.core.formats import count
 from fairbench.reporting.audits.binary import audit_of, header
 from fairbench.reporting.document.model import (

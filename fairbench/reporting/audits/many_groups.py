@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.many_groups import (
+from fairbench.auditing.conclusions import Conclusions
+from fairbench.auditing.many_groups import (
     BEYOND,
     FEWEST_ROWS,
     OPEN,

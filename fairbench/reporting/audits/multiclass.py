@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
-from fairbench.audit.multiclass_conclusions import conclude_multiclass
+from fairbench.auditing.conclusions import Conclusions
+from fairbench.auditing.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
+from fairbench.auditing.multiclass_conclusions import conclude_multiclass
 from fairbench.core.formats import interval, number, probability
 from fairbench.reporting.audits.binary import audit_of, header
 from fairbench.reporting.document.model import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.gaps import OPEN
-from fairbench.audit.pair import (
+from fairbench.auditing.conclusions import Conclusions
+from fairbench.auditing.gaps import OPEN
+from fairbench.auditing.pair import (
     ALIKE,
     GapComparison,
     PairAssessment,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbench.audit.labels_needed import rounded
-from fairbench.audit.plan import MOST, AuditPlan, LabelsFor
+from fairbench.auditing.labels_needed import rounded
+from fairbench.auditing.plan import MOST, AuditPlan, LabelsFor
 from fairbench.core.formats import count
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 

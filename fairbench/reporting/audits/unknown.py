@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from math import floor, isnan
 from typing import Any
 
-from fairbench.audit.conclusions import Conclusions
-from fairbench.audit.gaps import LARGE, OPEN, RATE_NAMES, SMALL
-from fairbench.audit.proxy import ProxyAudit
-from fairbench.audit.unknown import CANNOT, BoundedGap, BoundedRate, UnknownLabels
+from fairbench.auditing.conclusions import Conclusions
+from fairbench.auditing.gaps import LARGE, OPEN, RATE_NAMES, SMALL
+from fairbench.auditing.proxy import ProxyAudit
+from fairbench.auditing.unknown import CANNOT, BoundedGap, BoundedRate, UnknownLabels
 from fairbench.core.formats import count, interval
 from fairbench.metrics.registry import label
 from fairbench.reporting.audits.binary import audit_of, header, starts

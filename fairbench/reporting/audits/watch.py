@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audit.gaps import OPEN, RATE_NAMES, SMALL
-from fairbench.audit.watching.findings import (
+from fairbench.auditing.gaps import OPEN, RATE_NAMES, SMALL
+from fairbench.auditing.watching.findings import (
     BEYOND,
     Findings,
     GapNow,
@@ -19,7 +19,7 @@ from fairbench.audit.watching.findings import (
     open_sentences,
     small_sentences,
 )
-from fairbench.audit.watching.state import WatchState
+from fairbench.auditing.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count
 from fairbench.reporting.audits.binary import bars, starts

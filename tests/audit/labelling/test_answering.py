@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audit.labelling.answering import label_in_turn, resume, store
-from fairbench.audit.labelling.session import checked
-from fairbench.audit.labelling.state import StateFile
+from fairbench.auditing.labelling.answering import label_in_turn, resume, store
+from fairbench.auditing.labelling.session import checked
+from fairbench.auditing.labelling.state import StateFile
 from fairbench.cli.main import main
 from fairbench.reporting.audits.labelling import row_document
 from fairbench.reporting.document.terminal import print_document

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audit.labelling.answers import answer, figures
-from fairbench.audit.labelling.measures import askable
-from fairbench.audit.labelling.questions import QUESTIONS, next_rows
-from fairbench.audit.labelling.session import PREDICTED, Session, read_subject
-from fairbench.audit.labelling.state import Answer, State
+from fairbench.auditing.labelling.answers import answer, figures
+from fairbench.auditing.labelling.measures import askable
+from fairbench.auditing.labelling.questions import QUESTIONS, next_rows
+from fairbench.auditing.labelling.session import PREDICTED, Session, read_subject
+from fairbench.auditing.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audit.tables import parse, written

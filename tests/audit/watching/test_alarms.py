@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, delay, false_alarms
-from fairbench.audit.watching.alarms import FROM_START, Budget, needed
-from fairbench.audit.watching.findings import findings
-from fairbench.audit.watching.looking import look
-from fairbench.audit.watching.state import WatchFile, WatchOptions
+from fairbench.auditing.watching.alarms import FROM_START, Budget, needed
+from fairbench.auditing.watching.findings import findings
+from fairbench.auditing.watching.looking import look
+from fairbench.auditing.watching.state import WatchFile, WatchOptions
 from tests.audit.tables import predictions
 
 

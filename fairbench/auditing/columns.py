@@ -1,0 +1,209 @@
+"""A file of predictions, read as text, and its columns turned into labels, scores and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.auditing.options import Options
+from fairbench.core.errors import UserError, nearest, unknown_name
+from fairbench.core.formats import MISSING
+from fairbench.data.dataset import reference_first
+from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
+
+
+def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
+    """Read the columns that `options` name, or `every` column, as strings.
+
+    Raises
+    ------
+    UserError : a file or column that is not there, or that cannot be read, or no rows.
+    """
+    frame = _read(options, every=every)
+    if not len(frame):
+        raise UserError(f"{options.path.name}: no rows below the header")
+    return frame
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, naming those beside it that are called nearly so."""
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UserError(f"{path} is not a file{hint}")
+
+
+def _read(options: Options, *, every: bool) -> pd.DataFrame:
+    path = options.path
+    check_file(path)
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            return _parquet(options, every=every)
+        check_text(path, every=every)
+        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    separator = "\t" if path.suffix == ".tsv" else ","
+    _check_columns(options, header(content, path.name, separator))
+    only = None if every else options.columns
+    return read_table(
+        content, path.name, separator=separator, only=only, exact=options.group
+    )  # labels that differ in blanks are different groups
+
+
+def _parquet(options: Options, *, every: bool) -> pd.DataFrame:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        names = parquet.read_schema(options.path).names
+        _check_columns(options, names)
+        names = names if every else options.columns
+        return as_texts(read_parquet(options.path, names), options.path.name)
+    except ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
+
+
+def _check_columns(options: Options, found: list[str]) -> None:
+    for name in options.columns:
+        if name not in found:
+            raise unknown_name(f"column of {options.path.name}", name, found)
+        if found.count(name) > 1:
+            raise UserError(f"{options.path.name}: {found.count(name)} columns are named '{name}'")
+
+
+Floats = NDArray[np.float64]
+
+MOST_GROUPS = 50
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
+_MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
+# Negative and positive label, where it is plain which is which.
+_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of a file, for messages."""
+
+    file: str
+    column: str
+
+    def refuse(self, text: pd.Series, wrong: NDArray[np.bool_], expected: str) -> None:
+        """Refuse the first value that is wrong, if there is one; rows count from 1."""
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise UserError(
+                f"{self.file}: column '{self.column}', row {row + 1}: {str(text.iloc[row])!r} is "
+                f"not {expected}"
+            )
+
+
+def spelled(text: str) -> str:
+    """Return one spelling of a label: 1 for 1.0, true for True, nothing for NaN."""
+    text = text.strip()
+    if text.lower() in _MISSING:
+        return ""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
+
+
+def each_value(
+    text: pd.Series, function: Callable[[str], str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Apply a function to the distinct values of a column; return codes into their results."""
+    codes, values = pd.factorize(text)
+    return codes.astype(np.int64), [function(str(value)) for value in values]
+
+
+def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
+    """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
+
+    Parameters
+    ----------
+    positive : which label is 1, where that is not plain from their names.
+
+    Raises
+    ------
+    UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
+    """
+    codes, values = each_value(text, spelled)
+    present = list(dict.fromkeys(value for value in values if value))
+    if len(present) > 2:
+        known = [value in ("", *present[:2]) for value in values]
+        expected = f"'{present[0]}' or '{present[1]}', and a label has two values"
+        place.refuse(text, ~np.array(known)[codes], expected)
+    names = _named(present, place, spelled(positive))
+    meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
+    return np.array([meaning[value] for value in values])[codes], names
+
+
+def _named(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
+    listed = " and ".join(f"'{value}'" for value in sorted(present))
+    if positive:
+        others = [value for value in present if value != positive]
+        if len(others) > 1:
+            raise UserError(
+                f"{place.file}: column '{place.column}' holds {listed}; positive={positive} is "
+                "neither"
+            )
+        return (others[0] if others else _other(positive)), positive
+    for pair in _PLAIN:
+        if set(present) <= set(pair):
+            return pair
+    raise UserError(
+        f"{place.file}: column '{place.column}' holds {listed}; say which one the score is the "
+        f"probability of, such as positive={max(present)}"
+    )
+
+
+def _other(label: str) -> str:
+    pairs = [pair for pair in _PLAIN if label in pair]
+    return next(value for value in pairs[0] if value != label) if pairs else f"not {label}"
+
+
+def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
+    """Return a column of true and false.
+
+    Raises
+    ------
+    UserError : any other value.
+    """
+    codes, values = each_value(text, lambda value: spelled(value).lower())
+    known = np.array([value in _MARKS for value in values])
+    place.refuse(text, ~known[codes], "true or false")
+    marks: NDArray[np.bool_] = np.array([_MARKS[value] for value in values])[codes] > 0
+    return marks
+
+
+def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
+    """Return a column of groups, the largest first, rows without a label as ``unknown``.
+
+    Parameters
+    ----------
+    most : how many groups there may be.
+
+    Raises
+    ------
+    UserError : one group, which leaves nothing to compare, or too many to be groups.
+    """
+    codes, values = each_value(text, lambda value: value or MISSING)
+    names = sorted(set(values))
+    if not 2 <= len(names) <= most:
+        only = f" ('{names[0]}')" if len(names) == 1 else ""
+        raise UserError(
+            f"{place.file}: column '{place.column}' holds {len(names)} different values{only}; "
+            f"a group column has 2 to {most}"
+        )
+    at = {name: place for place, name in enumerate(names)}
+    places = np.array([at[value] for value in values])[codes]
+    largest = names[int(np.bincount(places).argmax())]
+    return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)

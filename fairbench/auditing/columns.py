@@ -15,19 +15,36 @@ from fairbench.core.errors import UserError, nearest, unknown_name
 from fairbench.core.formats import MISSING
 from fairbench.data.dataset import reference_first
 from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
+from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
 
 
-def read_frame(options: Options, *, every: bool = False) -> pd.DataFrame:
+def read_frame(
+    options: Options, *, every: bool = False, source: Table | None = None
+) -> pd.DataFrame:
     """Read the columns that `options` name, or `every` column, as strings.
+
+    Parameters
+    ----------
+    source : the table, where it is in memory: a DataFrame of pandas or polars, or what else gives
+        its columns as Arrow does; the path of `options` is then only what messages call it. Scores
+        and weights that are numbers stay numbers. Without it the file is read.
 
     Raises
     ------
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
-    frame = _read(options, every=every)
+    frame = _read(options, every=every) if source is None else _of_table(source, options, every)
     if not len(frame):
         raise UserError(f"{options.path.name}: no rows below the header")
     return frame
+
+
+def _of_table(source: Table, options: Options, every: bool) -> pd.DataFrame:
+    if is_table(source):
+        _check_columns(options, names_of_table(source))
+    numeric = (options.score, options.against, options.weight, *options.scores, *options.proxy)
+    only = None if every else options.columns
+    return texts_of_table(source, options.path.name, only=only, numeric=numeric)
 
 
 def check_file(path: Path) -> None:

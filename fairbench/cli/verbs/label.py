@@ -183,8 +183,9 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
     from fairbench.auditing.labelling.answering import resume
-    from fairbench.cli.verbs.audit import document_of_table, write
+    from fairbench.cli.verbs.audit import write
     from fairbench.reporting.audits.labelling import session_document, with_answer
+    from fairbench.reporting.audits.report import document_of_table
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)

@@ -16,6 +16,12 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import option
 
 SCHEMA = 1
+CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+
+
+def crossed(name: str) -> list[str]:
+    """Return the columns that a name of groups stands for: of ``sex x race`` two."""
+    return name.split(CROSSED)
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,11 @@ class WatchOptions:
         "new file each week.",
         argument="PREDICTIONS",
     )
-    group: tuple[str, ...] = option((), "The columns of groups.", shown="[COLUMN,...]")
+    group: tuple[str, ...] = option(
+        (),
+        "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
+        shown="[COLUMN,...]",
+    )
     target: str = option(
         "", "The column of labels, empty where they are not known yet.", shown="COLUMN"
     )
@@ -61,6 +71,8 @@ class WatchOptions:
         """Refuse what no file could mend."""
         if not self.group:
             raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+        if len(set(self.group)) < len(self.group):
+            raise UserError(f"group=[{','.join(self.group)}] names a column twice")
         if len(set(self.metrics)) < len(self.metrics):
             raise UserError(f"metrics=[{','.join(self.metrics)}] names a metric twice")
         for each in self.metrics:
@@ -71,10 +83,16 @@ class WatchOptions:
         self.audit  # refuses the rest  # noqa: B018
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that groups are made of, each once."""
+        parts = (part for name in self.group for part in crossed(name))
+        return tuple(dict.fromkeys(parts))
+
+    @property
     def audit(self) -> Options:
         """The same as options of an audit, which files are read with."""
         return Options(
-            path=self.path, group=self.group, target=self.target, score=self.score,
+            path=self.path, group=self.columns, target=self.target, score=self.score,
             prediction=self.prediction, positive=self.positive, threshold=self.threshold,
             epsilon=self.epsilon,
         )  # fmt: skip

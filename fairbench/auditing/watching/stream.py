@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,14 @@ from numpy.typing import NDArray
 from fairbench.auditing.columns import Place, each_value, labels_of, read_frame, spelled
 from fairbench.auditing.leakage import check_score
 from fairbench.auditing.reading import decisions_of, scores_of
-from fairbench.auditing.watching.state import Period, SeenRows, WatchOptions, WatchState
+from fairbench.auditing.watching.state import (
+    CROSSED,
+    Period,
+    SeenRows,
+    WatchOptions,
+    WatchState,
+    crossed,
+)
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
 
@@ -88,7 +96,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     if score is not None:
         check_score(np.where(label == _UNKNOWN, np.nan, label), score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
-    groups = {each: _names_of(frame[each]) for each in options.group}
+    groups = {each: _names_of(frame[crossed(each)]) for each in options.group}
     period = frame[options.time] if options.time else pd.Series("", frame.index)
     read = [frame[name].astype(str) for name in asked.columns if name != options.target]
     text = ["\x1f".join(row) for row in zip(*read, strict=True)]
@@ -114,9 +122,11 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
     return [(each.isdecimal(), int(each) if each.isdecimal() else 0, each) for each in parts]
 
 
-def _names_of(text: pd.Series) -> NDArray[np.str_]:
-    codes, values = each_value(text, lambda value: value or MISSING)
-    return np.array(values, str)[codes]
+def _names_of(columns: pd.DataFrame) -> NDArray[np.str_]:
+    """Return the group of every row; a combination of columns joins their values."""
+    read = [each_value(columns[name], lambda value: value or MISSING) for name in columns]
+    parts = [np.array(values, str)[codes] for codes, values in read]
+    return reduce(lambda first, other: np.strings.add(np.strings.add(first, CROSSED), other), parts)
 
 
 def _labels(

@@ -218,3 +218,18 @@ def test_help_says_what_the_exit_status_is(capsys):
     out = capsys.readouterr().out
     for word in ("exit status", "time=", "state=", "epsilon="):
         assert word in out
+
+
+def test_combinations_of_columns_are_groups(look, state):
+    frame = rows(1200).assign(race=np.tile(["White", "Black", ""], 400))
+    look(frame, *USUAL[:2], "group=[sex,sex x race]")
+    groups = content(state)["groups"]
+    assert set(groups["sex"]) == {"Male", "Female"}
+    assert len(groups["sex x race"]) == 6
+    assert "Female x Black" in groups["sex x race"]
+    counts = content(state)["marks"][-1]["counts"]
+    whole, parts = (np.array(counts[name]).sum(axis=0) for name in ("sex", "sex x race"))
+    np.testing.assert_allclose(whole, parts)
+    state.unlink()
+    refused = look(rows(900), *USUAL[:2], "group=[sex x race]", status=2)
+    assert "race" in refused

@@ -15,7 +15,8 @@ from fairbench.auditing.reading import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
+from fairbench.inference.rates import Limits, rate_limits
 
 Floats = NDArray[np.float64]
 
@@ -92,9 +93,40 @@ class KnownRates:
         spread = np.sqrt(more * self.rates * (1 - self.rates))
         found = np.clip(more * self.rates + self.luck * spread, 0, more)
         counts, size = self.successes + found, self.sizes + more
-        at_most = largest_gap(GroupLimits.of(counts, size, level=1 - 2 * risk)).upper
-        at_least = largest_gap(GroupLimits.of(counts, size, level=1 - risk)).lower
-        return float(((at_most < epsilon) | (at_least > epsilon)).mean())
+        wider = simultaneous_level(1 - risk, counts.shape[-1])
+        single, together = (_limits(counts, size, level) for level in (1 - 2 * risk, wider))
+        gap = largest_gap(GroupLimits(single, together))
+        return float(((gap.upper < epsilon) | (gap.lower > epsilon)).mean())
+
+
+_MANY = 4.0  # successes and failures
+
+
+def _limits(counts: Floats, size: Floats, level: float) -> Limits:
+    """Return the limits of `rate_limits`, of many counts to a hundredth of their width."""
+    counts, size = np.broadcast_arrays(counts, size)
+    many = (counts >= _MANY) & (size - counts >= _MANY)
+    lower, upper = np.empty_like(counts), np.empty_like(counts)
+    lower[many], upper[many] = _limits_of_many(counts[many], size[many], level)
+    few = rate_limits(counts[~many], size[~many], level=level)
+    lower[~many], upper[~many] = few.lower, few.upper
+    with np.errstate(invalid="ignore"):
+        return Limits(counts / size, lower, upper)
+
+
+def _limits_of_many(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return quantiles of Beta(x + 1/2, n - x + 1/2), sixty times as fast as `betaincinv`.
+
+    Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22.
+    """
+    wide = -special.ndtri((1 - level) / 2)
+    first, second = 1 / (2 * counts), 1 / (2 * (size - counts))
+    mean, bend = 2 / (first + second), (wide**2 - 3) / 6
+    spread = wide * np.sqrt(mean + bend) / mean
+    shift = (second - first) * (bend + 5 / 6 - 2 / (3 * mean))
+    ratio = (size - counts + 0.5) / (counts + 0.5)
+    lower, upper = (1 / (1 + ratio * np.exp(2 * (each - shift))) for each in (spread, -spread))
+    return lower, upper
 
 
 def labels_needed(

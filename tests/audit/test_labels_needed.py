@@ -5,8 +5,9 @@ import pytest
 
 from fairbench.auditing.assessment import assess
 from fairbench.auditing.gaps import LARGE, OPEN, SMALL, Gap, settle
-from fairbench.auditing.labels_needed import Needed, numbers, rounded
+from fairbench.auditing.labels_needed import KnownRates, Needed, numbers, rounded
 from fairbench.auditing.reading import read_audit_table
+from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
 
 GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, verdict=OPEN)
@@ -118,3 +119,17 @@ def test_many_unknown_groups_are_open_not_large():
     wide = settle(rates(*[(0.5, 0.2)] * 10), 0.05)
     assert wide.small < 0.01
     assert wide.verdict == OPEN
+
+
+@pytest.mark.parametrize("size", [15, 40, 300, 20_000])
+def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
+    random = np.random.default_rng(0)
+    rates = random.uniform(0.02, 0.4, (500, 1)) + random.uniform(0, 0.12, (500, 4))
+    nothing, luck = np.zeros(4), np.zeros((500, 4))
+    known = KnownRates(nothing, nothing, rates, np.full(4, 0.25), luck)
+    for epsilon, risk in ((0.05, 0.01), (0.1, 0.002)):
+        counts, rows = size * rates, np.full(4, float(size))
+        at_most = largest_gap(GroupLimits.of(counts, rows, level=1 - 2 * risk)).upper
+        at_least = largest_gap(GroupLimits.of(counts, rows, level=1 - risk)).lower
+        exact = ((at_most < epsilon) | (at_least > epsilon)).mean()
+        assert known.settled(4 * size, epsilon, risk) == pytest.approx(exact, abs=0.005)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core import VERSION
@@ -9,15 +10,27 @@ from fairbench.core import VERSION
 if TYPE_CHECKING:
     from fairbench.evaluation.evaluator import Evaluator, evaluate
     from fairbench.evaluation.many_groups import pooled
+    from fairbench.reporting.audits.notebook import AuditReport, audit
 
-__all__ = ["Evaluator", "evaluate", "pooled"]
+__all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled"]
 __version__ = VERSION
+
+_PLACES = {
+    "AuditReport": "fairbench.reporting.audits.notebook",
+    "Evaluator": "fairbench.evaluation.evaluator",
+    "audit": "fairbench.reporting.audits.notebook",
+    "evaluate": "fairbench.evaluation.evaluator",
+    "pooled": "fairbench.evaluation.many_groups",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the evaluator when it is first asked for, so that ``--help`` need not wait for it."""
-    if name in __all__:
-        from fairbench.evaluation import evaluator, many_groups
-
-        return getattr(many_groups if name == "pooled" else evaluator, name)
+    """Import what is public when it is first asked for, so that ``--help`` need not wait for it."""
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
     raise AttributeError(f"module 'fairbench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """List what is public, for the completion of names."""
+    return sorted([*__all__, "__version__"])

@@ -17,7 +17,8 @@ LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
 # Imported only where a figure is drawn.
 FIGURES = [
-    f"fairbench.reporting.{name}" for name in ("figures", "method_figures", "comparison_figures")
+    f"fairbench.reporting.{name}"
+    for name in ("figures", "method_figures", "comparison_figures", "audits.figures")
 ]
 # A package may import only those before it in this list.
 LAYERS = (
@@ -230,3 +231,8 @@ def test_evaluating_a_score_matches_by_hand():
     table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
     rates = table.query("metric == 'selection_rate' and attribute == 'group'").set_index("group")
     assert rates["value"].to_dict() == {"a": 0.5, "b": 0.0}
+
+
+def test_the_library_is_imported_at_once():
+    """What is public is imported when it is first asked for."""
+    assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}

@@ -87,8 +87,14 @@ def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw the rates of each group of `protect` with their posterior intervals."""
+_OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
+_SHAPES = "os^DvPX*<"
+
+
+def group_rates_figure(
+    metrics: pd.DataFrame, title: str, protect: str, *, label: str = _OF_REPEATS
+) -> Figure:
+    """Draw the rates of each group of `protect` with their intervals; `label` is of the axis."""
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     groups, title = _groups_and_title(mine, title)
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
@@ -104,7 +110,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
             rows["value"],
             y,
             xerr=[low, high],
-            fmt="o",
+            fmt=_SHAPES[g % len(_SHAPES)],
             markersize=5,
             capsize=3,
             color=COLOURS[g % len(COLOURS)],
@@ -112,7 +118,7 @@ def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
         )
     axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
     axes.invert_yaxis()
-    axes.set(xlabel="rate, with 95 % interval of one repeat (medians over repeats)", title=title)
+    axes.set(xlabel=label, title=title)
     axes.set_xlim(0, 1)
     axes.grid(axis="x", alpha=0.3)
     axes.legend(title=short(protect), frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -199,4 +200,28 @@ def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
     return (
         f'<line class="{kind}" vector-effect="non-scaling-stroke" x1="{x1:g}" x2="{x2:g}" '
         f'y1="{y1}" y2="{y2}"/>'
+    )
+
+
+_SCOPE = "fairbench-report"
+_WHOLE = re.compile(
+    r"(?m)(?<![\w.#-])(?::root|html|body)(?=[\s{,.])"
+)  # the page itself, in its style
+
+
+def to_fragment(document: Document) -> str:
+    """Return a document as a part of somebody else's page, such as a notebook.
+
+    Its style is that of the page and holds within the part alone; there are no scripts.
+    """
+    content = to_html(document).partition("<body>")[2].partition("</body>")[0]
+    content = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)
+    style = re.sub(
+        r"(?m)(^|[\s}{,])(?::root|html|body)(?=[\s{,])", r"\1:scope", _source("document.css")
+    )
+    return (
+        f'<div class="{_SCOPE}"><style>@scope (.{_SCOPE}) {{\n{style}\n'
+        ":scope { max-height: 46rem; overflow: auto; padding: 0 1rem 1rem; }\n"
+        "@media print { :scope { max-height: none; } }\n}</style>"
+        f"{content}</div>"
     )

@@ -1,0 +1,107 @@
+"""What Python code and notebooks ask for: an audit of a data frame, its parts and its files."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import fairbench
+from fairbench.core.errors import UserError
+from tests.audit.tables import predictions
+
+COLUMNS = {"target": "label", "prediction": "decision", "groups": ["sex", "race"]}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    table = predictions(600, labels=600, bias=0.2)
+    return table.assign(decision=(table["score"] > 0.5).astype(int))
+
+
+@pytest.fixture(scope="module")
+def report(frame):
+    return fairbench.audit(frame, **COLUMNS)
+
+
+def test_the_table_has_the_figures_of_evaluate(frame, report):
+    groups = {"sex": frame["sex"], "race": frame["race"]}
+    expected = fairbench.evaluate(frame["label"], frame["decision"], sensitive_features=groups)
+    keys = ["metric", "attribute", "group"]
+    asked = "metric == 'selection_rate' and attribute in ('', 'sex', 'race')"
+    mine, other = (each.query(asked).set_index(keys) for each in (report.table, expected))
+    for column in ("value", "lower", "upper"):
+        np.testing.assert_allclose(mine[column], other[column].reindex(mine.index))
+
+
+def test_pandas_polars_and_a_file_say_the_same(frame, report, tmp_path):
+    frame.to_csv(tmp_path / "predictions", index=False)
+    of_polars = fairbench.audit(pl.from_pandas(frame), **COLUMNS)
+    of_file = fairbench.audit(tmp_path / "predictions", **COLUMNS)
+    assert of_polars.to_json() == report.to_json()
+    pd.testing.assert_frame_equal(of_file.table, report.table)
+
+
+def test_a_notebook_shows_a_part_whose_style_stays_within_it(report):
+    shown = report._repr_html_()
+    assert shown.startswith('<div class="fairbench-report"') and shown.endswith("</div>")
+    assert not re.search(r"<(script|html|head|body|link|meta)\b", shown)
+    style = shown.partition("<style>")[2].partition("</style>")[0]
+    assert style.startswith("@scope (.fairbench-report)")
+    assert not re.search(r"(?m)^\s*(:root|body|html)\b", style)
+    assert "Rates by group" in shown
+
+
+def test_a_report_prints_itself(report):
+    assert "Rates by group" in str(report)
+    assert max(map(len, str(report).splitlines())) < 400
+    assert repr(report).startswith("<Audit of predictions")
+
+
+def test_tables_have_a_column_for_each_end_of_an_interval(report):
+    rates = report.tables["Rates by group"]
+    assert {"group", "selected", "selected lower", "selected upper"} <= set(rates)
+    assert (rates["selected lower"] <= rates["selected"]).all()
+
+
+def test_saving_writes_what_the_ending_says(report, tmp_path):
+    for ending in (".html", ".json", ".md", ".tex", ".csv"):
+        path = report.save(tmp_path / f"mine{ending}")
+        assert path.stat().st_size > 500
+    assert "\\toprule" in (tmp_path / "mine.tex").read_text()
+    with pytest.raises(UserError, match="unknown ending of a report '.doc'"):
+        report.save(tmp_path / "mine.doc")
+
+
+def test_a_folder_gets_everything(report, tmp_path):
+    report.save(tmp_path / "all")
+    names = {path.name for path in (tmp_path / "all").iterdir()}
+    assert {"audit.html", "audit.tex", "audit.csv", "gaps.png", "gaps.svg", "gaps.pdf"} <= names
+    assert {"rates_sex.pdf", "rates_race.pdf"} <= names
+
+
+def test_calibration_is_drawn_where_there_are_scores(frame):
+    scored = fairbench.audit(frame.head(200), target="label", score="score", groups="sex")
+    assert list(scored.figures) == ["gaps", "rates_sex", "calibration"]
+
+
+def test_labels_and_numbers_need_no_quotes(frame):
+    swapped = fairbench.audit(frame, **COLUMNS, positive=0, epsilon=1e-2)
+    assert swapped.document.data["label_names"] == {"0": "1", "1": "0"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": "sexx"}, "unknown column of predictions 'sexx': did you mean sex"),
+        (
+            {"groups": "sex", "group": "race"},
+            "unknown option of audit 'group'",
+        ),
+        ({"groups": "sex", "threshold": "x"}, "threshold is 'x'; it must be a number"),
+    ],
+)
+def test_what_cannot_be_is_refused(frame, options, message):
+    with pytest.raises(UserError, match=message):
+        fairbench.audit(frame, target="label", score="score", **options)

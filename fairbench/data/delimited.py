@@ -63,6 +63,21 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     return table
 
 
+def parquet_table(content: bytes, file: str) -> pa.Table:
+    """Read a data set's verified Parquet file, whose content is in memory already.
+
+    Raises
+    ------
+    DataError : it is not such a file.
+    """
+    from pyarrow import ArrowException, BufferReader, parquet
+
+    try:
+        return parquet.read_table(BufferReader(content))
+    except (ArrowException, OSError) as error:
+        raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
+
+
 def _is_text(field: pa.Field) -> bool:
     from pyarrow import types
 

@@ -53,7 +53,8 @@ def categories(
         valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
         raise DataError(f"{_place(frame, column, file, ~fine.to_numpy())} {valid}")
     present = sorted(set(text.unique()) - {missing})
-    return pd.Series(pd.Categorical(text, categories=present), index=frame.index, name=column)
+    known = text if missing is None else text.where(text != missing)
+    return pd.Series(pd.Categorical(known, categories=present), index=frame.index, name=column)
 
 
 def _place(frame: pd.DataFrame, column: str, file: str, wrong: NDArray[np.bool_]) -> str:

@@ -1,6 +1,6 @@
 """Every task's generated raw files, by the task's name."""
 
-from tests.datasets import raw_large, raw_papers, raw_schools, raw_survey
+from tests.datasets import raw_desk, raw_large, raw_papers, raw_schools, raw_survey
 from tests.datasets.raw_papers import SECRETS
 
 __all__ = ["RAW", "SECRETS"]
@@ -34,5 +34,9 @@ RAW = {
         raw_large.acs_public_coverage,
         raw_large.acs_employment_fu,
         raw_large.acs,
+        raw_desk.hmda_boston,
+        raw_desk.resume,
+        raw_desk.loan_application,
+        raw_desk.recid,
     )
 }

@@ -7,6 +7,7 @@ from fairbench.cli.main import main
 from fairbench.data import catalogue
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
+from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.harness import CONF, ROOT
 
@@ -15,10 +16,10 @@ from tests.harness import CONF, ROOT
 def written(tmp_path_factory):
     """Return the page written from generated files."""
     folder = tmp_path_factory.mktemp("data")
-    for make in RAW.values():
-        for path, content in make().files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(content)
+    files = [*(pair for make in RAW.values() for pair in make().files.items())]
+    for path, content in [*files, *(make() for make in PARQUET.values())]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
     archive = Archive(search_path=(folder,), store=folder / "store", verify=False, download=False)
     return catalogue.page(archive, catalogue.entries(CONF))
 

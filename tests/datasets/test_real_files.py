@@ -50,6 +50,28 @@ EXPECTED = {
     "oulad": (21562, 46, 0.6797, {"sex": {"male": 11568, "female": 9994}}),
     "student_mat": (395, 49, 0.6709, {"sex": {"male": 187, "female": 208}}),
     "student_por": (649, 49, 0.8459, {"sex": {"male": 266, "female": 383}}),
+    "hmda_boston": (2380, 13, 0.1197, {"race": {"white": 2041, "Black": 339}}),
+    "resume": (4870, 55, 0.0805, {"race": {"white": 2435, "Black": 2435}}),
+    "loan_application": (
+        1989,
+        60,
+        0.8773,
+        {"race": {"white": 1681, "Black": 197, "Hispanic": 111}, "sex": {"unknown": 15}},
+    ),
+    "recid": (1445, 14, 0.382, {"race": {"not Black": 744, "Black": 701}}),
+    "heart_disease": (303, 22, 0.4587, {"sex": {"male": 206, "female": 97}}),
+    "south_german_credit": (
+        1000,
+        71,
+        0.3,
+        {"age": {"age >= 25": 850, "age < 25": 150}, "foreign_worker": {"no": 963, "yes": 37}},
+    ),
+    "acs_travel_time": (
+        216385,
+        1062,
+        0.47,
+        {"race": {"White": 144637, "Black": 10188, "Alaska Native": 9}, "sex": {"Male": 114479}},
+    ),
     "compas_violent": (4010, 332, 0.1626, {"sex": {"Male": 3173, "Female": 837}}),
 }
 

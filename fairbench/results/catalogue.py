@@ -235,6 +235,12 @@ class Catalogue:
             return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
         return read_metrics(list(self))
 
+    def _repr_html_(self) -> str:
+        """Return the runs as a notebook shows them."""
+        from fairbench.results.shown import runs_html
+
+        return runs_html(list(self), str(self.folder))
+
     def to_dataframe(self) -> pd.DataFrame:
         """Return a row a run: id, name, choices, protected attributes, seed, every option."""
         import pandas as pd

@@ -175,6 +175,12 @@ class Run:
 
         return read_people(self.results, str(self.environment["data"]))
 
+    def _repr_html_(self) -> str:
+        """Return the headline metrics as a notebook shows them."""
+        from fairbench.results.shown import run_html
+
+        return run_html(self)
+
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
         found = self.content("cells.txt").decode(errors="replace").split()

@@ -15,7 +15,6 @@ from fairbench.auditing.columns import read_frame
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import csv_text
-from fairbench.data.delimited import as_texts
 from fairbench.reporting.audits.report import document_of
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
@@ -86,7 +85,7 @@ def audit(
     columns = {"target": target, "prediction": prediction, "group": groups}
     columns["score" if isinstance(score, str) else "scores"] = score
     asked = Options(path=file or Path(name), **_read({**columns, **_known(options)}))
-    table = read_frame(asked) if file else _texts(frame, asked)
+    table = read_frame(asked, source=None if file else frame)
     return AuditReport(document_of(asked, table))
 
 
@@ -118,24 +117,6 @@ def _value(name: str, value: Any, kind: Any) -> Any:
         return kind(value)
     except (TypeError, ValueError):
         raise UserError(f"{name} is {value!r}; it must be a number") from None
-
-
-def _texts(frame: Any, asked: Options) -> pd.DataFrame:
-    """Return the columns of a data frame that are asked for, as texts."""
-    import pyarrow as pa
-
-    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
-    names = table.column_names if isinstance(table, pa.Table) else [str(n) for n in table.columns]
-    for name in asked.columns:
-        if name not in names:
-            raise unknown_name(f"column of {asked.path.name}", name, names)
-    if isinstance(table, pd.DataFrame):
-        try:
-            table = pa.Table.from_pandas(table[asked.columns], preserve_index=False)
-        except pa.ArrowException:  # values of several types in a column
-            texts = table[asked.columns].map(lambda value: "" if pd.isna(value) else str(value))
-            table = pa.Table.from_pandas(texts, preserve_index=False)
-    return as_texts(table.select(asked.columns), asked.path.name)
 
 
 @dataclass(frozen=True, eq=False)

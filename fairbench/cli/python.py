@@ -1,0 +1,85 @@
+"""What Python code calls in place of ``fairbench run``: it returns the finished run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbench.cli.command import checkout
+from fairbench.core.errors import UserError
+
+if TYPE_CHECKING:
+    from fairbench.experiments.execute import Plan
+    from fairbench.results.runs import Run
+
+
+def run(words: Sequence[str] = ()) -> Run:
+    """Fit, evaluate and store one configuration, and return the finished run.
+
+    The same words give the same run, from the store if it is there already. It needs a checkout of
+    fairbench, as ``fairbench run`` does.
+
+    Parameters
+    ----------
+    words : what follows ``fairbench run`` on a command line, such as ``["dataset=adult",
+        "method=ensemble"]``; ``results=FOLDER`` says where the run is kept.
+
+    Returns
+    -------
+    The run, with its ``metrics()``, ``predictions()``, ``summary()`` and ``path``.
+
+    Raises
+    ------
+    UserError : a name or an option that is not there, data that are missing, or a combination
+        that cannot work; the message says what would.
+    RuntimeError : a component failed; the message holds its traceback.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from fairbench.cli.command_line import CommandLine, explained, hydra_of
+    from fairbench.results.runs import Run
+
+    if isinstance(words, str):
+        raise UserError(f"words is a text: give a list, such as {words.split()!r}")
+    root = checkout("run")
+    conf = root / "conf"
+    _prepare(root)
+    try:
+        with hydra_of(conf), ExitStack() as held:
+            planned = _carry_out(CommandLine(list(words), conf, sweep=False), held)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explained(error, conf)) from error
+    return Run(planned.store.run_path(planned.id))
+
+
+def _prepare(root: Path) -> None:
+    """Let worker processes find the checkout, and Hydra raise its errors."""
+    known = os.environ.get("PYTHONPATH", "")
+    if str(root) not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), known]))
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+
+
+def _carry_out(line: Any, held: ExitStack) -> Plan:
+    from fairbench.cli.run import drawing, hold
+    from fairbench.cli.summary import log_runs
+    from fairbench.experiments.execute import Execution, plan
+    from fairbench.experiments.executors import processes
+
+    config = line.compose(line.jobs[0])
+    if config["plan"]:
+        raise UserError("plan=true returns no run: leave it out, or use the command line")
+    hold([config], held)
+    planned = plan(config)
+    executor = processes(config["n_jobs"], config["timeout_min"])
+    (end,) = Execution([planned], executor, drawing(config)).carry_out()
+    if end.trace:
+        raise RuntimeError(end.trace)
+    if end.error:
+        raise UserError(end.error)
+    log_runs([planned], config["tracking"])
+    return planned

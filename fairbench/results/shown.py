@@ -1,0 +1,86 @@
+"""Finished runs as small tables, which a notebook shows in place of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fairbench.core.formats import count, interval, number
+from fairbench.metrics.registry import declared, label
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairbench.results.runs import Run
+
+MOST = 50  # runs in one table
+_OF_EVERYONE = ("error_rate", "log_loss", "rmse")
+_GAPS = ("equalized_odds", "statistical_parity")
+_CHOICES = ("dataset", "learner", "intervention", "method")
+
+
+def run_html(run: Run) -> str:
+    """Return the headline metrics of a run as a table of HTML."""
+    import pandas as pd
+
+    shown = _headline(run.summary(), run.protect)
+    rows = [
+        {
+            "metric": label(each.metric),
+            "of": f"{each.attribute}: {each.group}" if each.group else each.attribute,
+            "mean": number(each.mean, 4),
+            "95 % interval": interval(each.lower, each.upper, 4),
+            "rows": count(each.n),
+        }
+        for each in shown.itertuples()
+    ]
+    return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
+
+
+def runs_html(runs: Sequence[Run], place: str) -> str:
+    """Return runs as a table of HTML: what they chose, their errors and their largest gaps."""
+    import pandas as pd
+
+    table = pd.DataFrame([dict(_row(each)) for each in runs[:MOST]])
+    title = f"{len(runs)} finished run{'s' * (len(runs) != 1)} in {place}"
+    if len(runs) > MOST:
+        title += f", of which the first {MOST} are shown; select(...) chooses others"
+    return _html(title, table.dropna(axis=1, how="all").fillna("") if len(table) else table)
+
+
+def _row(run: Run) -> Iterator[tuple[str, str | int]]:
+    """Yield the columns of a run; a metric as its mean with the 95 % interval."""
+    yield "run", run.id
+    for part in _CHOICES:
+        yield part, run.choices[part]
+    yield "seed", run.seed
+    summary = run.summary()
+    summary = summary[summary["variant"] == ""]
+    for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
+        for name in names:
+            where = (summary["metric"] == name) & (summary["attribute"] == attribute)
+            found = summary[where & (summary["group"] == "")].head(1)
+            for each in found.itertuples():
+                title = f"{label(name)} ({attribute})" if attribute else label(name)
+                ends = interval(each.lower, each.upper)
+                yield title, f"{number(each.mean)} ({ends})" if ends else number(each.mean)
+
+
+def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
+    import pandas as pd
+
+    summary = summary[(summary["variant"] == "") & (summary["binning"] != "mass")]
+    everyone, mine = summary["attribute"] == "", summary["attribute"] == protect
+    whole = summary["group"] == ""
+    parts = (("everyone", everyone), ("gaps", mine & whole), ("groups", mine & ~whole))
+    shown = {part: [each.name for each in declared() if part in each.shown] for part, _ in parts}
+    return pd.concat([summary[rows & summary["metric"].isin(shown[part])] for part, rows in parts])
+
+
+def _html(title: str, table: pd.DataFrame) -> str:
+    """Return a table under its title; pandas escapes what stands in it."""
+    from html import escape
+
+    content = table.to_html(index=False, border=0) if len(table) else ""
+    return f"<div><p><strong>{escape(title)}</strong></p>{content}</div>"

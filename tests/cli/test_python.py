@@ -1,0 +1,47 @@
+"""Runs from Python: `fairbench.run`, and what a notebook shows of runs."""
+
+import os
+
+import pytest
+
+import fairbench
+from fairbench.core.errors import UserError
+from fairbench.results import Catalogue
+
+WORDS = ["dataset.n_samples=200", "split.repeats=1", "figures=false", "tracking=none"]
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Return a function that leaves the process's variables as they were."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    return fairbench.run
+
+
+def test_a_run_comes_back_finished_and_shows_itself(run, tmp_path):
+    words = [*WORDS, "method=baseline", f"results={tmp_path}"]
+    first = run(words)
+    assert run(words).id == first.id
+    assert (first.metrics()["metric"] == "equalized_odds").any()
+    assert first.choices["method"] == "baseline"
+    assert "gap in equalized odds" in first._repr_html_()
+    runs = Catalogue(tmp_path)
+    shown = runs._repr_html_()
+    assert "1 finished run in" in shown and first.id in shown and "error rate" in shown
+    assert "0 finished runs" in runs.only([])._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dataset=adlt"], "unknown dataset 'adlt': did you mean adult"),
+        (["sed=1"], "unknown option 'sed'"),
+        (["method=baseline,ensemble"], "names several values"),
+        ("dataset=adult", "words is a text: give a list"),
+        (["dataset=simulated", "plan=true"], "plan=true returns no run"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(run, words, message, tmp_path):
+    given = words if isinstance(words, str) else [*words, f"results={tmp_path}"]
+    with pytest.raises(UserError, match=message):
+        run(given)

@@ -228,12 +228,12 @@ def basis(found: Findings) -> list[str]:
     state, last = found.state, found.state.marks[-1]
     rows, labels = found.new
     seen = f"{count(last.row)} rows, {count(last.labels)} of them with a label"
-    new = f"{count(rows)} rows and {count(labels)} labels since the look before"
+    new = f"{count(rows)} rows and {count(labels)} labels are" if rows or labels else "nothing is"
     what = f"{count(len(found.gaps))} gaps"
     if found.scores:
         what += f" and {count(len(found.scores))} mean errors of scores"
     return [
-        f"Watched: {state.options.path.name}, {seen}; {new if rows or labels else 'nothing new'}.",
+        f"Watched: {seen}; {new} new in {state.options.path.name}.",
         f"{what} are watched together: if none of them ever moves beyond its bound, at most one "
         "watch in twenty ever gives a false alarm, however often is looked. An alarm stays.",
     ]

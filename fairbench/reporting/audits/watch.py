@@ -43,8 +43,12 @@ def watch_document(found: Findings) -> Document:
     state = found.state
     alarms = [alarm_sentence(each, state) for each in state.alarms]
     number = len(alarms)
-    given = "1 alarm was given" if number == 1 else f"{count(number)} alarms were given"
-    warning = f"{given}; what can be concluded begins with it." if alarms else ""
+    given = (
+        "1 alarm was given; it begins"
+        if number == 1
+        else f"{count(number)} alarms were given; they begin"
+    )
+    warning = f"{given} what can be concluded." if alarms else ""
     verdict = Verdict(
         [*alarms, *small_sentences(found)], list(open_sentences(found)), basis(found), warning
     )
@@ -96,7 +100,7 @@ def _gaps(found: Findings) -> Table:
         caption=(
             f"found in: mean rows until an alarm if the gap is {epsilon + BEYOND:g} from the first "
             f"row on; from now: further rows if it becomes so now; change: if it moves by "
-            f"{BEYOND:g} from now on; never: rows so far say too little of what was before"
+            f"{BEYOND:g} from now on; never: rows so far say too little of what was before."
         ),
         reading=(
             "Rows of the file, of all groups together, at the shares and rates seen so far, "

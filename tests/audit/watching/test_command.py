@@ -50,12 +50,12 @@ def content(state):
 
 def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
     frame = rows(900)
-    assert "p.csv, 600 rows, 600 of them with a label" in look(frame[:600], *USUAL)
+    assert "Watched: 600 rows, 600 of them with a label" in look(frame[:600], *USUAL)
     first = content(state)
     again = look(frame[:600], *USUAL)
-    assert "nothing new" in again
+    assert "nothing is new" in again
     assert content(state) == first
-    assert "300 rows and 300 labels since the look before" in look(frame)
+    assert "300 rows and 300 labels are new in p.csv" in look(frame)
     assert [mark["row"] for mark in content(state)["marks"]] == [600, 900]
     page = json.loads((tmp_path / "page" / "watch.json").read_text())
     assert page["rows"] == 900
@@ -72,7 +72,7 @@ def test_a_gap_is_an_alarm_that_stays(look, state):
     alarm = content(state)["alarms"][0]
     assert (alarm["kind"], alarm["since"]) == ("passed", 0)
     assert 0 < alarm["row"] < 1500
-    assert "nothing new" in look(rows(3000, against=0.4), status=1)
+    assert "nothing is new" in look(rows(3000, against=0.4), status=1)
     assert content(state)["alarms"][0] == alarm
 
 
@@ -100,7 +100,7 @@ def test_labels_that_come_late_are_counted_when_they_come(look, state):
     frame = rows(600)
     early = frame.assign(label=frame["label"].where(frame.index < 200, ""))
     assert "600 rows, 200 of them with a label" in look(early, *USUAL)
-    assert "0 rows and 400 labels since the look before" in look(frame)
+    assert "0 rows and 400 labels are new in p.csv" in look(frame)
     late = content(state)["marks"][-1]
     state.unlink()
     look(frame, *USUAL)
@@ -157,7 +157,7 @@ def test_a_file_that_is_not_what_was_watched_is_one_sentence_and_loses_nothing(
     before = state.read_bytes()
     assert sentence in look(edit(frame), status=2)
     assert state.read_bytes() == before
-    assert "nothing new" in look(frame)
+    assert "nothing is new" in look(frame)
 
 
 WORDS = {

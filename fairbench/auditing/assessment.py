@@ -19,6 +19,7 @@ from fairbench.auditing.completion import (
 )
 from fairbench.auditing.gaps import Gap, gaps_of
 from fairbench.auditing.group_sampling import WeightedScores, strata_sizes, weights
+from fairbench.auditing.impact import ImpactRatio, impact_ratios
 from fairbench.auditing.labels_needed import Needed, labels_needed
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import AuditTable
@@ -67,6 +68,7 @@ class Assessment:
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
         are complete or too many for that to say more, or there are no scores.
     stresses : how far what follows from them holds, where labels leave it open.
+    impact : how often each group is selected, and the ratio to the group it is compared with.
     """
 
     options: Options
@@ -78,6 +80,7 @@ class Assessment:
     needed: Sequence[Needed]
     calibrations: Sequence[GroupCalibration]
     stresses: Sequence[Stress]
+    impact: Sequence[ImpactRatio] = ()
 
     @property
     def labels(self) -> int:
@@ -129,6 +132,7 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         labels_needed(table, counted, gaps, options) if few else [],
         [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
         [] if alike is None else stresses(table, alike, gaps, options.epsilon, options.seed),
+        impact_ratios(table, options),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,3 +224,34 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     places = np.array([at[value] for value in values])[codes]
     largest = names[int(np.bincount(places).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
+
+
+def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict[str, str]:
+    """Return attribute -> the group that others are to be compared with.
+
+    Parameters
+    ----------
+    groups : attribute -> categorical labels. asked : ``LABEL``, or ``COLUMN:LABEL``.
+
+    Raises
+    ------
+    UserError : no such group, one that two attributes have, or two groups of one attribute.
+    """
+    found: dict[str, str] = {}
+    for text in asked:
+        attribute, label = _reference(groups, text)
+        if found.setdefault(attribute, label) != label:
+            raise UserError(f"reference= names two groups of {attribute}: name one")
+    return found
+
+
+def _reference(groups: Mapping[str, pd.Series], text: str) -> tuple[str, str]:
+    labels = {name: list(map(str, each.cat.categories)) for name, each in groups.items()}
+    pairs = [(name, label) for name, names in labels.items() for label in names]
+    fitting = [pair for pair in pairs if text in (pair[1], ":".join(pair))]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        ways = " or ".join(f"reference={name}:{label}" for name, label in fitting)
+        raise UserError(f"two columns have a group '{text}': write {ways}")
+    raise unknown_name("reference group", text, dict.fromkeys(label for _, label in pairs))

@@ -20,6 +20,13 @@ class Options:
     group: tuple[str, ...] = option(
         (), "The columns of groups; their combinations are assessed too.", shown="[COLUMN,...]"
     )
+    reference: tuple[str, ...] = option(
+        (),
+        "The group that the others of its column are compared with, as LABEL, or as COLUMN:LABEL "
+        "where two columns have it; by default the largest, and for impact ratios the one selected "
+        "most often.",
+        shown="[LABEL,...]",
+    )
     target: str = option(
         "", "The column of labels, empty where unknown; leave it out if there are none.",
         shown="COLUMN",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -17,6 +17,7 @@ from fairbench.auditing.columns import (
     labels_of,
     marks_of,
     read_frame,
+    references_of,
     spelled,
 )
 from fairbench.auditing.group_sampling import GroupSampling
@@ -24,7 +25,7 @@ from fairbench.auditing.leakage import check_score, notes_on_labels
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import label_notes
-from fairbench.data.dataset import check_combinable, combine
+from fairbench.data.dataset import check_combinable, combine, reference_first
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.evaluator import design_of, group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -79,6 +80,9 @@ def read_groups(
         raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
     singles = pd.DataFrame({name: groups_of(frame[name], places[name]) for name in options.group})
     check_combinable(singles, options.path.name)
+    named = references_of({name: singles[name] for name in singles}, options.reference)
+    for name, label in named.items():
+        singles[name] = reference_first(singles[name], label)
     references = {name: str(singles[name].cat.categories[0]) for name in options.group}
     cells = combine([singles[name] for name in options.group])
     if len(cells.cat.categories) > MOST_CELLS:
@@ -109,6 +113,7 @@ class AuditTable:
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
+    references : attribute -> the group that somebody named to compare its others with.
     notes : what a reader should know of the groups' labels.
     """
 
@@ -121,6 +126,7 @@ class AuditTable:
     sampling: GroupSampling | None = None
     design: Design | None = None
     selected: NDArray[np.bool_] | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     def of_selected(self) -> AuditTable:
@@ -209,8 +215,22 @@ def read_audit_table(
         names,
         design=design,
         selected=selected,
+        references=_references(groups, options),
         notes=notes,
     )
+
+
+def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
+    """Return the groups that somebody named to compare others with, those of combinations too."""
+    if not groups or not options.reference:
+        return {}
+    singles = {name: groups[name] for name in options.group}
+    named = set(references_of(singles, options.reference))
+    return {
+        attribute: str(labels.cat.categories[0])
+        for attribute, labels in groups.items()
+        if attribute in named or set(attribute.split(" x ")) <= named
+    }
 
 
 def _selected(

@@ -17,6 +17,7 @@ from fairbench.auditing.options import Options
 from fairbench.core import VERSION
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text
+from fairbench.reporting.audits.decisions import impact_blocks
 from fairbench.reporting.document.model import (
     Bar,
     Column,
@@ -124,6 +125,8 @@ def audit_document(assessment: Assessment) -> Document:
 
 
 def _sections(assessment: Assessment) -> Iterator[Section]:
+    if assessment.impact:
+        yield Section("Impact ratios", list(impact_blocks(assessment)))
     yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment)])
     yield Section("Rates by group", [_rates(assessment)])
     diagrams = list(_diagrams(assessment))
@@ -306,6 +309,7 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
             for each in assessment.needed
         ],
         sizes=[asdict(each) for each in assessment.sizes],
+        impact=[asdict(each) for each in assessment.impact],
         calibration=[_without_fit(each) for each in assessment.calibrations],
         checks=[
             {"attribute": each.attribute, "group": each.group, "calibrated_as_others": each.fit}

@@ -1,0 +1,127 @@
+"""Adverse impact ratios: the rates of groups over that of a group they are compared with.
+
+The group may be given, or be the one whose rate is the highest. Which that truly is, is not known
+of noisy rates: the interval of a ratio to the highest rate allows for every group to be it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.gaps import pairs
+from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+FOUR_FIFTHS = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class ImpactLimits:
+    """Ratios of G groups' rates to one rate, with their intervals; of several samples at once.
+
+    Attributes
+    ----------
+    ratios : (..., G) with both ends; NaN ratios where the rate compared with is 0.
+    below : (..., G) how sure it is that a ratio is under the bound asked about, the confidence
+        distribution of the same interval: 2.5 % where the 95 % interval begins at the bound, and
+        97.5 % where it ends there. Said whenever it is 95 % or more, it is wrong in at most one
+        case of twenty, and its opposite, said whenever it is 5 % or less, as well.
+    reference : (...) the position of the group compared with.
+    """
+
+    ratios: Limits
+    below: Floats
+    reference: NDArray[np.intp]
+
+
+def ratios_to_group(
+    rates: Limits,
+    reference: int,
+    *,
+    bound: float = FOUR_FIFTHS,
+    level: float = 0.95,
+    correlation: Floats | float = 0.0,
+) -> ImpactLimits:
+    """Return the ratios to the rate of one group, that was chosen whatever the rates.
+
+    Parameters
+    ----------
+    rates : (..., G) with limits at that level.
+    correlation : (..., G, G) of the groups' errors, where groups share clusters.
+    """
+    one = rates.take([reference])
+    shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
+    ratios = ratio_limits(rates, one, shared)
+    below = probability_ratio_below(rates, one, bound, level=level, correlation=shared)
+    for each in ratios:
+        each[..., reference] = 1.0
+    below[..., reference] = float(bound > 1)
+    return ImpactLimits(ratios, below, np.asarray(reference))
+
+
+def wider_level(level: float, highest: Mask) -> float:
+    """Return the level at which a group's ratios to all that it is compared with hold at once."""
+    return 1 - (1 - level) / int(_compared(highest).sum(axis=1).max())
+
+
+def _compared(highest: Mask) -> Mask:
+    """Say which groups (G, G) each is compared with: all others that may be the highest."""
+    return highest & ~np.eye(len(highest), dtype=bool)
+
+
+def ratios_to_highest(
+    rates: Limits,
+    wider: Limits,
+    highest: Mask,
+    *,
+    bound: float = FOUR_FIFTHS,
+    level: float = 0.95,
+    correlation: Floats | float = 0.0,
+) -> ImpactLimits:
+    """Return the ratios to the highest rate of any group, whichever that truly is.
+
+    Parameters
+    ----------
+    rates, wider : (..., G) with limits at the level, and at :func:`wider_level` of it (Bonferroni).
+    highest : (G,) which of the groups may be the one compared with, two or more.
+    correlation : (..., G, G) of the groups' errors, where groups share clusters.
+
+    Notes
+    -----
+    A ratio to the highest rate is the smallest of the ratios to all others. It is at most any upper
+    end, where these hold together; and at least the smallest lower end, as the highest rate is one
+    group's, so that no correction is needed. `below` follows: sure from the first where it is over
+    one half, from the second where it is under; in between neither supports anything but one half.
+    """
+    compared = _compared(highest)
+    single = ratio_limits(*pairs(rates), correlation)
+    upper = ratio_limits(*pairs(wider), correlation).upper
+    among = np.where(highest, rates.value, -np.inf)
+    top = among.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(top > 0, rates.value / top, np.nan)
+    most = np.where(highest, 1.0, np.inf)
+    ends = (
+        np.where(compared, single.lower, np.inf).min(axis=-1),
+        np.where(compared, upper, np.inf).min(axis=-1),
+    )
+    ratios = Limits(value, *(np.minimum(each, most) for each in ends))
+    each = _below_any(rates, compared, bound, level, correlation)
+    others = int(compared.sum(axis=1).max())
+    together = _below_any(wider, compared, bound, wider_level(level, highest), correlation)
+    surely = 1 - others * (1 - together)
+    below = np.clip(0.5, np.minimum(surely, each), np.maximum(surely, each))
+    return ImpactLimits(ratios, below, among.argmax(axis=-1))
+
+
+def _below_any(
+    rates: Limits, compared: Mask, bound: float, level: float, correlation: Floats | float
+) -> Floats:
+    """Return how sure it is that the surest of the ratios compared is under a bound."""
+    each = probability_ratio_below(*pairs(rates), bound, level=level, correlation=correlation)
+    below: Floats = np.where(compared, each, 0.0).max(axis=-1)
+    return below

@@ -30,7 +30,8 @@ SETTING_PHRASES: Mapping[str, str] = {
 # Keys and columns that today's tree has in addition.
 ADDED: frozenset[str] = frozenset(
     {
-        *("cluster", "if_calibrated_alike", "interval", "odds", "pairs", "proxy"),
+        *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
+        *("choose", "decisions", "reference", "split", "top"),
         *("labelling", "selected", "short_of_labels", "stress", "supposed", "tipping", "weight"),
     }
 )

@@ -70,7 +70,13 @@ def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
     unfavourable = bool(options.favourable) and spelled(options.favourable) == table.labels[0]
     selected = table.prediction == (0 if unfavourable else 1)
     found = (
-        impact_ratios_of(name, groups, selected, table.references.get(name, ""), table.design)
+        impact_ratios_of(
+            name,
+            groups,
+            selected,
+            reference=table.references.get(name, ""),
+            design=table.design,
+        )
         for name, groups in table.groups.items()
     )
     return [ratio for each in found for ratio in each]
@@ -80,6 +86,7 @@ def impact_ratios_of(
     attribute: str,
     groups: pd.Series,
     selected: NDArray[np.bool_],
+    *,
     reference: str = "",
     design: Design | None = None,
 ) -> list[ImpactRatio]:
@@ -104,16 +111,21 @@ def impact_ratios_of(
         found = ratios_to_group(rates, names.index(reference), correlation=shared)
     else:
         found = _to_highest(intervals, rows)
-    columns = [*rates, *found.ratios, found.below]
+    reference = names[int(found.reference)]
     return [
         ImpactRatio(
             attribute,
             name,
             int(rows[g]),
-            *(float(each[g]) for each in columns[:3]),
-            names[int(found.reference)],
+            rates.value[g].item(),
+            rates.lower[g].item(),
+            rates.upper[g].item(),
+            reference,
             given,
-            *(float(each[g]) for each in columns[3:]),
+            found.ratios.value[g].item(),
+            found.ratios.lower[g].item(),
+            found.ratios.upper[g].item(),
+            found.below[g].item(),
         )
         for g, name in enumerate(names)
     ]

@@ -7,10 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from fairbench.audit.columns import read_frame
-from fairbench.audit.options import Options
-from fairbench.audit.reading import read_audit_table
 
+from fairbench.auditing.columns import read_frame
+from fairbench.auditing.options import Options
+from fairbench.auditing.reading import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import texts_of_table
 from tests.audit.tables import predictions, written

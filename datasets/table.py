@@ -12,16 +12,11 @@ import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, unknown_name, warn
 from fairbench.core.formats import MISSING, label_notes
+from fairbench.data.any_table import check_columns, read_arrow, say_guessed, text_table
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import (
-    as_texts,
-    check_text,
-    header,
-    read_parquet,
-    read_table,
-    unique_names,
-)
-from fairbench.data.download import Archive, refuse_web_page
+from fairbench.data.delimited import as_texts, read_table, unique_names
+from fairbench.data.download import Archive
+from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
 
 DATASHEET = Datasheet(
     title="Your own table",
@@ -40,7 +35,7 @@ def load(
     path: str | None,
     target: str | None,
     sensitive: Sequence[str],
-    positive: str | None = None,
+    positive: str | float | None = None,
     privileged: dict[str, str] | None = None,
     task: str | None = None,
     drop: Sequence[str] = (),
@@ -117,11 +112,12 @@ def _read(
     """
     if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
         raise DataError(f"{file}: the name of the file is no text: rename it")
-    parts = _parquet if file.suffix in (".parquet", ".pq") else _text
     try:
         if not file.is_file():
             raise DataError(f"dataset.path: no file {file}")
-        frame, texts = parts(file, sensitive, named)
+        content = content_of(file)
+        parts = _arrow if content.kind in (PARQUET, ARROW) else _text
+        frame, texts = parts(file, content, sensitive, named)
     except (ValueError, OSError) as error:
         raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
     if frame.empty:
@@ -129,13 +125,13 @@ def _read(
     return frame.reset_index(drop=True), texts
 
 
-def _parquet(
-    file: Path, sensitive: Sequence[str], named: Sequence[str]
+def _arrow(
+    file: Path, content: Content, sensitive: Sequence[str], named: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     from pyarrow import float64, schema, types
 
-    table = read_parquet(file)
-    _check_names(file, table.column_names, named)
+    table = read_arrow(file, content, None)
+    check_columns(str(file), named, table.column_names)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if kind.num_fields:
             raise DataError(f"{file}: column '{name}' is of type {kind}, not a value in each row")
@@ -146,46 +142,46 @@ def _parquet(
 
 
 def _text(
-    file: Path, sensitive: Sequence[str], named: Sequence[str]
+    file: Path, content: Content, sensitive: Sequence[str], named: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    check_text(file)
-    content = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    refuse_web_page(content, str(file), "")
-    separator = "\t" if file.suffix == ".tsv" else ","
-    names = header(content, str(file), separator)
-    _check_names(file, names, named)
+    table = text_table(file, content, named)
+    check_columns(str(file), named, table.names)
     # Refuses rows with fields too few or too many, too.
-    texts = read_table(content, str(file), separator=separator, only=sensitive, exact=sensitive)
+    texts = read_table(
+        table.data, str(file), separator=table.separator, only=sensitive, exact=sensitive
+    )
     # Only empty fields are missing: "NA" and "None" may well be labels.
     frame = pd.read_csv(
-        io.BytesIO(content), sep=separator, keep_default_na=False, na_values=[""], index_col=False,
-        low_memory=False,  # types are of whole columns
+        io.BytesIO(table.data), sep=table.separator, keep_default_na=False, na_values=[""],
+        index_col=False, low_memory=False,  # types are of whole columns
     )  # fmt: skip
     if len(frame) != len(texts):
         raise DataError(f"{file}: it is not plain where rows end ({len(frame)}, {len(texts)})")
+    frame.columns = unique_names([name or f"column {i}" for i, name in enumerate(table.names, 1)])
+    commas = _with_decimal_commas(frame)
+    frame = frame.assign(**{
+        name: pd.to_numeric(frame[name].str.replace(",", ".", regex=False)) for name in commas
+    })  # fmt: skip
+    said = (f"numbers with a decimal comma in {', '.join(commas)}",) if commas else ()
+    say_guessed(file, (*table.guessed, *said))
+    return frame, texts
+
+
+def _with_decimal_commas(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of texts that are all numbers, some of them with a decimal comma."""
+    found = []
     for name, column in frame.select_dtypes(include=["object", "string"]).items():
         known = column.dropna()
         if (
             pd.api.types.infer_dtype(known) == "string"
             and known.str.fullmatch(_DECIMAL_COMMA).all()
+            and known.str.contains(",", regex=False).any()
         ):
-            raise DataError(
-                f"{file}: column '{name}' holds numbers with a decimal comma, such as "
-                f"{known.iloc[0]}: write them with a point"
-            )
-    frame.columns = unique_names([name or f"column {i}" for i, name in enumerate(names, 1)])
-    return frame, texts
+            found.append(str(name))
+    return found
 
 
-_DECIMAL_COMMA = r"\s*[+-]?\d+,\d+\s*"
-
-
-def _check_names(file: Path, found: Sequence[str], named: Sequence[str]) -> None:
-    for name in named:
-        if name not in found:
-            raise unknown_name(f"column of {file}", name, found)
-        if found.count(name) > 1:
-            raise DataError(f"{file}: {found.count(name)} columns are named '{name}'")
+_DECIMAL_COMMA = r"\s*[+-]?\d+(,\d+)?\s*"
 
 
 def _task(column: pd.Series, task: str | None, file: Path) -> Task:
@@ -200,7 +196,7 @@ def _task(column: pd.Series, task: str | None, file: Path) -> Task:
 
 
 def _target(
-    column: pd.Series, task: Task, positive: str | None, file: Path
+    column: pd.Series, task: Task, positive: str | float | None, file: Path
 ) -> tuple[pd.Series, str]:
     if task is Task.REGRESSION:
         values = pd.to_numeric(column, errors="coerce")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.auditing.derived import (
+    as_shares,
+    with_bands,
+    with_rare_pooled,
+    without_groups,
+)
+from fairbench.auditing.named_columns import PERCENT
 from fairbench.auditing.options import Options
-from fairbench.core.errors import UserError, nearest, unknown_name
-from fairbench.core.formats import MISSING
+from fairbench.core.errors import UserError
+from fairbench.core.formats import MISSING, quoted
+from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.dataset import reference_first
-from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
 
 
@@ -33,65 +39,46 @@ def read_frame(
     ------
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
-    frame = _read(options, every=every) if source is None else _of_table(source, options, every)
+    if source is None:
+        frame = read_any_table(
+            options.path,
+            options.columns,
+            every=every,
+            exact=options.group,  # labels that differ in blanks are different groups
+            numeric=(*_numeric(options), options.target, options.prediction),
+        )
+    else:
+        frame = _of_table(source, options, every)
     if not len(frame):
         raise UserError(f"{options.path.name}: no rows below the header")
-    return frame
+    return _derived(frame, options)
+
+
+def _numeric(options: Options) -> list[str]:
+    """Return the columns of numbers, of those that are named."""
+    scores = (options.score, options.against, *options.scores)
+    banded = (each.rpartition(":")[0] for each in options.cuts)
+    return [each for each in (*scores, options.weight, *options.proxy, *banded) if each]
 
 
 def _of_table(source: Table, options: Options, every: bool) -> pd.DataFrame:
     if is_table(source):
-        _check_columns(options, names_of_table(source))
-    numeric = (options.score, options.against, options.weight, *options.scores, *options.proxy)
+        check_columns(options.path.name, options.columns, names_of_table(source))
     only = None if every else options.columns
-    return texts_of_table(source, options.path.name, only=only, numeric=numeric)
+    return texts_of_table(source, options.path.name, only=only, numeric=_numeric(options))
 
 
-def check_file(path: Path) -> None:
-    """Refuse a file that is not there, naming those beside it that are called nearly so."""
-    if not path.is_file():
-        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UserError(f"{path} is not a file{hint}")
-
-
-def _read(options: Options, *, every: bool) -> pd.DataFrame:
-    path = options.path
-    check_file(path)
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            return _parquet(options, every=every)
-        check_text(path, every=every)
-        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
-    separator = "\t" if path.suffix == ".tsv" else ","
-    _check_columns(options, header(content, path.name, separator))
-    only = None if every else options.columns
-    return read_table(
-        content, path.name, separator=separator, only=only, exact=options.group
-    )  # labels that differ in blanks are different groups
-
-
-def _parquet(options: Options, *, every: bool) -> pd.DataFrame:
-    from pyarrow import ArrowException, parquet
-
-    try:
-        names = parquet.read_schema(options.path).names
-        _check_columns(options, names)
-        names = names if every else options.columns
-        return as_texts(read_parquet(options.path, names), options.path.name)
-    except ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{options.path.name} is not a table in Parquet: {reason}") from error
-
-
-def _check_columns(options: Options, found: list[str]) -> None:
-    for name in options.columns:
-        if name not in found:
-            raise unknown_name(f"column of {options.path.name}", name, found)
-        if found.count(name) > 1:
-            raise UserError(f"{options.path.name}: {found.count(name)} columns are named '{name}'")
+def _derived(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """Return the table with bands, shares and pooled groups, and notes on them."""
+    frame = with_bands(frame, options, options.path.name)
+    if options.scale == PERCENT:
+        scores = (options.score, options.against, *options.scores)
+        frame = frame.assign(**{name: as_shares(frame[name]) for name in scores if name})
+    frame, left_out = without_groups(frame, options.leave_out, options.group)
+    frame, pooled = with_rare_pooled(frame, options.group, options.rare)
+    if left_out or pooled:
+        frame.attrs["notes"] = [*left_out, *pooled]
+    return frame
 
 
 Floats = NDArray[np.float64]
@@ -115,7 +102,7 @@ class Place:
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise UserError(
-                f"{self.file}: column '{self.column}', row {row + 1}: {str(text.iloc[row])!r} is "
+                f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
                 f"not {expected}"
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbench.auditing.named_columns import PROBABILITY, SCALES, bands_apart, check_bands
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.core.options import hidden, option
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
@@ -15,10 +16,15 @@ class Options:
     """What an audit is asked for, checked as far as it can be without the file."""
 
     path: Path = option(
-        Path, "A CSV, TSV or Parquet file with one row a person.", argument="PREDICTIONS"
+        Path,
+        "A file with one row a person: CSV, Excel, Parquet or Arrow; packed or not.",
+        argument="PREDICTIONS",
     )
     group: tuple[str, ...] = option(
-        (), "The columns of groups; their combinations are assessed too.", shown="[COLUMN,...]"
+        (),
+        "The columns of groups; their combinations are assessed too. Numbers in bands are "
+        "age:25,40,62 or age:quantiles(4).",
+        shown="[COLUMN,...]",
     )
     reference: tuple[str, ...] = option(
         (),
@@ -83,6 +89,18 @@ class Options:
         "it, where nobody's group is known: says what follows whoever belongs to which.",
         shown="[COLUMN,...]",
     )
+    scale: str = option(
+        PROBABILITY,
+        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        choices=SCALES,
+    )
+    rare: int = option(
+        0, "Groups of fewer rows than this are pooled into one, which is called other groups."
+    )
+    leave_out: tuple[str, ...] = option(
+        (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
+    )
+    cuts: tuple[str, ...] = hidden(())
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
     interval: str = option(
@@ -119,6 +137,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
+        group, cuts = bands_apart(self.group)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        check_bands(self.cuts)
         if not (self.score or self.scores or self.prediction):
             raise UserError("neither score= nor prediction= is given: name a column of either")
         if len(set(self.group)) < len(self.group):
@@ -136,6 +158,8 @@ class Options:
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
         check_minimum("seed", self.seed, 0)
+        check_minimum("rare", self.rare, 0)
+        check_choice("scale", self.scale, SCALES)
         check_choice("prior", self.prior, ("uniform", "scores"))
         check_choice("interval", self.interval, INTERVALS)
         check_minimum("strength", self.strength, 0.1)

@@ -250,7 +250,8 @@ def _selected(
 
 def notes_on_groups(frame: pd.DataFrame, options: Options) -> list[str]:
     """Return sentences on labels of groups that a reader could take for one another."""
-    return [each for name in options.group for each in label_notes(name, frame[name].unique())]
+    alike = [each for name in options.group for each in label_notes(name, frame[name].unique())]
+    return [*frame.attrs.get("notes", ()), *alike]
 
 
 def _design(frame: pd.DataFrame, places: Mapping[str, Place], options: Options) -> Design | None:

@@ -6,11 +6,11 @@ import difflib
 import errno
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from fairbench.core.formats import visible
+from fairbench.core.formats import shortened, visible
 
 
 class UserError(Exception):
@@ -46,9 +46,22 @@ def warn(sentence: str) -> None:
     print(f"warning: {visible(sentence)}", file=sys.stderr)
 
 
+def note(sentence: str) -> None:
+    """Print a line on the error stream that tells how something was understood."""
+    print(f"note: {visible(sentence)}", file=sys.stderr)
+
+
+_ALIKE = 0.6  # from which names are near: index is not near to gender
+_FEW_SIGNS = 4  # of shorter names, one mistaken sign is much
+_LONGEST = 300  # signs of a sentence that lists names
+
+
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the valid names that look most like `name`, best first."""
-    return difflib.get_close_matches(name, list(valid), n=limit, cutoff=0.4)
+    """Return the valid names that look most like `name`, best first; none that is not near."""
+    alike = 0.5 if len(name) <= _FEW_SIGNS else _ALIKE
+    shown = {each[:_LONGEST].lower(): each for each in valid}
+    close = difflib.get_close_matches(name[:_LONGEST].lower(), list(shown), limit, alike)
+    return [shown[each] for each in close]
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
@@ -61,11 +74,30 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     valid : every name that exists.
     """
     valid = sorted(valid)
+    start = f"unknown {kind} '{shortened(name)}': "
     if not valid:
-        return UserError(f"unknown {kind} '{name}': there is none")
-    close = nearest(name, valid)
+        return UserError(f"{start}there is none")
+    close = [shortened(each) for each in nearest(name, valid)] if len(valid) <= _MANY else []
     hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return UserError(f"unknown {kind} '{name}': {hint}valid: {', '.join(valid)}")
+    return UserError(f"{start}{hint}valid: {_listed(valid, _LONGEST - len(start + hint))}")
+
+
+_MANY = 10_000  # names, among which looking for the nearest takes seconds
+
+
+def _listed(names: Sequence[str], room: int) -> str:
+    """Return names in so many signs, and how many more there are."""
+    shown = [shortened(each) for each in names[:_LONGEST]]
+    whole = ", ".join(shown)
+    if len(names) == len(shown) and len(whole) <= room - len("valid: "):
+        return whole
+    kept: list[str] = []
+    rest = f" and {len(names)} more"
+    for each in shown:
+        if len(", ".join([*kept, each]) + rest) > room - len("valid: ") and kept:
+            break
+        kept.append(each)
+    return f"{', '.join(kept)} and {len(names) - len(kept)} more"
 
 
 _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {

@@ -35,6 +35,16 @@ def visible(text: str, *, lines: bool = False) -> str:
     return "".join(sign if _shown(sign) or sign in kept else repr(sign)[1:-1] for sign in text)
 
 
+def shortened(text: str, most: int = 60) -> str:
+    """Return a text of somebody's data that fits in a sentence, its middle left out if need be."""
+    return text if len(text) <= most else f"{text[: most - 20]}...{text[-15:]}"
+
+
+def quoted(value: object, most: int = 60) -> str:
+    """Return a value of somebody's data in quotation marks, short enough for a sentence."""
+    return repr(shortened(str(value), most))
+
+
 def _shown(sign: str) -> bool:
     return sign.isprintable() or category(sign) == "Zs"  # spaces of any width
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, unknown_name
+from fairbench.core.formats import quoted
 
 
 def numbers(
@@ -22,13 +24,25 @@ def numbers(
     DataError : a field that is no number; names the first.
     """
     text = frame[column]
-    values = pd.to_numeric(text, errors="coerce").astype(np.float64)
+    values = pd.Series(to_numbers(text), index=text.index, name=text.name)
     wrong = ~np.isfinite(values.to_numpy())
     if missing is not None:
         wrong &= (text != missing).to_numpy()
     if wrong.any():
         raise DataError(f"{_place(frame, column, file, wrong)} is no number")
     return values
+
+
+def to_numbers(column: pd.Series) -> NDArray[np.float64]:
+    """Return a column of texts or numbers as numbers, NaN where it has none."""
+    if column.dtype == "str":
+        from pyarrow import ArrowException, array, float64
+        from pyarrow import compute as pc
+
+        with suppress(ArrowException):  # which does not say which text is no number
+            texts = pc.cast(array(column), float64())
+            return np.asarray(texts, np.float64)
+    return np.asarray(pd.to_numeric(column, errors="coerce"), np.float64)
 
 
 def categories(
@@ -60,7 +74,7 @@ def categories(
 def _place(frame: pd.DataFrame, column: str, file: str, wrong: NDArray[np.bool_]) -> str:
     first = int(np.flatnonzero(wrong)[0])
     row = int(frame.index[first]) + 1
-    return f"{file}: column '{column}', row {row}: {frame[column].iloc[first]!r}"
+    return f"{file}: column '{column}', row {row}: {quoted(frame[column].iloc[first])}"
 
 
 def binary(

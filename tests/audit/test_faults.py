@@ -160,7 +160,7 @@ def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsy
     [
         (b"", "no header line"),
         (b"score,label,sex,race\n0.5,1,a\n", "row 1 has 3 fields"),
-        (b"score,label,sex,race\n0.5,1,\xff,b\n", "not UTF-8 text"),
+        (b"score,label,sex,race\n0.5,1,\x81,b\n", "not UTF-8 text"),
     ],
     ids=["empty", "ragged", "bytes"],
 )
@@ -173,7 +173,7 @@ def test_malformed_file(content, sentence, tmp_path, capsys):
 
 def test_malformed_parquet(tmp_path, capsys):
     path = tmp_path / "predictions.parquet"
-    path.write_bytes(b"not a table")
+    path.write_bytes(b"PAR1 is not a table")
     assert audit(words(path)) == 2
     assert "not a table in Parquet" in capsys.readouterr().err
 

@@ -82,6 +82,11 @@ def read_subject(
     ------
     UserError : a file or column that is not there, or a value that cannot be.
     """
+    if options.leave_out:
+        raise UserError(
+            "leave_out= changes which row is which: while you label, leave it out; a report may "
+            "have it"
+        )
     frame = read_frame(options) if frame is None else frame
     if options.scores:
         return _classes(options, answers, frame)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.auditing.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.auditing.named_columns import bands_apart, period_asked
 from fairbench.auditing.options import Options
 from fairbench.auditing.state_file import JsonFile
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.files import unsealed_json
-from fairbench.core.options import option
+from fairbench.core.options import hidden, option
 
 SCHEMA = 1
 CROSSED = " x "  # between the columns whose combinations are groups, and between their values
@@ -30,8 +31,8 @@ class WatchOptions:
 
     path: Path = option(
         Path,
-        "A CSV, TSV or Parquet file with one row a person: the same file growing, or with time= a "
-        "new file each week.",
+        "A file with one row a person (CSV, Excel, Parquet or Arrow, packed or not): the same file "
+        "growing, or with time= a new file each week.",
         argument="PREDICTIONS",
     )
     group: tuple[str, ...] = option(
@@ -55,7 +56,8 @@ class WatchOptions:
     time: str = option(
         "",
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
-        "have a point for each.",
+        "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
+        "year).",
         shown="COLUMN",
     )
     metrics: tuple[str, ...] = option(
@@ -64,11 +66,20 @@ class WatchOptions:
         "there are, the sooner each is found.",
         shown="[METRIC,...]",
     )
+    cuts: tuple[str, ...] = hidden(())
     threshold: float = option(0.5, "A score above it is a positive decision.")
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
+        group, cuts = bands_apart(self.group)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        if any("quantiles" in each for each in self.cuts):
+            raise UserError(
+                "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
+            )
+        period_asked(self.time)
         if not self.group:
             raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
         if len(set(self.group)) < len(self.group):
@@ -94,7 +105,7 @@ class WatchOptions:
         return Options(
             path=self.path, group=self.columns, target=self.target, score=self.score,
             prediction=self.prediction, positive=self.positive, threshold=self.threshold,
-            epsilon=self.epsilon,
+            epsilon=self.epsilon, cuts=self.cuts,
         )  # fmt: skip
 
     @property

@@ -14,7 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.auditing.columns import Place, each_value, labels_of, read_frame, spelled
+from fairbench.auditing.derived import periods_of
 from fairbench.auditing.leakage import check_score
+from fairbench.auditing.named_columns import period_asked
 from fairbench.auditing.reading import decisions_of, scores_of
 from fairbench.auditing.watching.state import (
     CROSSED,
@@ -86,10 +88,11 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     asked = options.audit
     frame = read_frame(asked, every=bool(options.time))
     file = options.path.name
-    for name in (options.time, *asked.columns):
+    time, unit = period_asked(options.time)
+    for name in (time, *asked.columns):
         if name and name not in frame:
             raise unknown_name(f"column of {file}", name, list(map(str, frame.columns)))
-    frame = _in_order(frame, options, file)
+    frame = _in_order(frame, time, unit, file)
     label, names = _labels(frame, options, names)
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
@@ -97,7 +100,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         check_score(np.where(label == _UNKNOWN, np.nan, label), score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
     groups = {each: _names_of(frame[crossed(each)]) for each in options.group}
-    period = frame[options.time] if options.time else pd.Series("", frame.index)
+    period = frame[time] if time else pd.Series("", frame.index)
     read = [frame[name].astype(str) for name in asked.columns if name != options.target]
     text = ["\x1f".join(row) for row in zip(*read, strict=True)]
     known = np.full(len(frame), np.nan) if score is None else score
@@ -105,14 +108,16 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     return WatchedRows(period.to_numpy(str), text, groups, decision, known, label, stored)
 
 
-def _in_order(frame: pd.DataFrame, options: WatchOptions, file: str) -> pd.DataFrame:
-    """Return the rows by period, as ``week 2`` before ``week 10``."""
-    if not options.time:
+def _in_order(frame: pd.DataFrame, time: str, unit: str, file: str) -> pd.DataFrame:
+    """Return the rows by period, as ``week 2`` before ``week 10``; dates as their periods."""
+    if not time:
         return frame
-    blank = (frame[options.time] == "").to_numpy()
-    Place(file, options.time).refuse(frame[options.time], blank, "a period")
-    order = {name: i for i, name in enumerate(sorted(set(frame[options.time]), key=natural))}
-    place = frame[options.time].map(order).to_numpy()
+    blank = (frame[time] == "").to_numpy()
+    Place(file, time).refuse(frame[time], blank, "a period")
+    if unit:
+        frame = frame.assign(**{time: periods_of(frame[time], unit, file)})
+    order = {name: i for i, name in enumerate(sorted(set(frame[time]), key=natural))}
+    place = frame[time].map(order).to_numpy()
     return frame.iloc[np.argsort(place, kind="stable")]
 
 

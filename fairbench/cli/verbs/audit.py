@@ -48,7 +48,8 @@ def audit(options: AuditOptions) -> None:
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.auditing.columns import check_file, read_frame
+        from fairbench.auditing.columns import read_frame
+        from fairbench.data.any_table import check_file
 
         check_file(options.path)  # before the columns: no column helps where there is no file
         asked = options.plain()
@@ -82,7 +83,9 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     group = options.group or tuple(group_columns(run))
     own = {name: column for name, column in columns.items() if name not in options.given}
     asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
-    return asked, frame.astype(str)
+    from fairbench.auditing.columns import read_frame
+
+    return asked, read_frame(asked, source=frame)
 
 
 def _neither(options: AuditOptions) -> str:

@@ -1,0 +1,235 @@
+"""A table from any file that people have: delimited text, Excel, Parquet or Arrow, packed or not.
+
+What separates fields, how the file is packed and encoded, and where numbers have a decimal comma is
+found out; what was found is said in one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fairbench.core.errors import DataError, UserError, nearest, note, unknown_name
+from fairbench.core.files import check_memory
+from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
+from fairbench.data.spreadsheet import sheet_as_text
+from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as delimited text in UTF-8.
+
+    Attributes
+    ----------
+    names : the header, blanks around names removed.
+    guessed : what a reader should know of how the file was read.
+    """
+
+    data: bytes
+    separator: str
+    names: Sequence[str]
+    guessed: tuple[str, ...]
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, naming those beside it that are called nearly so."""
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UserError(f"{path} is not a file{hint}")
+
+
+def read_any_table(
+    path: Path,
+    named: Sequence[str],
+    *,
+    every: bool = False,
+    exact: Collection[str] = (),
+    numeric: Collection[str] = (),
+) -> pd.DataFrame:
+    """Read a file's columns as strings, and say in a line on the error stream what was guessed.
+
+    Parameters
+    ----------
+    named : the columns that there must be, which alone are kept unless `every` one is.
+    exact : the columns whose blanks stay: labels that differ in them are different labels.
+    numeric : the columns in which a comma is a decimal one.
+
+    Raises
+    ------
+    UserError : a file or column that is not there, or that cannot be read.
+    """
+    check_file(path)
+    try:
+        frame, guessed = _read(path, named, every=every, exact=exact)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    frame, commas = with_decimal_points(frame, [name for name in numeric if name in frame])
+    say_guessed(path, (*guessed, *commas))
+    return frame
+
+
+def say_guessed(path: Path, guessed: Sequence[str]) -> None:
+    """Say in a line how a file was read, where that is not plain."""
+    if guessed:
+        note(f"{path.name} was read as: {', '.join(guessed)}")
+
+
+def _read(
+    path: Path, named: Sequence[str], *, every: bool, exact: Collection[str]
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    content = content_of(path)
+    if content.kind in (PARQUET, ARROW):
+        return as_texts(read_arrow(path, content, None if every else named), path.name), ()
+    text = text_table(path, content, named)
+    check_columns(path.name, named, text.names)
+    only = None if every else named
+    frame = read_table(
+        text.data, path.name, separator=text.separator, only=only, exact=exact,
+    )  # fmt: skip
+    return frame, text.guessed
+
+
+def check_columns(file: str, named: Sequence[str], found: Sequence[str]) -> None:
+    """Refuse a column that a table does not have, or has twice."""
+    for name in named:
+        if name not in found:
+            raise unknown_name(f"column of {file}", name, found)
+        if list(found).count(name) > 1:
+            raise DataError(f"{file}: {list(found).count(name)} columns are named '{name}'")
+
+
+def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.Table:
+    """Read columns of a Parquet or an Arrow file, all by default.
+
+    Raises
+    ------
+    UserError : it is damaged, lacks a column, or takes more memory than is allowed.
+    """
+    from pyarrow import ArrowException, parquet
+
+    try:
+        if content.data:
+            raise DataError(
+                f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
+            )
+        if content.kind == ARROW:
+            return _ipc(path, named)
+        check_columns(path.name, named or (), parquet.read_schema(path).names)
+        return read_parquet(path, named)
+    except (ArrowException, EOFError) as error:
+        reason = str(error).splitlines()[0][:150]
+        raise DataError(
+            f"{path.name} is not a table in {content.kind} that can be read: {reason}"
+        ) from error
+
+
+def _ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
+    from pyarrow import feather, ipc
+
+    check_memory(3 * path.stat().st_size, path.name)
+    with open(path, "rb") as file:
+        stream = file.read(4) == b"\xff\xff\xff\xff"
+    if stream:
+        with ipc.open_stream(path) as reader:
+            table = reader.read_all()
+    else:
+        table = feather.read_table(path, memory_map=False)
+    check_columns(path.name, named or (), table.column_names)
+    table = table.select(list(named)) if named is not None else table
+    check_memory(3 * table.nbytes, path.name)
+    return table
+
+
+def text_table(
+    path: Path, content: Content, named: Sequence[str], *, every: bool = True
+) -> TextTable:
+    """Return a text or the sheet of an Excel file, with what separates its fields.
+
+    Raises
+    ------
+    DataError : there is no header, or it takes more memory than is allowed.
+    """
+    guessed = content.guessed
+    data = content.data
+    if content.kind == EXCEL:
+        data, more = sheet_as_text(data, path.name, named)
+        return TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+    if not guessed:
+        check_text(path, every=every)
+    said = _SAID.match(data)
+    if said:  # Excel's own line that says so
+        data = data[said.end() :]
+    first = "\t" if path.suffix == ".tsv" else ","
+    separator, names = _separator(data, path.name, named, first)
+    if separator != first:
+        guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
+    return TextTable(data, separator, names, guessed)
+
+
+_SAID = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _separator(
+    data: bytes, file: str, named: Sequence[str], first: str
+) -> tuple[str, Sequence[str]]:
+    """Return what separates fields, and the names of the header: those that are asked for tell it.
+
+    Where none gives them all, the one that gives most of them does, and then most columns.
+    """
+    plain = header(data, file, first)
+    if {*named} <= {*plain} and (named or len(plain) > 1):
+        return first, plain
+    found = {first: plain}
+    for sign in _SEPARATORS:
+        if sign != first:
+            try:
+                found[sign] = header(data, file, sign)
+            except DataError:
+                continue
+    best = max(found, key=lambda sign: (len({*named} & {*found[sign]}), len(found[sign])))
+    return best, found[best]
+
+
+_COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s?%?"
+_WHOLE = r"[+-]?\d+\s?%?"
+_GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # 1,234 may be a thousand and more
+
+
+def with_decimal_points(
+    frame: pd.DataFrame, columns: Sequence[str]
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Return a table with a point for the decimal comma, and what is to be said of it.
+
+    Raises
+    ------
+    DataError : it is not plain whether a comma is a decimal one.
+    """
+    changed = {}
+    for name in columns:
+        text = frame[name]
+        if text.dtype.kind in "iufb" or not (commas := text.str.contains(",", regex=False)).any():
+            continue
+        fits = text.str.fullmatch(_COMMA) | text.str.fullmatch(_WHOLE) | (text == "")
+        if not fits.all():
+            continue  # it is told of as no number
+        if text[commas].str.fullmatch(_GROUPED).all():
+            raise DataError(
+                f"column '{name}' holds numbers such as '{text[commas].iloc[0]}', whose comma may "
+                "be a decimal one or mark thousands: write them with a point, or without the comma"
+            )
+        changed[name] = text.str.replace(",", ".", regex=False)
+    if not changed:
+        return frame, ()
+    listed = ", ".join(changed)
+    return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)

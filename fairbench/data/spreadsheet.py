@@ -1,0 +1,158 @@
+"""A sheet of an Excel file, as the delimited text that it would be saved as."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+from fairbench.core.errors import DataError
+from fairbench.core.files import check_memory
+from fairbench.data.in_memory import text_of
+
+_DEEP = 20  # rows among which the header is looked for
+_TAKES = 10  # bytes of memory that a byte of a sheet takes, about
+_MOST_COLUMNS = 16_384  # of an Excel sheet
+
+Rows = list[list[str]]
+
+
+def sheet_as_text(data: bytes, name: str, named: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+    """Return the sheet that has the columns that are named, as CSV, and what was guessed.
+
+    Parameters
+    ----------
+    data : the content of the file.
+    name : of the file, for messages.
+    named : columns, by which the sheet and the row of its header are found.
+
+    Raises
+    ------
+    DataError : it is no Excel file, has no such sheet, or holds what a table cannot: cells that are
+        merged, errors, or formulas that were never computed.
+    """
+    from openpyxl import load_workbook
+
+    try:
+        _check_archive(data, name)
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        titles = list(book.sheetnames)
+        sheets = [(sheet.title, _filled(sheet.iter_rows(values_only=True)))
+                  for sheet in book.worksheets]  # fmt: skip
+    except _BROKEN as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name} is no Excel file that can be read: {reason[:100]}") from error
+    found = [(title, rows, start) for title, rows in sheets if (start := _header(rows, named)) >= 0]
+    if not found:
+        return _written(next((rows for _, rows in sheets if rows), [])), ()
+    title, rows, start = found[0]
+    _check_cells(rows[start:], named, title, name)
+    guessed = [f"sheet '{title}' of {len(titles)}"] if len(titles) > 1 else []
+    guessed += [f"header in row {start + 1}"] if start else []
+    return _written(rows[start:]), tuple(guessed)
+
+
+_BROKEN = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, ValueError, TypeError, IndexError,
+    AttributeError, EOFError, OSError, SyntaxError, NotImplementedError, zlib.error,
+)  # fmt: skip  # what openpyxl lets through of a file that is not as it should be
+
+
+def _check_archive(data: bytes, name: str) -> None:
+    """Refuse an archive that is no Excel file or unfolds too far, and cells that hide values."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = archive.infolist()
+        if not any(each.filename.startswith("xl/") for each in parts):
+            raise DataError(f"{name} is a zip archive without a table of Excel: unpack it")
+        check_memory(_TAKES * sum(each.file_size for each in parts), name)
+        for each in parts:
+            if each.filename.startswith("xl/worksheets/sheet"):
+                _check_sheet(archive.read(each), name)
+
+
+_CELL = re.compile(rb"<c\b[^>]*>(?:(?!</c>).)*?<f\b(?:(?!</c>).)*?</c>", re.DOTALL)
+_VALUE = re.compile(rb"<v>[^<]|<v [^>]*>[^<]|<is>")
+_MERGED = re.compile(rb"<mergeCell [^>]*ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
+
+
+def _check_sheet(xml: bytes, name: str) -> None:
+    merged = _MERGED.search(xml)
+    if merged and _below_header(merged.group(1)):
+        raise DataError(
+            f"{name}: the cells {merged.group(1).decode()} are merged, and all but the first are "
+            "empty: separate them, with a value in each"
+        )
+    if b"<f" in xml:
+        for cell in _CELL.finditer(xml):
+            if not _VALUE.search(cell.group()) and b't="str"' not in cell.group():
+                raise DataError(
+                    f"{name}: formulas were never computed: open it in Excel, save it, and try "
+                    "again"
+                )
+
+
+def _below_header(cells: bytes) -> bool:
+    """Say whether merged cells go over several rows: a title over columns is none of the table."""
+    first, last = (re.sub(rb"[A-Z]", b"", each) for each in cells.split(b":"))
+    return first != last
+
+
+def _filled(rows: Iterable[Sequence[Any]]) -> Rows:
+    """Return the rows as texts, without empty ones at the end."""
+    texts = [[_text(cell) for cell in row] for row in rows]
+    while texts and not any(texts[-1]):
+        texts.pop()
+    width = max((_width(row) for row in texts), default=0)
+    return [[*row[:width], *[""] * (width - len(row))] for row in texts]
+
+
+def _width(row: Sequence[str]) -> int:
+    return next((i + 1 for i in reversed(range(len(row))) if row[i]), 0)
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
+    if isinstance(cell, datetime | date | time):
+        return cell.isoformat()
+    return text_of(cell)
+
+
+def _header(rows: Rows, named: Sequence[str]) -> int:
+    """Return the first row that has all columns that are named; -1 where none has."""
+    for i, row in enumerate(rows[:_DEEP]):
+        if any(row) and {*named} <= {each.strip() for each in row}:
+            return i
+    return -1
+
+
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
+
+def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> None:
+    header = [each.strip() for each in rows[0]]
+    places = [header.index(each) for each in named]
+    for i, row in enumerate(rows):
+        wrong = next((row[place] for place in places if row[place] in _ERRORS), "")
+        if wrong:
+            raise DataError(
+                f"{name}: sheet '{title}', row {i} below the header holds the error {wrong}: mend "
+                "the formula"
+            )
+
+
+def _written(rows: Rows) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(_unspoiled(rows))
+    return text.getvalue().encode()
+
+
+def _unspoiled(rows: Rows) -> Iterator[list[str]]:
+    """Yield rows; a single empty cell would be written as an empty line, and skipped."""
+    for row in rows:
+        yield row if len(row) > 1 or row[0] else [" "]

@@ -17,7 +17,7 @@ from fairbench.auditing.derived import (
 )
 from fairbench.auditing.named_columns import PERCENT
 from fairbench.auditing.options import Options
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, quoted
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.dataset import reference_first

@@ -111,7 +111,7 @@ class Options:
     )
     seed: int = option(0, "The seed of all random draws.")
     out: str = option(
-        "", "Where the page and the JSON go; a folder of results/report by default.",
+        "", "The folder that the page and the JSON go to; by default one beside the file.",
         shown="FOLDER",
     )  # fmt: skip
     against: str = option(

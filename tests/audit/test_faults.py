@@ -197,4 +197,25 @@ def test_report_from_the_command_line(tmp_path):
     done = fairbench("audit", *words(path), f"out={tmp_path / 'out'}", cwd=tmp_path)
     assert "200 rows, 200 of them with a label" in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"audit.html", "audit.json"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "asked.json",
+        "audit.html",
+        "audit.json",
+    }
+
+
+def test_an_audit_stays_beside_its_file_and_never_over_another(tmp_path, capsys):
+    path = written(predictions(200), tmp_path, "loans.csv")
+    both = words(path, group="sex")
+    for folder, asked in [
+        ("loans-audit", both),
+        ("loans-audit-2", [*both, "threshold=0.4"]),
+        ("loans-audit", both),
+    ]:
+        assert audit(asked) == 0
+        assert f"written: {tmp_path / folder / 'audit.html'}" in capsys.readouterr().out
+    assert {p.name for p in tmp_path.iterdir()} == {"loans.csv", "loans-audit", "loans-audit-2"}
+    other = written(predictions(200, seed=1), tmp_path, "others.csv")
+    out = f"out={tmp_path / 'loans-audit'}"
+    assert audit([*words(other, group="sex"), out]) == 2
+    assert "holds the audit of" in capsys.readouterr().err

@@ -97,22 +97,23 @@ def _neither(options: AuditOptions) -> str:
 
 def write(options: Options, results: Path, document: Document) -> None:
     """Print a report, write its page and its JSON, and say where."""
+    from fairbench.auditing.folders import own_folder
     from fairbench.core.files import write_text
     from fairbench.reporting.document.html import to_html
     from fairbench.reporting.document.json import to_json
     from fairbench.reporting.document.terminal import print_document
 
     print_document(document)
-    place = Path(options.out) if options.out else results / "report" / f"audit-{options.path.stem}"
     name = "pair" if options.against else "audit"
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        place = own_folder(options, results)
         write_text(place / f"{name}.html", to_html(document))
         write_text(place / f"{name}.json", to_json(document))
         for file, text in document.files.items():
             write_text(place / file, text)
     except OSError as error:
-        raise UserError(f"not written: {refused(error)}") from error
+        reason = refused(error).replace("results=FOLDER", "out=FOLDER")
+        raise UserError(f"not written: {reason}") from error
     print(f"\nwritten: {', '.join([f'{place / name}.html', f'{name}.json', *document.files])}")
 
 

@@ -13,7 +13,7 @@ from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 
-_ASKED = "asked.json"  # what the audit in a folder was asked for
+_ASKED = "asked.txt"  # what the audit in a folder was asked for
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 

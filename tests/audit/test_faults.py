@@ -198,7 +198,7 @@ def test_report_from_the_command_line(tmp_path):
     assert "200 rows, 200 of them with a label" in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "asked.json",
+        "asked.txt",
         "audit.html",
         "audit.json",
     }

@@ -31,7 +31,7 @@ SETTING_PHRASES: Mapping[str, str] = {
 ADDED: frozenset[str] = frozenset(
     {
         *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
-        *("choose", "decisions", "reference", "split", "top"),
+        *("choose", "cuts", "decisions", "leave_out", "rare", "reference", "scale", "split", "top"),
         *("labelling", "selected", "short_of_labels", "stress", "supposed", "tipping", "weight"),
     }
 )

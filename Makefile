@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-all golden lint format bench coverage report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-all golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
@@ -85,6 +85,10 @@ paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten m
 
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
 	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
+
+docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; no network)
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs $(ARGS)
+	@echo "Built: build/docs/index.html"
 
 report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
 	@$(BIN)/python -m fairbench report $(ARGS)

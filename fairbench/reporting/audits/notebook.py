@@ -79,7 +79,7 @@ def audit(
     >>> report = fairbench.audit(people, target="label", score="score", groups="sex")
     >>> rates = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
     >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
-    [['women', 0.52, 0.46, 0.58], ['men', 0.48, 0.42, 0.54]]
+    [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """
     file = Path(frame) if isinstance(frame, str | Path) else None
     columns = {"target": target, "prediction": prediction, "group": groups}

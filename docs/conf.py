@@ -1,0 +1,148 @@
+"""How Sphinx builds the documentation: ``make docs``. Nothing is fetched from anywhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from sphinx.application import Sphinx
+from sphinx_gallery.scrapers import figure_rst
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT))
+GENERATED = HERE / "generated"
+
+project = "fairbench"
+copyright = "the fairbench authors"
+html_title = "fairbench"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "examples",
+    "templates",
+    "tutorials",
+    "generated/tutorials/*.py",
+    "generated/tutorials/*.ipynb",
+    "generated/tutorials/*.zip",
+]
+templates_path = ["templates"]
+default_role = "code"
+suppress_warnings = ["config.cache"]  # of the function that saves figures
+html_theme = "furo"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+_shown: list[int] = []
+
+
+def figures_of_the_block(
+    block: tuple[Any, ...], block_vars: dict[str, Any], gallery_conf: dict[str, Any]
+) -> str:
+    """Save the figure that a block of a tutorial ends with; the library draws without pyplot."""
+    value = block_vars["example_globals"].get("___")
+    if not isinstance(value, Figure) or id(value) in _shown:
+        return ""
+    _shown.append(id(value))
+    path = next(block_vars["image_path_iterator"])
+    value.savefig(path, format="png", dpi=110)
+    return str(figure_rst([path], gallery_conf["src_dir"]))
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "tutorials",
+    "gallery_dirs": "generated/tutorials",
+    "filename_pattern": r".*\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "image_scrapers": (figures_of_the_block,),
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"matplotlib\.figure",
+    "reset_modules": (),
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+}
+
+
+_SECTIONS = ("Parameters", "Attributes", "Raises", "Warns")
+_ENTRY = re.compile(r"(?P<indent>\s*)(?P<names>[A-Za-z_*][\w*]*(?:, [\w*]+)*) : (?P<text>.*)")
+
+
+def explained_entries(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Let ``name : a sentence`` be the explanation of a name, and not its type."""
+    section, written = "", []
+    for place, line in enumerate(lines):
+        if place + 1 < len(lines) and re.fullmatch(r"\s*-{3,}", lines[place + 1]):
+            section = line.strip()
+        entry = _ENTRY.fullmatch(line) if section in _SECTIONS else None
+        if entry is not None:
+            indent = entry["indent"]
+            written += [f"{indent}{entry['names']}", f"{indent}    {entry['text']}"]
+        else:
+            written.append(line)
+    lines[:] = _returned(written)
+
+
+def _returned(lines: list[str]) -> list[str]:
+    """Let a sentence under Returns be text; a type stands alone, with lines indented below it."""
+    written: list[str] = []
+    for place, line in enumerate(lines):
+        heading = line.strip() in ("Returns", "Yields") and "---" in "".join(lines[place + 1 :][:1])
+        below = "".join(lines[place + 3 :][:1])
+        if heading and not below.startswith(" "):
+            written += ["", f"**{line.strip()}**", ""]
+        elif not (written[-2:-1] in (["**Returns**"], ["**Yields**"]) and "---" in line):
+            written.append(line)
+    return written
+
+
+def findings_as_pages(app: Sphinx) -> None:
+    """Copy the findings of each paper to where pages are, as they lie beside their code."""
+    (GENERATED / "papers").mkdir(parents=True, exist_ok=True)
+    for path in sorted((ROOT / "papers").glob("*/findings.md")):
+        page = GENERATED / "papers" / f"{path.parent.name}.md"
+        text = path.read_text(encoding="utf-8").replace("../../docs/images", "../../images")
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def links_of_pages(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Have a link that works in the repository work on the site."""
+    source[0] = re.sub(
+        r"\]\(\.\./papers/(\w+)/findings\.md\)", r"](generated/papers/\1.md)", source[0]
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions above; those on docstrings come before napoleon's."""
+    app.connect("autodoc-process-docstring", explained_entries, priority=400)
+    app.connect("builder-inited", findings_as_pages, priority=400)
+    app.connect("source-read", links_of_pages)

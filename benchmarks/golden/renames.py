@@ -31,7 +31,7 @@ SETTING_PHRASES: Mapping[str, str] = {
 ADDED: frozenset[str] = frozenset(
     {
         *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
-        *("choose", "cuts", "decisions", "leave_out", "rare", "reference", "scale", "split", "top"),
+        *("constraint", "cuts", "decisions", "leave_out", "rare", "reference", "scale", "top"),
         *("labelling", "selected", "short_of_labels", "stress", "supposed", "tipping", "weight"),
     }
 )

@@ -23,7 +23,9 @@ from fairbench.auditing.impact import ImpactRatio, impact_ratios
 from fairbench.auditing.labels_needed import Needed, labels_needed
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import AuditTable
+from fairbench.auditing.score_distributions import GroupScores, score_distributions
 from fairbench.auditing.stress import Stress, stresses
+from fairbench.auditing.thresholds import Thresholds, other_thresholds
 from fairbench.auditing.tipping import with_tipping
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
@@ -69,6 +71,7 @@ class Assessment:
         are complete or too many for that to say more, or there are no scores.
     stresses : how far what follows from them holds, where labels leave it open.
     impact : how often each group is selected, and the ratio to the group it is compared with.
+    thresholds : what others would decide. scores : how each group's are distributed.
     """
 
     options: Options
@@ -81,6 +84,8 @@ class Assessment:
     calibrations: Sequence[GroupCalibration]
     stresses: Sequence[Stress]
     impact: Sequence[ImpactRatio] = ()
+    thresholds: Thresholds | None = None
+    scores: Sequence[GroupScores] = ()
 
     @property
     def labels(self) -> int:
@@ -133,7 +138,16 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
         [] if alike is None else stresses(table, alike, gaps, options.epsilon, options.seed),
         impact_ratios(table, options),
+        other_thresholds(table, options),
+        _scores(table, options),
     )
+
+
+def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
+    if table.score is None:
+        return []
+    groups = {name: table.groups[name] for name in options.group}
+    return score_distributions(table.score, groups, table.design)
 
 
 def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:

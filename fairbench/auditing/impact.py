@@ -67,8 +67,7 @@ def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
 
     Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
     """
-    unfavourable = bool(options.favourable) and spelled(options.favourable) == table.labels[0]
-    selected = table.prediction == (0 if unfavourable else 1)
+    selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
     found = (
         impact_ratios_of(
             name,
@@ -80,6 +79,11 @@ def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
         for name, groups in table.groups.items()
     )
     return [ratio for each in found for ratio in each]
+
+
+def unfavourable_is_1(table: AuditTable, options: Options) -> bool:
+    """Say whether label 0 is the favourable one."""
+    return bool(options.favourable) and spelled(options.favourable) == table.labels[0]
 
 
 def impact_ratios_of(
@@ -149,12 +153,19 @@ def _limits(intervals: CountIntervals, level: float) -> Limits:
 
 
 def _to_highest(intervals: CountIntervals, rows: NDArray[np.intp]) -> ImpactLimits:
-    highest = (rows >= FEWEST_ROWS) & (rows >= SMALLEST_SHARE * rows.sum())
-    if highest.sum() < 2:
-        highest = np.ones(len(rows), bool)
+    highest = may_be_compared_with(rows)
     wider = _limits(intervals, wider_level(intervals.level, highest))
     rates, shared = _limits(intervals, intervals.level), intervals.correlation(selection_rate)
     return ratios_to_highest(rates, wider, highest, correlation=shared)
+
+
+def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Say which groups of so many rows (G,) are large enough that others are compared with them.
+
+    All, where under two are.
+    """
+    enough: NDArray[np.bool_] = (rows >= FEWEST_ROWS) & (rows >= SMALLEST_SHARE * rows.sum())
+    return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
 def impact_sentences(ratios: Sequence[ImpactRatio]) -> Iterator[str]:

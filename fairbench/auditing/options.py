@@ -102,6 +102,14 @@ class Options:
     )
     cuts: tuple[str, ...] = hidden(())
     threshold: float = option(0.5, "A score above it is a positive decision.")
+    constraint: str = option(
+        "",
+        "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
+        "and judge it on the others: ratio:0.8, the smallest selection rate over the largest is at "
+        "least 0.8; or RATE:0.05, no two groups differ by more, RATE being selection_rate, "
+        "true_positive_rate, false_positive_rate or false_negative_rate.",
+        shown="RATIO|RATE:BOUND",
+    )
     epsilon: float = option(0.05, "A gap under this makes no practical difference.")
     interval: str = option(
         FREQUENTIST,
@@ -157,6 +165,12 @@ class Options:
         self._check_proxy()
         check_share("threshold", self.threshold, zero=True)
         check_share("epsilon", self.epsilon)
+        if self.constraint:
+            constraint_of(self.constraint)
+            if self.prediction or not self.score:
+                raise UserError(
+                    "constraint= looks for a threshold of scores: name score= without prediction="
+                )
         check_minimum("seed", self.seed, 0)
         check_minimum("rare", self.rare, 0)
         check_choice("scale", self.scale, SCALES)
@@ -214,6 +228,37 @@ class Options:
         marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
         named = (self.target, *scores, *marks, *self.group, *self.proxy)
         return list(dict.fromkeys(name for name in named if name))
+
+
+RATIO = "ratio"
+CONSTRAINTS = (
+    RATIO,
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "false_negative_rate",
+)
+
+
+def constraint_of(text: str) -> tuple[str, float]:
+    """Return what a constraint is about, and its bound.
+
+    Raises
+    ------
+    UserError : it is none.
+    """
+    name, _, bound = text.partition(":")
+    check_choice("constraint", name, CONSTRAINTS)
+    try:
+        value = float(bound)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value <= 1:
+        raise UserError(
+            f"constraint={text}: after the colon comes a number from 0 to 1, such as ratio:0.8 or "
+            "selection_rate:0.05"
+        )
+    return name, value
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ class Series:
 
     Attributes
     ----------
-    x, y : (n,). band : how far a shaded band reaches to either side of y, (n,).
+    x, y : (n,). band : how far a shaded band reaches to either side of y, (n,), or
+        below and above, (2, n).
     shape : the number of the marker. filled : whether it is. hint : what the pointer shows.
     outline : a closed curve around it, (m, 2). label : letters beside the first point.
     """
@@ -118,8 +119,8 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     found = [np.zeros(1)] if axis in panel.from_zero else []
     for each in panel.series:
         values = np.asarray(each.x if axis == "x" else each.y, float)
-        reach = np.zeros(1) if each.band is None or axis == "x" else np.asarray(each.band, float)
-        found += [values - reach, values + reach]
+        down, up = (np.zeros(1),) * 2 if axis == "x" else _reach(each)
+        found += [values - down, values + up]
         if each.outline is not None:
             found.append(each.outline[:, "xy".index(axis)])
     every = np.concatenate([np.ravel(each) for each in found])
@@ -152,6 +153,13 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield "</svg>"
 
 
+def _reach(series: Series) -> tuple[Floats, Floats]:
+    """Return how far a band reaches below and above the line."""
+    band = np.asarray(0.0 if series.band is None else series.band, float)
+    below, above = np.broadcast_to(band, (2, *np.shape(series.y)))
+    return below, above
+
+
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     across, up = x(series.x), HEIGHT - y(series.y)
     colour = f'stroke="{series.colour}"'
@@ -160,8 +168,8 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
         opacity = 0.9 if series.filled else 0.3
         yield f'<path d="{path}z" fill="none" {colour} opacity="{opacity}"/>'
     if series.band is not None:
-        reach = np.asarray(series.band, float) / (y.high - y.low) * HEIGHT
-        path = _path(np.r_[across, across[::-1]], np.r_[up - reach, (up + reach)[::-1]])
+        below, above = (each / (y.high - y.low) * HEIGHT for each in _reach(series))
+        path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:
         dash = ' stroke-dasharray="5 3"' if series.dashed else ""

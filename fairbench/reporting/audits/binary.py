@@ -17,7 +17,7 @@ from fairbench.auditing.options import Options
 from fairbench.core import VERSION
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text
-from fairbench.reporting.audits.decisions import impact_blocks
+from fairbench.reporting.audits.decisions import decision_sections, impact_blocks
 from fairbench.reporting.document.model import (
     Bar,
     Column,
@@ -129,13 +129,14 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
     yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment)])
     yield Section("Rates by group", [_rates(assessment)])
+    yield from decision_sections(assessment)
     diagrams = list(_diagrams(assessment))
     if diagrams:
         note = (
             f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
             "95 % intervals; on the dashed line scores are probabilities."
         )
-        yield Section("Calibration by group", [Gallery(diagrams, note)])
+        yield Section("Calibration by group", [_calibration(assessment), Gallery(diagrams, note)])
     yield Section("", [_all_metrics(assessment)])
 
 
@@ -242,6 +243,32 @@ def _rates(assessment: Assessment) -> Table:
     return Table(columns, rows, rules=starts(attributes), most=_MOST_GROUPS)
 
 
+def _calibration(assessment: Assessment) -> Table:
+    shown = [each for each in assessment.calibrations if not np.isnan(each.excess)]
+    columns = [Column("of", left_out=1), Column("group"), Column("labels", "count")]
+    columns += [Column("mean score", "number"), Column("share of label 1", "number")]
+    columns += [Column("excess", "signed"), Column("95 % interval", "interval")]
+    rows = [
+        [
+            each.attribute,
+            each.group,
+            each.labels,
+            each.score,
+            each.share,
+            each.excess,
+            (each.lower, each.upper),
+        ]
+        for each in shown
+    ]
+    return Table(
+        columns,
+        rows,
+        caption="excess: the mean score less the share; scores are too high where it is above 0",
+        rules=starts([each.attribute for each in shown]),
+        most=_MOST_GROUPS,
+    )
+
+
 def _diagrams(assessment: Assessment) -> Iterator[Figure]:
     """Yield the reliability of each group of a single attribute that has labels and scores."""
     for each in assessment.calibrations:
@@ -310,6 +337,7 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
         ],
         sizes=[asdict(each) for each in assessment.sizes],
         impact=[asdict(each) for each in assessment.impact],
+        decisions=_decisions(assessment),
         calibration=[_without_fit(each) for each in assessment.calibrations],
         checks=[
             {"attribute": each.attribute, "group": each.group, "calibrated_as_others": each.fit}
@@ -320,6 +348,17 @@ def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]
         metrics=records(assessment.metrics),
         if_calibrated_alike=[] if assessment.assumed is None else records(assessment.assumed),
     )
+
+
+def _decisions(assessment: Assessment) -> Mapping[str, Any]:
+    thresholds, asked = assessment.thresholds, None
+    if thresholds is not None and thresholds.constrained is not None:
+        asked = asdict(thresholds.constrained)
+    return {
+        "thresholds": [] if thresholds is None else [asdict(each) for each in thresholds.table],
+        "constraint": asked,
+        "scores": [asdict(each) for each in assessment.scores],
+    }
 
 
 def _without_fit(each: GroupCalibration) -> dict[str, Any]:

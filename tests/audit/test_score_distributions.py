@@ -1,0 +1,47 @@
+"""The scores of each group: what pandas says of them, with intervals of their means."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.auditing.score_distributions import score_distributions
+from fairbench.inference.survey import Design
+
+GENERATOR = np.random.default_rng(0)
+SEX = pd.Series(pd.Categorical(GENERATOR.choice(["m", "f"], 300), ["m", "f"]))
+SCORE = GENERATOR.beta(2, 3, 300)
+
+
+def test_means_and_quantiles_are_those_of_pandas():
+    found = {each.group: each for each in score_distributions(SCORE, {"sex": SEX})}
+    expected = pd.Series(SCORE).groupby(SEX, observed=True)
+    for name, each in found.items():
+        assert each.mean[0] == pytest.approx(expected.mean()[name])
+        assert each.mean[1] < each.mean[0] < each.mean[2]
+        assert each.quantiles == pytest.approx(
+            [expected.quantile(q)[name] for q in (0.1, 0.5, 0.9)]
+        )
+        assert sum(each.density) == pytest.approx(1)
+        assert (each.edges[0], each.edges[-1]) == (0, 1)
+    assert found["f"].difference[0] == pytest.approx(expected.mean()["f"] - expected.mean()["m"])
+    assert np.isnan(found["m"].difference).all()
+
+
+def test_equal_weights_change_nothing_and_double_rows_widen():
+    plain = score_distributions(SCORE, {"sex": SEX})
+    design = Design.of(600, clusters=np.repeat(np.arange(300), 2))
+    twice = pd.Series(SEX.repeat(2).array)
+    doubled = score_distributions(np.repeat(SCORE, 2), {"sex": twice}, design)
+    for one, other in zip(plain, doubled, strict=True):
+        assert other.mean == pytest.approx(one.mean, abs=1e-3)
+        assert other.difference == pytest.approx(one.difference, abs=2e-3, nan_ok=True)
+
+
+def test_any_values_have_a_range_and_few_rows_no_interval():
+    values = np.array([5.0, 5.0, 5.0, -2.0])
+    groups = pd.Series(pd.Categorical(["a", "a", "b", "b"]))
+    first, second = score_distributions(values, {"g": groups})
+    assert (first.edges[0], first.edges[-1]) == (-2, 5)
+    assert first.density[-1] == 1
+    assert np.isnan(second.mean[1])
+    assert score_distributions(np.full(4, 3.0), {"g": groups})[0].density[0] == 1

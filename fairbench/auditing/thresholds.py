@@ -184,15 +184,23 @@ class _Rows:
         design = None if self.design is None else self.design.take(rows)
         return _Rows(self.score[rows], label, design, self.below)
 
-    def limits(self, rate: Rate, codes: Codes, groups: int, thresholds: Floats) -> GroupLimits:
-        """Return a rate of groups (K, G) at thresholds (K,)."""
-        flipped = self.below and rate is selection_rate
+    def limits(
+        self, rates: Sequence[Rate], codes: Codes, groups: int, thresholds: Floats
+    ) -> list[GroupLimits]:
+        """Return rates of groups, (K, G) each, at thresholds (K,)."""
         if self.design is None:
             counts = self._counts(codes, groups, thresholds)
-            counts = counts[..., [1, 0, 3, 2]] if flipped else counts
-            success, size = (each[0] for each in shares_of([rate], counts))
-            return GroupLimits.of(success, size)
-        surveys = []
+            flipped = counts[..., [1, 0, 3, 2]] if self.below else counts
+            of_each = [
+                shares_of([rate], flipped if rate is selection_rate else counts) for rate in rates
+            ]
+            return [GroupLimits.of(success[0], size[0]) for success, size in of_each]
+        return [self._surveyed(rate, codes, groups, thresholds) for rate in rates]
+
+    def _surveyed(self, rate: Rate, codes: Codes, groups: int, thresholds: Floats) -> GroupLimits:
+        """Return the same of one rate of weighted or clustered rows."""
+        assert self.design is not None
+        surveys, flipped = [], self.below and rate is selection_rate
         label = np.zeros(len(self.score)) if self.label is None else self.label
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
@@ -233,14 +241,14 @@ def _steps(
     codes, names = _codes(groups)
     if len(names) < 2:
         return
-    everyone = rows.limits(selection_rate, np.zeros_like(codes), 1, steps).single.value[:, 0]
-    rates = rows.limits(selection_rate, codes, len(names), steps)
+    (everyone,) = rows.limits([selection_rate], np.zeros_like(codes), 1, steps)
+    (rates,) = rows.limits([selection_rate], codes, len(names), steps)
     ratio, gap = (each(_compared(rates, codes)) for each in (smallest_ratio, largest_gap))
     for k, threshold in enumerate(steps.tolist()):
         yield AtThreshold(
             attribute,
             threshold,
-            float(everyone[k]),
+            everyone.single.value[k].item(),
             *_floats(ratio, k),
             *_floats(gap, k),
             threshold == current,
@@ -317,7 +325,7 @@ def _measured(rows: _Rows, groups: pd.Series, name: str, thresholds: Floats) -> 
     """Return what a constraint is about at thresholds (K,), in any order, with its interval."""
     codes, names = _codes(groups)
     order = np.argsort(thresholds)
-    rates = rows.limits(_CONSTRAINED[name], codes, len(names), thresholds[order])
+    (rates,) = rows.limits([_CONSTRAINED[name]], codes, len(names), thresholds[order])
     found = (smallest_ratio if name == RATIO else largest_gap)(_compared(rates, codes))
     back = np.argsort(order)
     return Limits(*(each[back] for each in found))
@@ -341,6 +349,5 @@ def _accuracy(rows: _Rows, threshold: float) -> tuple[float, float, float]:
     if rows.label is None:
         return (float("nan"),) * 3
     everyone = np.zeros(len(rows.score), np.intp)
-    found = rows.limits(accuracy, everyone, 1, np.array([threshold])).single
-    value, lower, upper = (float(each[0, 0]) for each in found)
-    return value, lower, upper
+    (found,) = rows.limits([accuracy], everyone, 1, np.array([threshold]))
+    return _floats(found.single.take(0), 0)

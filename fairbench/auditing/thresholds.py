@@ -231,7 +231,8 @@ def _codes(groups: pd.Series) -> tuple[Codes, list[str]]:
 def _curves(rows: _Rows, attribute: str, groups: pd.Series, thresholds: Floats) -> ThresholdCurves:
     codes, names = _codes(groups)
     asked = CURVES if rows.label is not None else CURVES[:1]
-    rates = {rate.name: rows.limits(rate, codes, len(names), thresholds).single for rate in asked}
+    limits = rows.limits(asked, codes, len(names), thresholds)
+    rates = {rate.name: each.single for rate, each in zip(asked, limits, strict=True)}
     return ThresholdCurves(attribute, names, thresholds, rates)
 
 

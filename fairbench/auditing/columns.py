@@ -18,7 +18,7 @@ from fairbench.auditing.derived import (
 from fairbench.auditing.named_columns import PERCENT
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import MISSING, quoted
+from fairbench.core.formats import MISSING, is_number, quoted, shortened
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.dataset import reference_first
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
@@ -87,7 +87,8 @@ MOST_GROUPS = 50
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
 _MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
 # Negative and positive label, where it is plain which is which.
-_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"))
+_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
+_MANY_NUMBERS = 10  # different ones, which are more than the names of classes
 
 
 @dataclass(frozen=True)
@@ -143,15 +144,26 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
     present = list(dict.fromkeys(value for value in values if value))
     if len(present) > 2:
         known = [value in ("", *present[:2]) for value in values]
-        expected = f"'{present[0]}' or '{present[1]}', and a label has two values"
+        first, second = (quoted(each, 30) for each in present[:2])
+        expected = f"{first} or {second}, and a label has two values{_hint(present)}"
         place.refuse(text, ~np.array(known)[codes], expected)
     names = _named(present, place, spelled(positive))
     meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
     return np.array([meaning[value] for value in values])[codes], names
 
 
+def _hint(present: Sequence[str]) -> str:
+    """Say what to do with labels of more than two values."""
+    if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
+        return (
+            f", here {len(present)} different numbers: make two classes of them, such as those "
+            "above a limit; a regression goes through fairbench.evaluate(task='regression')"
+        )
+    return "; of several classes name prediction=, the column of predicted ones, too"
+
+
 def _named(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
-    listed = " and ".join(f"'{value}'" for value in sorted(present))
+    listed = " and ".join(quoted(value, 40) for value in sorted(present))
     if positive:
         others = [value for value in present if value != positive]
         if len(others) > 1:
@@ -161,12 +173,21 @@ def _named(present: Sequence[str], place: Place, positive: str) -> tuple[str, st
             )
         return (others[0] if others else _other(positive)), positive
     for pair in _PLAIN:
-        if set(present) <= set(pair):
-            return pair
+        if {value.lower() for value in present} <= set(pair):
+            return _as_written(pair, present)
     raise UserError(
         f"{place.file}: column '{place.column}' holds {listed}; say which one the score is the "
-        f"probability of, such as positive={max(present)}"
+        f"probability of, such as positive={shortened(max(present))}"
     )
+
+
+def _as_written(pair: tuple[str, str], present: Sequence[str]) -> tuple[str, str]:
+    """Return a pair of plain labels as a file has them, such as ``No`` and ``Yes``."""
+    change = str.upper if any(len(value) > 1 and value.isupper() for value in present) else str
+    if any(value[:1].isupper() for value in present) and change is str:
+        change = str.capitalize
+    negative, positive = (change(each) for each in pair)
+    return negative, positive
 
 
 def _other(label: str) -> str:
@@ -188,6 +209,31 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     return marks
 
 
+def are_quantities(values: Sequence[str]) -> bool:
+    """Say whether values are numbers of something, such as years of age, rather than codes.
+
+    They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur.
+    """
+    known = [value for value in values if value and value != MISSING]
+    if len(known) <= _FEW_CODES or not all(map(is_number, known)):
+        return False
+    numbers = np.array([float(value) for value in known])
+    if (numbers % 1 != 0).any():
+        return True
+    return bool(0 <= numbers.min() <= numbers.max() <= 120) and (
+        np.ptp(numbers) < 1.5 * len(numbers)
+    )
+
+
+_FEW_CODES = 12
+
+
+def _bands_hint(column: str, names: Sequence[str]) -> str:
+    if not are_quantities(names):
+        return ""
+    return f": make bands of them, such as group={column}:25,40,62 or {column}:quantiles(4)"
+
+
 def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
     """Return a column of groups, the largest first, rows without a label as ``unknown``.
 
@@ -202,10 +248,15 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     codes, values = each_value(text, lambda value: value or MISSING)
     names = sorted(set(values))
     if not 2 <= len(names) <= most:
-        only = f" ('{names[0]}')" if len(names) == 1 else ""
+        only = f" ({quoted(names[0])})" if len(names) == 1 else ""
         raise UserError(
             f"{place.file}: column '{place.column}' holds {len(names)} different values{only}; "
-            f"a group column has 2 to {most}"
+            f"a group column has 2 to {most}{_bands_hint(place.column, names)}"
+        )
+    if len(names) > MOST_GROUPS and are_quantities(names):
+        raise UserError(
+            f"{place.file}: column '{place.column}' holds {len(names)} different numbers, which "
+            f"are no groups yet{_bands_hint(place.column, names)}"
         )
     at = {name: place for place, name in enumerate(names)}
     places = np.array([at[value] for value in values])[codes]

@@ -37,8 +37,8 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
         rows = count(np.isfinite(label).sum())
         raise UserError(
             f"{file}: column '{column}' is the label: it is {zero} for one label and {one} for the "
-            f"other in all {rows} labelled rows; name the column of predicted probabilities as "
-            "score=, or decisions that are never wrong as prediction="
+            f"other in all {rows} labelled rows, which is leakage; name the column of predicted "
+            "probabilities as score=, or decisions that are never wrong as prediction="
         )
 
 
@@ -61,7 +61,7 @@ def notes_on_labels(
         yield (
             f"'{options.score}' tells the two labels apart without one mistake in {rows} labelled "
             "rows. Scores are hardly ever that good: it may have been made from the label, or from "
-            "what was known only after it."
+            "what was known only after it, which is called leakage."
         )
     elif options.prediction and (decision == label)[known].all():
         yield (

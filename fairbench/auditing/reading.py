@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairbench.auditing.columns import (
     MOST_GROUPS,
     Place,
+    are_quantities,
     groups_of,
     labels_of,
     marks_of,
@@ -24,9 +25,9 @@ from fairbench.auditing.group_sampling import GroupSampling
 from fairbench.auditing.leakage import check_score, notes_on_labels
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import label_notes
+from fairbench.core.formats import count, label_notes, quoted
 from fairbench.data.dataset import check_combinable, combine, reference_first
-from fairbench.data.tabular import numbers
+from fairbench.data.tabular import numbers, to_numbers
 from fairbench.evaluation.evaluator import design_of, group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.survey import Design
@@ -251,7 +252,31 @@ def _selected(
 def notes_on_groups(frame: pd.DataFrame, options: Options) -> list[str]:
     """Return sentences on labels of groups that a reader could take for one another."""
     alike = [each for name in options.group for each in label_notes(name, frame[name].unique())]
-    return [*frame.attrs.get("notes", ()), *alike]
+    several = [each for name in options.group for each in _notes_on_sizes(name, frame[name])]
+    return [*frame.attrs.get("notes", ()), *alike, *several]
+
+
+_RARE = 10  # rows of a group, of which hardly anything can be said
+
+
+def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
+    """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
+    sizes = column.value_counts()
+    rare = sizes[sizes < _RARE]
+    values = [str(each) for each in sizes.index]
+    if are_quantities(values):
+        yield (
+            f"{name}: {len(values)} different numbers are a group each; {name}:25,40,62 or "
+            f"{name}:quantiles(4) makes bands of them"
+        )
+    elif len(rare) and len(sizes) <= MOST_GROUPS:
+        first = quoted(str(rare.index[0]) or "unknown")
+        listed = first if len(rare) == 1 else f"{len(rare)} groups, such as {first},"
+        yield (
+            f"{name}: {listed} {'has' if len(rare) == 1 else 'have'} fewer than {_RARE} rows, of "
+            "which hardly anything can be said; rare=30 pools such groups, and leave_out= leaves "
+            "them out"
+        )
 
 
 def _design(frame: pd.DataFrame, places: Mapping[str, Place], options: Options) -> Design | None:
@@ -310,9 +335,31 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
     ------
     UserError : a value that is none; names the row.
     """
-    score: Floats = numbers(frame, place.column, place.file).to_numpy()
-    place.refuse(frame[place.column], (score < 0) | (score > 1), "a probability between 0 and 1")
+    text = frame[place.column]
+    score: Floats = to_numbers(text)
+    wrong = ~np.isfinite(score)
+    if wrong.any():
+        raise _no_score(text, wrong, place)
+    outside = (score < 0) | (score > 1)
+    percents = score.min() >= 0 and 1 < score.max() <= 100
+    hint = "; of percents give scale=percent" if percents else ""
+    place.refuse(text, outside, f"a probability between 0 and 1{hint}")
     return score
+
+
+def _no_score(text: pd.Series, wrong: NDArray[np.bool_], place: Place) -> UserError:
+    """Return the error for the first score that is no number, with what to do."""
+    row = int(np.flatnonzero(wrong)[0])
+    value = text.iloc[row]
+    value = "" if isinstance(value, float) and np.isnan(value) else str(value).strip()
+    hint = ""
+    if value == "":
+        hint = f": each row needs a score; add it, or delete the {count(wrong.sum())} rows without"
+    elif value.endswith("%"):
+        hint = ": of percents give scale=percent"
+    return UserError(
+        f"{place.file}: column '{place.column}', row {row + 1}: {quoted(value)} is no number{hint}"
+    )
 
 
 def decisions_of(

@@ -28,12 +28,52 @@ FAULTS = {
     "negative score": (with_value("score", 0, -0.1), {}, r"'score', row 1: '-0.1'"),
     "missing score": (with_value("score", 6, None), {}, r"column 'score', row 7: '' is no number"),
     "score NaN": (with_value("score", 6, "nan"), {}, r"column 'score', row 7: 'nan' is no number"),
+    "percents": (
+        predictions(60).assign(score=lambda frame: 100 * frame["score"]),
+        {},
+        r"column 'score', row .* is not a probability between 0 and 1; of percents give scale=perc",
+    ),
+    "percents with signs": (
+        predictions(60).assign(score=lambda frame: [f"{100 * each:.1f} %" for each in frame.score]),
+        {},
+        r"column 'score', row 1: '.* %' is no number: of percents give scale=percent",
+    ),
+    "blank scores": (
+        predictions(60).assign(score=lambda frame: frame["score"].where(frame.index > 2)),
+        {},
+        r"row 1: '' is no number: each row needs a score; add it, or delete the 3 rows without",
+    ),
+    "regression": (
+        predictions(60).assign(label=lambda frame: 9 * frame["score"]),
+        {},
+        r"a label has two values, here 60 different numbers: make two classes of them",
+    ),
+    "age": (
+        predictions(600).assign(age=np.arange(600) % 70 + 18),
+        {"group": "age"},
+        r"'age' holds 70 different numbers, which are no groups yet: .* group=age:25,40,62 or",
+    ),
+    "bands that fall": (
+        predictions(60).assign(age=30),
+        {"group": "[sex,age:40,25]"},
+        r"group=age:40,25: the limits of bands rise, such as age:25,40,62",
+    ),
+    "bands of a text": (
+        predictions(60),
+        {"group": "sex:25,40"},
+        r"column 'sex', row 1: '.*' is no number, which bands such as sex:25,40 are of",
+    ),
+    "left out": (
+        predictions(60),
+        {"leave_out": "[race=Green]"},
+        r"unknown group of 'race' in leave_out 'Green'",
+    ),
     "score text": (with_value("score", 6, "high"), {}, r"column 'score', row 7: 'high' is no nu"),
     "third label": (with_value("label", 9, 2), {}, r"column 'label', row 10: '2' is not '.' or"),
     "text labels": (
-        predictions(60).assign(label=["no", "yes"] * 30),
+        predictions(60).assign(label=["bad", "good"] * 30),
         {},
-        r"'label' holds 'no' and 'yes'; say which .*positive=yes",
+        r"'label' holds 'bad' and 'good'; say which .*positive=good",
     ),
     "wrong positive": (
         predictions(60).assign(label=["no", "yes"] * 30),
@@ -89,7 +129,7 @@ FAULTS = {
         predictions(60).assign(score=lambda frame: frame["label"]),
         {},
         r"predictions.csv: column 'score' is the label: it is 0 for one label and 1 for the other "
-        r"in all 60 labelled rows; name the column of predicted probabilities",
+        r"in all 60 labelled rows, which is leakage; name the column of predicted probabilities",
     ),
     "score is the label turned round": (
         predictions(200, labels=100).assign(score=lambda frame: 0.9 - 0.4 * frame["label"]),

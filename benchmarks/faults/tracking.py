@@ -32,7 +32,8 @@ from benchmarks.measure import show
 from fairbench.core.files import ASIDE
 from fairbench.results.runs import Run
 from fairbench.tracking.database import TrackingError, make_template, quiet
-from fairbench.tracking.importer import Tracking, logged_values, parameters, sync
+from fairbench.tracking.importer import Tracking, sync
+from fairbench.tracking.run_entry import logged_values, parameters
 
 SEEDS = 4
 ALLOWED, SLOW, NOBODY = 10.0, 60.0, 65534  # seconds; the user that may not write

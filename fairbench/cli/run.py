@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ def draw_figures(*arguments: Any) -> None:
 def _sweep(line: CommandLine, held: ExitStack) -> int:
     """Plan and carry out all jobs, and print how each ended."""
     from fairbench.cli.progress import SweepProgress
-    from fairbench.cli.summary import show_planned_sweep, sum_up
+    from fairbench.cli.summary import show_planned_sweep, sum_up, varied_names
 
     settings = line.settings()
     outcomes: list[Outcome] = []
@@ -186,22 +187,24 @@ def _sweep(line: CommandLine, held: ExitStack) -> int:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
         jobs = [(words, line.compose(words)) for words in progress.composing(line.jobs)]
         hold([config for _, config in jobs], held)
-        size = settings.batch or len(jobs)
+        size, varied = settings.batch or len(jobs), varied_names(line.jobs)
         for start in range(0, len(jobs), size):
-            outcomes += _part(jobs[start : start + size], settings, progress)
+            outcomes += _part(jobs[start : start + size], settings, progress, varied)
     if jobs[0][1]["plan"]:
         return show_planned_sweep(outcomes)
     return sum_up(outcomes, jobs[0][1], settings)
 
 
-def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress) -> list[Outcome]:
+def _part(
+    jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress, varied: Sequence[str]
+) -> list[Outcome]:
     """Plan some jobs and carry them out; whatever happens to one, the others go on."""
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution
     from fairbench.experiments.executors import executor
 
     config = jobs[0][1]
-    planned = [_planned(job) for job in jobs]
+    planned = [_planned(job, varied) for job in jobs]
     for outcome in planned:
         progress.outcome(outcome)
     if config["plan"]:
@@ -218,19 +221,25 @@ def _part(jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress)
     return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
 
 
-def _planned(job: Job) -> Outcome:
-    """Plan a job: what is planned is to be carried out; others are skipped or have failed."""
+def _planned(job: Job, varied: Sequence[str]) -> Outcome:
+    """Plan a job: what is planned is to be carried out; others are skipped or have failed.
+
+    Parameters
+    ----------
+    varied : the options in which the jobs of the sweep differ, which its name tells.
+    """
     import traceback
 
-    from fairbench.cli.summary import Outcome
+    from fairbench.cli.summary import Outcome, job_name
     from fairbench.experiments.build import run_name
     from fairbench.experiments.execute import plan
 
     words, config = job
-    name = run_name(config["hydra"]["runtime"]["choices"])
+    name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
         planned: Plan = plan(config)
-        return Outcome("planned", planned.name, words, run=planned)
+        named = replace(planned, name=job_name(planned.name, words, varied))
+        return Outcome("planned", named.name, words, run=named)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:

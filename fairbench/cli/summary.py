@@ -18,6 +18,7 @@ from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import SweepSettings
+    from fairbench.results.catalogue import Catalogue
 
 FAILED = 1  # the exit status
 Words = tuple[str, ...]  # what a job asks for: "dataset=german", "method=ensemble"
@@ -47,6 +48,30 @@ class Outcome:
     def line(self) -> str:
         """The outcome in one line."""
         return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
+
+
+# Their choices are in the name of every run.
+_NAMED = ("dataset", "learner", "intervention", "method")
+
+
+def varied_names(jobs: Sequence[Words]) -> list[str]:
+    """Return the options in which the jobs of a sweep differ, of those that no name tells."""
+    shared = set.intersection(*map(set, jobs)) if jobs else set()
+    names = dict.fromkeys(word.partition("=")[0] for job in jobs for word in job
+                          if word not in shared)  # fmt: skip
+    return [name for name in names if name not in _NAMED]
+
+
+def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
+    """Return the name of a job with its values of the `varied` options.
+
+    An option is called by its last part, as long as no other one is called so.
+    """
+    lasts = [option.rpartition(".")[2] for option in varied]
+    short = {each: last for each, last in zip(varied, lasts, strict=True) if lasts.count(last) == 1}
+    pairs = [word.partition("=") for word in words]
+    own = [f"{short.get(key, key)}={value}" for key, _, value in pairs if key in varied]
+    return ", ".join([name, *own])
 
 
 def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
@@ -104,6 +129,8 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Swe
         folder = runs[0].store.run_path(runs[0].id).parent
         parts += [f"files: {folder}", log_runs(runs, config["tracking"])]
     print_line("; ".join(parts))
+    if runs:
+        _show_table(runs)
     try:
         _write(outcomes, settings.folder)
     except OSError as error:
@@ -111,6 +138,42 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Swe
     if failed:
         _show_failures(failed, outcomes, settings.words)
     return FAILED if failed else 0
+
+
+_MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
+
+
+def _show_table(runs: Sequence[Plan]) -> None:
+    """Print what a sweep found, and the commands for the page, the table and the comparison."""
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.run_tables import runs_document
+    from fairbench.results.catalogue import Catalogue
+    from fairbench.results.runs import Run
+
+    results = runs[0].store.root
+    found = Catalogue(results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]})
+    print_document(runs_document(found))
+    if len(runs) > _MOST:
+        print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
+    for command in next_commands([run.id for run in runs], found, results):
+        print_line(f"  {shlex.join(command)}")
+
+
+def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
+    """Return the commands that show some runs: a page, a table in a file, and a comparison.
+
+    Parameters
+    ----------
+    runs : those among which some to compare are looked for.
+    """
+    where = [] if str(results) == "results" else [f"results={results}"]
+    few = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
+    commands = [["report"], ["table", *few, "out=runs.csv"]]
+    together = max(runs.comparable(), key=len, default=None)
+    if together is not None:
+        known = [id_[:6] for id_ in together.runs]
+        commands.append(["compare", *(known if len(known) <= _NAMED_RUNS else ["all"])])
+    return [["fairbench", *command, *where] for command in commands]
 
 
 def _write(outcomes: Sequence[Outcome], folder: Path) -> None:

@@ -208,3 +208,52 @@ def run_name(chosen: dict[str, str]) -> str:
     """Return a short name for people: data set, learner, intervention, method."""
     names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
     return ", ".join(name for name in names if name != "none")
+
+
+def telling_name(name: str, stored: Mapping[str, Any]) -> str:
+    """Return a run's name with every option that is not as its configuration file has it.
+
+    Two runs of one name differ in what was chosen or set, so that this tells them apart.
+
+    Parameters
+    ----------
+    name : of the run: its data set, learner, intervention and method.
+    stored : of :func:`stored_configuration`.
+    """
+    usual, named = _usual_choices(), ("dataset", "learner", "intervention", "method")
+    parts = []
+    for group in (*named, *(group for group in COMPONENTS if group not in named)):
+        chosen = str(stored[group]["name"])
+        if group not in named and chosen != usual.get(group):
+            parts.append(chosen)
+        known = configurations(group).get(chosen, {})
+        parts += [
+            f"{option}={_short(value)}"
+            for option, value in stored[group].items()
+            if option in known and known[option] != value
+        ]
+    parts += [
+        f"{option}={_short(stored[option])}"
+        for option in ("seed", "protect")
+        if stored[option] != usual.get(option)
+    ]
+    return ", ".join([name, *parts])
+
+
+_LONGEST = 40
+
+
+def _short(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+@cache
+def _usual_choices() -> dict[str, Any]:
+    """Return what a run chooses and sets that is told nothing; nothing outside of a checkout."""
+    path = ROOT / "conf" / "config.yaml"
+    if not path.is_file():
+        return {}
+    known = yaml.safe_load(path.read_text(encoding="utf-8"))
+    chosen = [each for each in known.pop("defaults") if isinstance(each, dict)]
+    return {**known, **{name: value for each in chosen for name, value in each.items()}}

@@ -250,7 +250,7 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
         with run.writer.drawing() as temporary:
             draw(metrics, run.name, run.protect, temporary)
     if not finished:
-        _write(run, metrics, predictions)
+        _write(run, metrics, predictions, time.perf_counter() - started)
     return Result(run, metrics, computed, time.perf_counter() - started)
 
 
@@ -262,7 +262,11 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
     return evaluation.evaluate(run.cells)
 
 
-def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
+def _write(
+    run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame, seconds: float
+) -> None:
+    """Write the folder of a run whose evaluation took so many seconds."""
+    each, cells = _seconds_per_cell(metrics), list(dict.fromkeys(cell.id for cell in run.cells))
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
@@ -271,10 +275,13 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "protect": run.protect,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
-        "cost": {"key": cost_key(run), "seconds_per_cell": _seconds_per_cell(metrics)},
+        "cost": {
+            "key": cost_key(run),
+            "seconds_per_cell": each,
+            "seconds": each * len(cells) + seconds,
+        },
         **machine(),
     }
-    cells = list(dict.fromkeys(cell.id for cell in run.cells))
     tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
     run.writer.write(run.config, cells, tables, run.dataset, environment)
 

@@ -65,11 +65,12 @@ def labels(runs: Sequence[Run]) -> list[str]:
     """Return a label for each run: what it chose where the runs differ, its method at least."""
     varied = [part for part in _PARTS if len({run.choices[part] for run in runs}) > 1]
     names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
-    for name, values in (
-        ("protect", [run.protect for run in runs]),
-        ("seed", [run.seed for run in runs]),
+    protected = {(run.choices["dataset"], run.protect) for run in runs}
+    for name, values, varies in (
+        ("protect", [run.protect for run in runs], len(protected) > len(dict(protected))),
+        ("seed", [run.seed for run in runs], len({run.seed for run in runs}) > 1),
     ):
-        if len(set(values)) > 1:
+        if varies:
             names = [f"{label}, {name}={v}" for label, v in zip(names, values, strict=True)]
     return told_apart(names, runs, _PARTS)
 

@@ -6,15 +6,12 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from math import inf, isfinite
+from functools import partial
+from math import inf
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import pandas as pd
 
 from fairbench.core.deadline import Progress
 from fairbench.core.errors import warn
@@ -22,111 +19,32 @@ from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
-from fairbench.evaluation.columns import setting_text
-from fairbench.metrics.registry import declared
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
 from fairbench.tracking.database import SCHEME, TrackingError, ask
+from fairbench.tracking.run_entry import (
+    FINGERPRINT,
+    OPENING,
+    PRIMARY,
+    RUN,
+    VIEW_TAG,
+    data_set,
+    logged_values,
+    opening_view,
+    parameters,
+    shown_name,
+    tags,
+    times,
+)
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 
 T = TypeVar("T")
-RUN = "fairbench.run_id"
-_BY = ["attribute", "group", "metric"]
-_LONGEST = 250
-_LONGEST_VALUE = 6000
 
 
-def tags(folder: Run, environment: Mapping[str, Any]) -> dict[str, str]:
-    """Return what says where a run's results come from; MLflow would note the importer's."""
-    return {
-        RUN: folder.id,
-        _FINGERPRINT: environment["fingerprint"],
-        "fairbench.data_sha256": " ".join(environment["data_sha256"].values()),
-        "mlflow.source.name": "run.py",
-        "mlflow.source.type": "LOCAL",
-        "mlflow.source.git.commit": environment.get("git_commit", ""),
-        "mlflow.note.content": environment["name"],
-    }
-
-
-def parameters(folder: Run, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (dotted name, value) of every option of a run."""
-    yield from environment["choices"].items()
-    for name, value in folder.config.items():
-        if isinstance(value, dict):
-            options = {key: option for key, option in value.items() if key != "name"}
-            yield from ((f"{name}.{key}", _value(option)) for key, option in options.items())
-        else:
-            yield name, _value(value)
-
-
-def _value(option: Any) -> str:
-    return str(option)[:_LONGEST_VALUE]
-
-
-def metric_values(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, mean over repeats) of every defined headline metric.
-
-    A metric of everyone, or of the protected attribute and its groups, is one; variants, other
-    attributes and points of curves and diagrams are left to the metrics file, since a row of
-    MLflow's database costs about half a millisecond.
-
-    Parameters
-    ----------
-    protect : the attribute, or combination, of the headline metrics.
-    """
-    headline = (metrics["variant"] == "") & metrics["attribute"].isin(["", protect])
-    points = metrics["bin"].notna() | metrics["rate"].notna()
-    shown = metrics[headline & ~points & metrics["value"].notna()]
-    values: dict[tuple[str, ...], list[float]] = {}
-    named = zip(*(shown[name] for name in _BY), setting_text(shown), strict=True)
-    for parts, value in zip(named, shown["value"], strict=True):
-        values.setdefault(parts, []).append(value)
-    for parts, several in values.items():
-        yield _metric_name([part for part in parts if part]), fmean(several)
-
-
-def logged_values(folder: Run) -> dict[str, float]:
-    """Return what MLflow shows of a run: headline metrics, and the intervals of their means."""
-    ends = interval_values(folder.summary(), folder.protect)
-    return dict([*metric_values(folder.metrics(), folder.protect), *ends])
-
-
-def interval_values(summary: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
-
-    Parameters
-    ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
-    """
-    shown = summary["metric"].isin([each.name for each in declared() if each.shown])
-    shown &= (summary["variant"] == "") & summary["attribute"].isin(["", protect])
-    shown &= summary["binning"] != "mass"
-    for row in summary[shown].to_dict("records"):
-        parts = [str(row[name]) for name in ("attribute", "group", "metric") if row[name]]
-        for end in ("lower", "upper"):
-            if isfinite(row[end]):
-                yield f"{_metric_name(parts)[: _LONGEST - 6]} {end}", float(row[end])
-
-
-def _metric_name(parts: Sequence[str]) -> str:
-    """Spell a path with the characters MLflow allows, in at most the 250 it allows."""
-    name = "/".join(map(_spelled, parts))
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
-
-
-@lru_cache(maxsize=10_000)
-def _spelled(part: str) -> str:
-    for symbol, word in ((">=", "at least"), ("<=", "at most"), (">", "over"), ("<", "under")):
-        part = part.replace(symbol, word)
-    spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
-    return spelled if spelled.strip(".") else "-" * len(spelled)
-
-
-_FINGERPRINT, _CONTENT = "fairbench.fingerprint", "fairbench.content"
+_CONTENT = "fairbench.content"
 _FEW = 20
 _NOTE = "mlflow.json"
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
@@ -134,7 +52,7 @@ _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run as MLflow has it, and when it was begun to be logged.
+    """A run as MLflow has it, and when it began.
 
     `fingerprint` is empty for one whose logging was cut short, or which is not as it was logged.
     """
@@ -283,11 +201,21 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     """Return the id of an experiment, created with an absolute place for artifacts if need be."""
     found = client.get_experiment_by_name(name)
     if found is not None:
+        if found.tags.get(VIEW_TAG) != opening_view():
+            _set_view(client, str(found.experiment_id))
         return str(found.experiment_id)
     local = client.tracking_uri.startswith("sqlite")
     # Without a location MLflow would note the creator's working directory, relative.
     location = (Path.cwd() / "mlartifacts").as_uri() if local else None
-    return str(client.create_experiment(name, artifact_location=location))
+    made = str(client.create_experiment(name, artifact_location=location))
+    _set_view(client, made)
+    return made
+
+
+def _set_view(client: MlflowClient, experiment: str) -> None:
+    """Have an experiment open on error, log loss and gap."""
+    client.set_experiment_tag(experiment, PRIMARY, OPENING["error"])
+    client.set_experiment_tag(experiment, VIEW_TAG, opening_view())
 
 
 def entries(
@@ -306,7 +234,7 @@ def entries(
         for run in _search(client, experiment, wanted, progress):
             named = run.data.tags
             whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(run)
-            fingerprint = named.get(_FINGERPRINT, "") if whole else ""
+            fingerprint = named.get(FINGERPRINT, "") if whole else ""
             entry = LoggedRun(str(run.info.run_id), fingerprint, run.info.start_time)
             found.setdefault(named.get(RUN, ""), []).append(entry)
     return found
@@ -356,9 +284,11 @@ def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress)
     from mlflow.entities import Metric, Param
 
     environment = folder.environment
-    name = environment["name"]
-    run = client.create_run(experiment, tags=tags(folder, environment), run_name=name)
+    began, ended = times(folder)
+    run = client.create_run(experiment, began, tags(folder, environment), shown_name(folder))
     run_id = str(run.info.run_id)
+    progress()
+    client.log_inputs(run_id, [data_set(folder)])
     progress()
     drawn = sorted(folder.figures.glob("*")) if folder.figures.is_dir() else []
     artifacts = [(folder.path / file, None) for file in _FILES]
@@ -366,7 +296,7 @@ def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress)
         client.log_artifact(run_id, str(path), place)
         progress()
     # While there is no metric yet: MLflow reads all there are to change the status.
-    client.set_terminated(run_id)
+    client.set_terminated(run_id, end_time=ended)
     progress()
     now = int(time.time() * 1000)
     metrics = [Metric(name, value, now, 0) for name, value in logged_values(folder).items()]

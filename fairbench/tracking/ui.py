@@ -16,6 +16,7 @@ from fairbench.core.deadline import Progress
 from fairbench.core.formats import visible
 from fairbench.tracking.database import TrackingError
 from fairbench.tracking.importer import LoggedRun, Tracking, entries, experiment_id
+from fairbench.tracking.run_entry import VIEW
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -59,7 +60,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
         return experiment, entries(client, experiment, sweep, progress)
 
     experiment, logged = tracking.ask(found)
-    lines = [f"runs: {site}/#/experiments/{experiment}/runs"]
+    lines = [f"runs: {site}/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}"]
     compared = [logged[run][0].id for run in sweep if run in logged]
     if len(compared) > 1:
         shown = min(len(compared), _COMPARED)

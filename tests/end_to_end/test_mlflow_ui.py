@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.results.runs import Run
-from fairbench.tracking.importer import metric_values
+from fairbench.tracking.run_entry import metric_values
 from tests.harness import ROOT, run_py
 
 DOWN = "http://127.0.0.1:9"

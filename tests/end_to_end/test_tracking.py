@@ -16,7 +16,8 @@ from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 from fairbench.tracking.database import TrackingError, damaged, local
-from fairbench.tracking.importer import Tracking, entries, logged_values, metric_values
+from fairbench.tracking.importer import Tracking, entries
+from fairbench.tracking.run_entry import logged_values, metric_values
 from tests.harness import ROOT, fairbench, run_folder, run_py
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.

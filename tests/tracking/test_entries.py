@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
-from fairbench.tracking.importer import metric_values
+from fairbench.tracking.run_entry import metric_values
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250

@@ -1,36 +1,142 @@
-"""Print the table of a finished run, as it was printed when the run ended."""
+"""Print the table of a finished run, or one table of several, also as CSV, LaTeX or Markdown.
+
+Of one run the table is that printed when the run ended. Several runs have a row each, with error,
+log loss and the gap between groups; a CSV file has a row for each metric of each run.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
+
+if TYPE_CHECKING:
+    from fairbench.results.catalogue import Catalogue
+
+_SUFFIXES = {".csv": "csv", ".tex": "latex", ".md": "markdown"}
+_TERMINAL = "terminal"
 
 
 @dataclass(frozen=True)
 class TableOptions(Results):
-    """Which run's table is printed."""
+    """Which runs are in the table, and how it is written."""
 
-    run: str = option(
-        "", "The beginning of the run's id; the run that finished last by default.", argument="RUN"
+    ids: tuple[str, ...] = option(
+        (), "Runs whose ids begin so, or all; the run that finished last by default.",
+        argument="RUN",
+    )  # fmt: skip
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+    metrics: tuple[str, ...] = option(
+        (), "What is shown of each run; error, log loss and gap by default.",
+        shown="[METRIC,...]",
+    )  # fmt: skip
+    format: str = option(
+        "", "How it is written; by default as out= ends, and otherwise for the terminal.",
+        choices=("", _TERMINAL, *_SUFFIXES.values()),
+    )  # fmt: skip
+    out: Path = option(
+        Path, "A file that ends in .csv, .tex or .md; printed by default.", shown="FILE"
     )
+
+    @property
+    def written_as(self) -> str:
+        """The format, given or by the file's name.
+
+        Raises
+        ------
+        UserError : the file's name ends otherwise, and no format is given.
+        """
+        if self.format or self.out == Path():
+            return self.format or _TERMINAL
+        if self.out.suffix not in _SUFFIXES:
+            raise UserError(f"out={self.out}: end it in .csv, .tex or .md, or give format=")
+        return _SUFFIXES[self.out.suffix]
 
 
 def table(options: TableOptions) -> None:
-    """Print the table of a run."""
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import document_of
-    from fairbench.results.catalogue import Catalogue
+    """Print or write the table of the runs that are asked for."""
+    from fairbench.core.files import write_text
 
+    written_as, runs = options.written_as, _selected(options)
+    if written_as == _TERMINAL and options.out == Path():
+        _print(runs, options)
+        return
+    text = _text(runs, options, written_as)
+    if options.out == Path():
+        print(text, end="")
+        return
+    write_text(options.out, text)
+    print(f"{len(runs)} run{'s' * (len(runs) != 1)} in {options.out}")
+
+
+def _selected(options: TableOptions) -> Catalogue:
+    """Return the runs that are asked for; the last one where none is.
+
+    Raises
+    ------
+    UserError : there is none.
+    """
+    from fairbench.results.catalogue import KEYS, Catalogue
+
+    for name, _ in options.keys:
+        if name not in KEYS and "." not in name:
+            raise unknown_name("key", name, [*KEYS, "metrics", "format", "out", "results"])
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
-    latest = max(catalogue, key=lambda run: run.finished)
-    run = catalogue.one(options.run) if options.run else latest
-    print_document(document_of(run))
-    print(f"files: {run.path}")
+    ids = () if options.ids == ("all",) else options.ids
+    if not options.ids and not options.keys:
+        return catalogue.only([max(catalogue, key=lambda run: run.finished)])
+    for each in ids:
+        catalogue.one(each) if not any(id_.startswith(each) for id_ in catalogue.runs) else None
+    found = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
+    if not found.runs:
+        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+    return found
 
 
-COMMAND = Command(TableOptions, table, examples=("fairbench table", "fairbench table 3f2a"))
+def _print(runs: Catalogue, options: TableOptions) -> None:
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.run_tables import runs_document
+    from fairbench.reporting.runs import document_of
+
+    if len(runs) == 1 and not options.metrics:
+        (run,) = runs
+        print_document(document_of(run))
+        print(f"files: {run.path}")
+        return
+    print_document(runs_document(runs, options.metrics))
+
+
+def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
+    """Return the table as a file has it."""
+    from fairbench.core.formats import csv_text
+    from fairbench.reporting.document.plain_text import to_latex, to_markdown
+    from fairbench.reporting.run_tables import runs_document, tidy
+    from fairbench.reporting.runs import document_of
+
+    if written_as == "csv":
+        return csv_text(tidy(runs, options.metrics))
+    one = len(runs) == 1 and not options.metrics
+    document = document_of(next(iter(runs))) if one else runs_document(runs, options.metrics)
+    return to_markdown(document) if written_as == "markdown" else to_latex(document)
+
+
+COMMAND = Command(
+    TableOptions,
+    table,
+    examples=(
+        "fairbench table",
+        "fairbench table 3f2a",
+        "fairbench table dataset=german method=ensemble,baseline",
+        "fairbench table all out=runs.csv",
+        "fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex",
+    ),
+)

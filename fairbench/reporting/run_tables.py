@@ -1,0 +1,162 @@
+"""Several finished runs in one table: headline metrics with intervals, or a row for each metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pandas as pd
+
+from fairbench.core.errors import UserError, nearest
+from fairbench.metrics.registry import BINARY, REGRESSION, label, metrics_of
+from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.runs import about, headline
+from fairbench.results.catalogue import GROUPS, Catalogue
+from fairbench.results.runs import Run
+
+# How wrong, how sure of it, and how unlike between groups: what a table of runs opens with.
+HEADLINES: Mapping[str, Mapping[str, str]] = {
+    BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
+    REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
+}
+_FACTS = ("metric", "attribute", "group", "mean", "sd", "lower", "upper", "n", "repeats", "status")
+_UNKNOWN = (float("nan"), float("nan"), float("nan"))
+Estimate = tuple[float, float, float]
+
+
+def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
+    """Return ``error``, ``log loss`` and ``gap`` of a run: its mean, and the ends of its interval.
+
+    Parameters
+    ----------
+    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    protect : the attribute, or combination, whose gap it is.
+    """
+    names = HEADLINES[task_of(summary)]
+    return {name: estimate(summary, metric, protect) for name, metric in names.items()}
+
+
+def task_of(summary: pd.DataFrame) -> str:
+    """Return what a run predicts, by the metrics that it has."""
+    has_errors = bool((summary["metric"] == HEADLINES[BINARY]["error"]).any())
+    return BINARY if has_errors else REGRESSION
+
+
+def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
+    """Return a metric of everyone, or of the groups of `protect`, with its interval; NaN if none.
+
+    Of a metric that is taken at several points, such as rates of abstention, none is returned.
+    """
+    mine = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
+    mine = mine[(mine["group"] == "") & mine["attribute"].isin(["", protect])]
+    mine = mine[mine["attribute"] == mine["attribute"].min()]  # of everyone, where there is one
+    mine = mine[mine["binning"] != "mass"]
+    if len(mine) != 1:
+        return _UNKNOWN
+    row = mine.iloc[0]
+    return float(row["mean"]), float(row["lower"]), float(row["upper"])
+
+
+def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
+    """Return a row for each run, named by what tells it apart, those of one data set by error.
+
+    Parameters
+    ----------
+    metrics : what is shown of each run; error, log loss and gap by default.
+    most : how many rows a terminal shows; 0 for all.
+
+    Raises
+    ------
+    UserError : a metric that none of the runs has.
+    """
+    known = {run.id: run.summary() for run in runs}
+    _check(metrics, known.values())
+    names, rows, tasks = runs.label(), [], dict[str, None]()
+    for run in runs:
+        summary = known[run.id]
+        tasks[task_of(summary)] = None
+        first = headlines(summary, run.protect)
+        shown = [estimate(summary, name, run.protect) for name in metrics] or list(first.values())
+        cells = [cell for value, *ends in shown for cell in (value, ends)]
+        rows.append(
+            (run.choices["dataset"], first["error"][0], [run.id[:6], names[run.id], *cells])
+        )
+    rows.sort(key=lambda row: (row[0], row[1]))
+    begins = {place for place in range(1, len(rows)) if rows[place][0] != rows[place - 1][0]}
+    intervals = about(pd.concat(list(known.values()))) if known else ""
+    meanings = "" if metrics else _meanings(tasks)
+    return Table(
+        [Column("id"), Column("run"), *_columns(metrics)],
+        [row for _, _, row in rows],
+        caption=f"{meanings}95 % intervals {intervals}; a gap's may begin at 0",
+        rules=frozenset(begins),
+        most=most,
+    )
+
+
+def _columns(metrics: Sequence[str]) -> Iterator[Column]:
+    """Yield a column for each metric and one for its interval; those of log loss go first."""
+    for title in [label(name) for name in metrics] or HEADLINES[BINARY]:
+        scarce = 2 * (title == "log loss" and not metrics)
+        yield Column(title, "number", left_out=scarce)
+        yield Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
+
+
+def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
+    found = {str(name) for each in summaries for name in each["metric"].unique()}
+    for name in metrics:
+        if name not in found:
+            close = nearest(name, found)
+            hint = f": did you mean {' or '.join(close)}?" if close else ""
+            raise UserError(f"no run of these has a metric '{name}'{hint}")
+
+
+def _meanings(tasks: Iterable[str]) -> str:
+    """Say which metrics the columns are, for each task that there is."""
+    parts = []
+    for task in tasks:
+        declared = metrics_of(task)
+        meant = (f"{name} is the {declared[each].label}" for name, each in HEADLINES[task].items())
+        parts.append(f"{'of regressions, ' * (task == REGRESSION)}{', '.join(meant)}")
+    return "; ".join([*parts, ""])
+
+
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Document:
+    """Return the table of several runs as a document."""
+    title = f"{len(runs)} runs of {runs.folder}"
+    return Document(title, [Section("", [runs_table(runs, metrics, most=most)])])
+
+
+def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a row for each metric of each run, of everyone, of gaps and of the protected groups.
+
+    Parameters
+    ----------
+    metrics : which ones; those that the table of a run shows by default.
+
+    Returns
+    -------
+    DataFrame
+        ``run``, ``name``, what was chosen, ``seed``, ``protect``; ``metric``, ``attribute``,
+        ``group``, ``mean``, ``sd``, ``lower``, ``upper``, ``n``, ``repeats``, ``status``,
+        ``reason``.
+
+    Raises
+    ------
+    UserError : a metric that none of the runs has.
+    """
+    names = runs.label()
+    known = {run.id: run.summary() for run in runs}
+    _check(metrics, known.values())
+    parts = [_rows(run, names[run.id], known[run.id], metrics) for run in runs]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    own = summary[summary["variant"] == ""]
+    kept = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
+    about_run = {"run": run.id, "name": name, **{group: run.choices[group] for group in GROUPS}}
+    about_run |= {"seed": run.seed, "protect": run.protect}
+    facts = kept[[*_FACTS, "reason"]].reset_index(drop=True)
+    for place, (column, value) in enumerate(about_run.items()):
+        facts.insert(place, column, value)
+    return facts

@@ -17,7 +17,7 @@ from fairbench.auditing.completion import (
     population_draws,
     union,
 )
-from fairbench.auditing.gaps import Gap, gaps_of
+from fairbench.auditing.gaps import NEEDS_NO_LABELS, Gap, gaps_of
 from fairbench.auditing.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.auditing.impact import ImpactRatio, impact_ratios
 from fairbench.auditing.labels_needed import Needed, labels_needed
@@ -93,6 +93,11 @@ class Assessment:
         return len(self.table.known)
 
     @property
+    def of_decisions(self) -> bool:
+        """Whether there are decisions alone, without scores or labels."""
+        return self.table.score is None and not self.labels
+
+    @property
     def complete(self) -> bool:
         """Whether all rows have a label."""
         return self.labels == len(self.table)
@@ -103,10 +108,15 @@ def assess(table: AuditTable, options: Options) -> Assessment:
 
     Raises
     ------
-    UserError : neither labels nor scores.
+    UserError : a column of labels that has none, and no scores.
     """
     if table.score is None and not len(table.known):
-        raise UserError(f"{options.path.name} has neither labels nor scores: nothing can be said")
+        if options.target:
+            raise UserError(
+                f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
+                "out, and an audit says how often each group is selected"
+            )
+        return _of_decisions(table, options)
     if table.design is not None and len(table.known) < len(table):
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
@@ -148,6 +158,35 @@ def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
         return []
     groups = {name: table.groups[name] for name in options.group}
     return score_distributions(table.score, groups, table.design)
+
+
+# What is known of decisions alone.
+_OF_DECISIONS = ("selection_rate", *(NEEDS_NO_LABELS + end for end in ("", "_pairs", "_below")))
+
+
+def _of_decisions(table: AuditTable, options: Options) -> Assessment:
+    """Assess decisions without labels: how often each group is selected, and nothing else."""
+    evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
+    # Counted as if every decision were right: what is kept of that rests on the decisions alone.
+    decided = replace(table, label=table.prediction.astype(np.float64))
+    metrics, counted = _from_labels(decided, evaluator, options.seed)
+    kept = metrics["metric"].str.startswith(_OF_DECISIONS)
+    minimum = evaluator.minimum_group_size
+    gaps = gaps_of(
+        counted, None, options.epsilon, minimum, assumed=False, metrics=[NEEDS_NO_LABELS]
+    )
+    return Assessment(
+        options=options,
+        table=table,
+        sizes=list(_sizes(table)),
+        metrics=metrics[kept].reset_index(drop=True),
+        assumed=None,
+        gaps=gaps,
+        needed=[],
+        calibrations=[],
+        stresses=[],
+        impact=impact_ratios(table, options),
+    )
 
 
 def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:

@@ -51,7 +51,7 @@ def _is_settled(gap: Gap) -> bool:
 
 
 def _warning(assessment: Assessment) -> str:
-    if assessment.labels:
+    if assessment.labels or assessment.of_decisions:
         return ""
     return (
         "There are no labels. Whatever needs them takes the scores at their word: if the scores "
@@ -61,7 +61,13 @@ def _warning(assessment: Assessment) -> str:
 
 def _basis(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
-    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
+    if assessment.of_decisions:
+        yield (
+            f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
+            "group is selected is known, and not how often that is right."
+        )
+    else:
+        yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
     sampling = assessment.table.sampling
     by_group = sampling is not None and labels > 0
     if sampling is not None and by_group and not assessment.complete:
@@ -76,7 +82,7 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
     if options.cluster:
         yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
-    if assessment.complete:
+    if assessment.complete or assessment.of_decisions:
         yield "Intervals say how far off the population may be that these rows are a sample of."
     elif labels:
         yield from _of_some_labels(assessment, at_random=not by_group)
@@ -177,7 +183,10 @@ def _notes(assessment: Assessment) -> Iterator[str]:
             listed = ", ".join(dict.fromkeys(names))
             yield f"{attribute}: left out of one gap or more for too few rows: {listed}."
     tested = sum(gap.verdict != UNKNOWN for gap in assessment.gaps)
-    if tested and assessment.labels and assessment.options.interval == FREQUENTIST:
+    rows_alone = bool(assessment.labels) or assessment.of_decisions
+    if tested == 1 and rows_alone:
+        return
+    if tested and rows_alone and assessment.options.interval == FREQUENTIST:
         yield (
             f"{tested} gaps were examined. Verdicts are given so rarely that in at most one audit "
             "of twenty any of them is wrong."

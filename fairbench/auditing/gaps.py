@@ -60,6 +60,7 @@ class Gap:
     verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows. All
         verdicts of an audit together are wrong in at most one audit of twenty.
     tipping : how many wrong labels would undo the verdict, where it rests on labels.
+    standard_error : of the difference of two groups; the interval is not made from it.
     """
 
     attribute: str
@@ -81,6 +82,7 @@ class Gap:
     verdict: str = UNKNOWN
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
+    standard_error: float = NAN
 
     @property
     def signed(self) -> bool:
@@ -95,6 +97,7 @@ def gaps_of(
     minimum: int,
     *,
     assumed: bool,
+    metrics: Sequence[str] = tuple(RATE_OF),
 ) -> list[Gap]:
     """Return every attribute's gaps between the groups of at least `minimum` rows.
 
@@ -102,14 +105,15 @@ def gaps_of(
     ----------
     counted : by attribute. supposed : the same if scores are calibrated alike in all groups.
     assumed : there are no labels at all; the decisions, and their gap, are known all the same.
+    metrics : the gaps that are asked for.
     """
     others: Sequence[Counted | None] = supposed or [None] * len(counted)
     pairs = list(zip(counted, others, strict=True))
-    bounds = Bounds(epsilon, minimum, len(counted) * len(RATE_OF))
+    bounds = Bounds(epsilon, minimum, len(counted) * len(metrics))
     return [
         _gap(each, other, metric, bounds, assumed and metric != NEEDS_NO_LABELS)
         for each, other in pairs
-        for metric in RATE_OF
+        for metric in metrics
     ]
 
 
@@ -161,6 +165,8 @@ def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: f
     lower, upper = float(found.lower), float(found.upper)
     if gap.signed:
         lower, upper = _signed_ends(intervals, gap)
+        error = intervals.difference_error(RATE_OF[gap.metric], gap.compared[1], gap.compared[0])
+        gap = replace(gap, standard_error=error)
     surely = np.argwhere(found.surely).tolist() if found.surely is not None else []
     pairs = [(names[high], names[low]) for high, low in surely]
     value = float(_size(raw, gap.signed))

@@ -82,8 +82,9 @@ def _fold(run: Run, repeat: int, fold: int, rows: pd.DataFrame) -> FoldPredictio
 def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     """Return one repeat's test rows: row, fold, target, score, prediction, sensitive columns.
 
-    There is no score where the method gives none. The folds of a K-fold split are one below the
-    other. Other repeats test some of the same people again; a table has each of them once.
+    There is no score where the method gives none, and a cluster only where rows belong together.
+    The folds of a K-fold split are one below the other. Other repeats test some of the same people
+    again; a table has each of them once.
 
     Raises
     ------
@@ -103,6 +104,8 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
         **({"score": np.concatenate(scores)} if scores else {}),
         "prediction": np.concatenate([fold.prediction for fold in folds]),
     }
+    if run.people.clusters is not None:
+        table["cluster"] = run.people.clusters.to_numpy()[rows]
     sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True).astype(str)
     sensitive.columns = group_columns(run)
     return pd.concat([pd.DataFrame(table), sensitive], axis="columns")
@@ -117,7 +120,7 @@ def group_columns(run: RunPredictions) -> list[str]:
     return names[len(_OWN) :]
 
 
-_OWN = ("row", "fold", "target", "score", "prediction")
+_OWN = ("row", "fold", "target", "score", "prediction", "cluster")
 
 
 def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
@@ -134,7 +137,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     """
     frame = predictions_frame(run, repeat)
     if not (people or run.people.about.redistributable):
-        frame = frame.drop(columns=["target", *group_columns(run)])
+        frame = frame.drop(columns=["target", "cluster", *group_columns(run)], errors="ignore")
     try:
         if path.suffix == ".parquet":
             write_bytes(path, frame.to_parquet(index=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -84,7 +85,7 @@ def binary(
     return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
 
 
-def labels(codes: pd.Series, names: Mapping[str, str]) -> pd.Series:
+def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:
     """Return codes as a categorical of human-readable names, in the order of `names`."""
     return pd.Series(
         pd.Categorical(codes.map(names), categories=list(dict.fromkeys(names.values()))),

@@ -204,6 +204,13 @@ class CountIntervals:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
         return 0.0
 
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another."""
+        successes, sizes = (each[0] for each in self.effective_counts([rate]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variances = successes / sizes * (1 - successes / sizes) / sizes
+        return float(np.sqrt(variances[first] + variances[second]))
+
     def _correlations(self, rates: Sequence[Rate]) -> Array | float:
         """Return the same of several rates, (R, G, G)."""
         each = [self.correlation(rate) for rate in rates]
@@ -336,6 +343,10 @@ class SurveyIntervals(CountIntervals):
     def correlation(self, rate: Rate) -> Array | float:
         """Return the correlations (G, G) of a rate's errors in two groups."""
         return self.survey.correlation(rate)
+
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another."""
+        return self.survey.difference_error(rate, first, second)
 
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates of one group."""

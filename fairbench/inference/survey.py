@@ -379,6 +379,17 @@ class SurveyCounts:
         correlation: Floats = np.clip(product / np.outer(spread, spread), -1, 1)
         return correlation
 
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another, linearised."""
+        _, scores, _ = self._linearised(rate)
+        sign = (self.group == first) * 1.0 - (self.group == second)
+        among = np.flatnonzero(sign)
+        _, unit = np.unique(self.unit[among], return_inverse=True)
+        count = int(unit.max(initial=0)) + 1
+        totals = np.bincount(unit, (sign * scores)[among], count)
+        correction = count / (count - 1) if count > 1 else np.nan
+        return float(np.sqrt((totals**2).sum() * correction))
+
     def correlation_of(self, first: Rate, second: Rate) -> Floats:
         """Return the correlations (G,) of the errors of two rates of one group."""
         (_, one, of_one), (_, two, of_two) = self._linearised(first), self._linearised(second)

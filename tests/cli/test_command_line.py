@@ -116,7 +116,7 @@ def test_mistakes_are_refused(hydra, words, message):
     ("words", "message"),
     [
         (["german"], "error: 'german' was not understood: write name=value"),
-        (["dataset=germn"], "error: unknown dataset 'germn': did you mean german?"),
+        (["dataset=germn"], "error: unknown dataset 'germn': did you mean german"),
         (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
         (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),
         (["hydra.swep.dir=x"], "error: unknown option 'hydra.swep.dir'"),

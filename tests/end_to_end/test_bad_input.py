@@ -10,7 +10,7 @@ from tests.harness import TINY, fairbench, run_py
 CASES = {
     "unknown dataset": (
         ["dataset=germn"],
-        "error: unknown dataset 'germn': did you mean german? valid: ",
+        "error: unknown dataset 'germn': did you mean german",
     ),
     "unknown method": (
         ["method=binomal_nll"],

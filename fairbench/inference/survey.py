@@ -326,7 +326,7 @@ class SurveyCounts:
     def _by_group(self, values: NDArray[np.floating[Any]]) -> Floats:
         return np.bincount(self.group, values, len(self.rows)).astype(np.float64)
 
-    def _linearised(self, rate: Rate) -> tuple[Floats, Floats, Floats]:
+    def linearised(self, rate: Rate) -> tuple[Floats, Floats, Floats]:
         """Return a rate (G,), its scores by pair (P,), and the pairs' shares of weight (P,)."""
         weight, whole = rate.size(self.cells), rate.size(self.weighted)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -341,7 +341,7 @@ class SurveyCounts:
 
     def size(self, rate: Rate, *, level: float = 0.95) -> Floats:
         """Return the effective number of rows (G,) that a rate rests on."""
-        value, scores, share = self._linearised(rate)
+        value, scores, share = self.linearised(rate)
         with np.errstate(invalid="ignore", divide="ignore"):
             kish = rate.size(self.weighted) ** 2 / rate.size(self.squares)
         return effective_size(
@@ -360,7 +360,7 @@ class SurveyCounts:
         The limits of a rate of whole counts at the effective size: the modified Jeffreys limits.
         """
         size = self.size(rate, level=level)
-        return rate_limits(np.nan_to_num(self._linearised(rate)[0]) * size, size, level=level)
+        return rate_limits(np.nan_to_num(self.linearised(rate)[0]) * size, size, level=level)
 
     def correlation(self, rate: Rate) -> Floats:
         """Return the correlations (G, G) of a rate's errors in two groups; 0 of distinct clusters.
@@ -371,7 +371,7 @@ class SurveyCounts:
             return np.zeros((len(self.rows), len(self.rows)))
         from scipy.sparse import csr_matrix
 
-        _, scores, share = self._linearised(rate)
+        _, scores, share = self.linearised(rate)
         shape = (int(self.unit.max()) + 1, len(self.rows))
         matrix = csr_matrix((scores, (self.unit, self.group)), shape)
         spread = np.sqrt(np.maximum(self._variance(scores, share), 1e-300))
@@ -379,20 +379,9 @@ class SurveyCounts:
         correlation: Floats = np.clip(product / np.outer(spread, spread), -1, 1)
         return correlation
 
-    def difference_error(self, rate: Rate, first: int, second: int) -> float:
-        """Return the standard error of a rate of one group less that of another, linearised."""
-        _, scores, _ = self._linearised(rate)
-        sign = (self.group == first) * 1.0 - (self.group == second)
-        among = np.flatnonzero(sign)
-        _, unit = np.unique(self.unit[among], return_inverse=True)
-        count = int(unit.max(initial=0)) + 1
-        totals = np.bincount(unit, (sign * scores)[among], count)
-        correction = count / (count - 1) if count > 1 else np.nan
-        return float(np.sqrt((totals**2).sum() * correction))
-
     def correlation_of(self, first: Rate, second: Rate) -> Floats:
         """Return the correlations (G,) of the errors of two rates of one group."""
-        (_, one, of_one), (_, two, of_two) = self._linearised(first), self._linearised(second)
+        (_, one, of_one), (_, two, of_two) = self.linearised(first), self.linearised(second)
         product = self._variance(one, of_one) * self._variance(two, of_two)
         spread = np.sqrt(np.maximum(product, 1e-300))
         return np.clip(self._by_group(one * two) / spread, -1, 1)

@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
 from fairbench.core.errors import UserError, nearest
+from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_of
 from fairbench.metrics.registry import BINARY, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.runs import about, headline
 from fairbench.results.catalogue import GROUPS, Catalogue
 from fairbench.results.runs import Run
 
-# How wrong, how sure of it, and how unlike between groups: what a table of runs opens with.
-HEADLINES: Mapping[str, Mapping[str, str]] = {
-    BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
-    REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
-}
 _FACTS = ("metric", "attribute", "group", "mean", "sd", "lower", "upper", "n", "repeats", "status")
-_UNKNOWN = (float("nan"), float("nan"), float("nan"))
-Estimate = tuple[float, float, float]
-
-
-def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
-    """Return ``error``, ``log loss`` and ``gap`` of a run: its mean, and the ends of its interval.
-
-    Parameters
-    ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
-    protect : the attribute, or combination, whose gap it is.
-    """
-    names = HEADLINES[task_of(summary)]
-    return {name: estimate(summary, metric, protect) for name, metric in names.items()}
-
-
-def task_of(summary: pd.DataFrame) -> str:
-    """Return what a run predicts, by the metrics that it has."""
-    has_errors = bool((summary["metric"] == HEADLINES[BINARY]["error"]).any())
-    return BINARY if has_errors else REGRESSION
-
-
-def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
-    """Return a metric of everyone, or of the groups of `protect`, with its interval; NaN if none.
-
-    Of a metric that is taken at several points, such as rates of abstention, none is returned.
-    """
-    mine = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
-    mine = mine[(mine["group"] == "") & mine["attribute"].isin(["", protect])]
-    mine = mine[mine["attribute"] == mine["attribute"].min()]  # of everyone, where there is one
-    mine = mine[mine["binning"] != "mass"]
-    if len(mine) != 1:
-        return _UNKNOWN
-    row = mine.iloc[0]
-    return float(row["mean"]), float(row["lower"]), float(row["upper"])
 
 
 def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:

@@ -13,9 +13,9 @@ import pandas as pd
 
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import setting_text
+from fairbench.evaluation.headlines import HEADLINES, headlines, task_of
 from fairbench.experiments.build import telling_name
 from fairbench.metrics.registry import declared
-from fairbench.reporting.run_tables import HEADLINES, headlines, task_of
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:

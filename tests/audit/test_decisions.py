@@ -12,8 +12,6 @@ from fairbench.auditing.reading import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive
-from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.rates import selection_rate
 
 
 def difference_and_error(y, group, cluster):
@@ -57,20 +55,22 @@ def test_gap_and_standard_error_are_those_of_clusters(decided, clustered):
     assert gap.upper - gap.lower == pytest.approx(2 * 1.96 * error, rel=0.05)
 
 
-def test_groups_that_share_no_cluster_and_weights():
+def test_groups_that_share_no_cluster_and_weights(tmp_path):
     draw = np.random.default_rng(31)
-    weight, cell, group = draw.random(200), draw.choice([0, 3], 200), draw.integers(2, size=200)
-    unit = 50 * group + draw.integers(50, size=200)
-    counts = SurveyCounts.of(cell, group, Design.of(200, weight=weight, clusters=unit), groups=2)
+    weight, called, group = draw.random(400), draw.integers(2, size=400), draw.integers(2, size=400)
+    unit = 50 * group + draw.integers(50, size=400)
     totals = []
     for g in (0, 1):
         mine = group == g
         share = weight[mine] / weight[mine].sum()
-        mean = (share * (cell[mine] == 3)).sum()
-        totals.append(np.bincount(unit[mine], share * ((cell[mine] == 3) - mean), 100))
+        mean = (share * called[mine]).sum()
+        totals.append(np.bincount(unit[mine], share * (called[mine] - mean), 100))
     both, count = totals[1] - totals[0], len(np.unique(unit))
     expected = np.sqrt((both**2).sum() * count / (count - 1))
-    assert counts.difference_error(selection_rate, 1, 0) == pytest.approx(expected)
+    frame = pd.DataFrame({"called": called, "race": group, "unit": unit, "weight": weight})
+    frame.to_csv(tmp_path / "weighted.csv", index=False)
+    (gap,) = audited(tmp_path / "weighted.csv", cluster="unit", weight="weight").gaps
+    assert gap.standard_error == pytest.approx(expected)
 
 
 def test_nothing_is_said_of_what_decisions_do_not_show(decided):

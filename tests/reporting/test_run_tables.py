@@ -9,8 +9,9 @@ import pytest
 
 from fairbench.cli.main import main
 from fairbench.cli.summary import job_name, next_commands, varied_names
+from fairbench.evaluation.headlines import HEADLINES, headlines
 from fairbench.experiments.build import telling_name
-from fairbench.reporting.run_tables import HEADLINES, headlines, runs_table, tidy
+from fairbench.reporting.run_tables import runs_table, tidy
 from fairbench.results.catalogue import Catalogue
 from fairbench.tracking.run_entry import OPENING, data_set, logged_values, opening_view, tags, times
 from tests.harness import run_py

@@ -33,7 +33,7 @@ ADDED: frozenset[str] = frozenset(
         *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
         *("constraint", "cuts", "decisions", "leave_out", "rare", "reference", "scale", "top"),
         *("labelling", "selected", "short_of_labels", "standard_error", "stress", "supposed"),
-        *("tipping", "weight"),
+        *("summary", "tipping", "weight"),
     }
 )
 # Neither a result nor the same twice: the version, and where files were. Then what audits of some

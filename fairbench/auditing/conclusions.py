@@ -150,8 +150,9 @@ def _not_settled(
 
 
 def _further(gap: Gap, needed: Needed | None) -> str:
-    """Return the rate, how probably its gap is small, and how many labels would settle that."""
-    rate = f"{RATE_NAMES[gap.metric]}: P(less) {probability(gap.small)}"
+    """Return the rate, the interval of its gap, and how many labels would settle that."""
+    ends = interval(gap.lower, gap.upper)
+    rate = RATE_NAMES[gap.metric] + (f" (95 % interval {ends})" if ends else "")
     if needed is None or not needed.labels:
         return rate
     kind = "more labels" if needed.remaining is not None else "more rows with labels"
@@ -174,7 +175,6 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     yield from _contradicted(assessment)
     yield from _stressed(assessment)
     yield from _by_noise(assessment)
-    yield from _pairs(assessment)
     left: dict[str, list[str]] = {}
     for gap in assessment.gaps:
         left.setdefault(gap.attribute, []).extend(gap.left_out)
@@ -236,15 +236,6 @@ def _as_much(factor: float) -> str:
     if factor <= 0:
         return "say the opposite" if factor else "say nothing"
     return f"say {factor:g} times as much as it seems"
-
-
-def _pairs(assessment: Assessment, most: int = 6) -> Iterator[str]:
-    """Yield between whom open gaps surely are, where there is such a pair among several groups."""
-    for gap in assessment.gaps:
-        if gap.verdict == OPEN and gap.pairs and not gap.signed:
-            named = "; ".join(f"{high} above {low}" for high, low in gap.pairs[:most])
-            more = f" and {len(gap.pairs) - most} more pairs" if len(gap.pairs) > most else ""
-            yield f"{gap.attribute}: in {RATE_NAMES[gap.metric]}, surely {named}{more}."
 
 
 def _by_noise(assessment: Assessment) -> Iterator[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, isnan, log10
 from string import ascii_lowercase
-from typing import Any
+from textwrap import wrap
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from markupsafe import escape
 from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.formats import interval, number
 
 # Okabe and Ito's, distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -21,9 +24,13 @@ _MARKERS = "os^DvPX*<"  # matplotlib's
 
 
 Floats = NDArray[np.float64]
+NAN = float("nan")
 WIDTH, HEIGHT = 300, 200  # of a panel's frame
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58, 24, 16, 44
+PANEL = _LEFT + WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
+_KEY_WIDTH = 54  # letters
+_ESTIMATE = 30  # of a name and its interval
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "M-3.6 -3.6h7.2v7.2h-7.2z",
@@ -72,24 +79,86 @@ class Panel:
     from_zero: str = "xy"
 
 
-def chart(panels: Sequence[Panel], *, key: Sequence[Series] = (), columns: int = 2) -> str:
-    """Return panels side by side as SVG, with a key of the series below."""
-    columns = min(columns, len(panels))
-    width, height = _LEFT + WIDTH + _RIGHT, _TOP + HEIGHT + _BOTTOM
-    rows = ceil(len(panels) / columns)
-    total = columns * width
-    per_row = 2 if total > 1.5 * width else 1
-    lines = ceil(len(key) / per_row)
-    parts = []
-    for i, panel in enumerate(panels):
-        x, y = i % columns * width + _LEFT, i // columns * height + _TOP
-        parts.append(f'<g transform="translate({x} {y})">{"".join(_panel(panel))}</g>')
-    for i, each in enumerate(key):
-        left, top = i // lines * (total / per_row) + 12, rows * height + i % lines * _ROW + 8
-        parts.append(f'<g transform="translate({left:.0f} {top})">{_key(each)}</g>')
-    size = f"0 0 {total} {rows * height + lines * _ROW + 8}"
-    style = f'style="max-width:{total}px"'
-    return f'<svg class="chart" viewBox="{size}" role="img" {style}>{"".join(parts)}</svg>'
+def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
+    """Return each panel as a drawing in SVG, and last a key of the series.
+
+    Each is as wide as a phone: a page sets as many side by side as there is room for.
+    """
+    height = _TOP + HEIGHT + _BOTTOM
+    place = f'<g transform="translate({_LEFT} {_TOP})">'
+    drawn = [drawing(f"{place}{''.join(_panel(each))}</g>", height) for each in panels]
+    if key:
+        lines = [(each, wrap(_key_text(each), _KEY_WIDTH) or [""]) for each in key]
+        parts, top = [], 12
+        for each, texts in lines:
+            parts.append(f'<g transform="translate(12 {top})">{_key(each, texts)}</g>')
+            top += _ROW * len(texts)
+        drawn.append(drawing("".join(parts), top))
+    return drawn
+
+
+def drawing(content: str, height: float) -> str:
+    """Return what is drawn on a ground of this height and the width of a panel as SVG."""
+    return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
+
+
+Estimate: TypeAlias = tuple[str, float, float, float]
+
+
+def forest(
+    title: str, parts: Sequence[Sequence[Estimate]], *, span: tuple[float, float], mark: float = NAN
+) -> str:
+    """Draw estimates with their intervals, each under its name and beside its numbers.
+
+    Parameters
+    ----------
+    parts : names with value, lower and upper; a line stands between two parts.
+    span : the ends of the scale. mark : where a dashed line stands, if anywhere.
+    """
+    left, width = 6, PANEL - 12
+    low, high = span
+
+    def at(value: float) -> float:
+        return left + width * min(max((value - low) / (high - low), 0), 1)
+
+    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>']
+    top = 22
+    for place, part in enumerate(parts):
+        if place:
+            drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
+            top += 6
+        for estimate in part:
+            drawn += _estimate(estimate, at, top)
+            top += _ESTIMATE
+    if not isnan(mark):
+        x = at(mark)
+        dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="22" y2="{top}"'
+        drawn.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
+    ends = (f"{low:g}", "start", left), (f"{high:g}", "end", left + width)
+    for text, anchor, x in ends:
+        drawn.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
+    return drawing("".join(drawn), top + 18)
+
+
+def _estimate(estimate: Estimate, at: Callable[[float], float], top: float) -> Iterator[str]:
+    """Draw a name, its numbers at the other end of the line, and below the interval."""
+    name, value, lower, upper = estimate
+    ends = interval(lower, upper, 2)
+    numbers = f"{number(value, 2)}{f' ({ends})' if ends else ''}"
+    hint = f"<title>{escape(name)}</title>"
+    yield f'<text x="6" y="{top + 12}">{escape(shortened(name))}{hint}</text>'
+    yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'
+    y = top + 20
+    yield f'<line class="grid" x1="6" x2="{PANEL - 6}" y1="{y}" y2="{y}"/>'
+    if not isnan(lower):
+        yield f'<line class="range" x1="{at(lower):.1f}" x2="{at(upper):.1f}" y1="{y}" y2="{y}"/>'
+    if not isnan(value):
+        yield f'<circle cx="{at(value):.1f}" cy="{y}" r="4"/>'
+
+
+def shortened(name: str, most: int = 34) -> str:
+    """Return a name in at most so many letters, its middle left out."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
 
 @dataclass(frozen=True)
@@ -198,12 +267,18 @@ def _marker(series: Series) -> str:
     return f'<path d="{shape}" fill="{fill}" stroke="{series.colour}"{opacity}/>'
 
 
-def _key(series: Series) -> str:
+def _key_text(series: Series) -> str:
+    return " ".join(filter(None, [series.label, series.name.replace("_", " ")]))
+
+
+def _key(series: Series, texts: Sequence[str]) -> str:
     dash = ' stroke-dasharray="5 3"' if series.dashed else ""
     line = f'<path d="M-9 0H9" fill="none" stroke="{series.colour}"{dash}/>' if series.lined else ""
-    name = " ".join(filter(None, [series.label, series.name.replace("_", " ")]))
     marker = _marker(series) if series.marked else ""
-    return f'{line}{marker}<text x="14" y="4">{escape(name)}</text>'
+    lines = (
+        f'<text x="14" y="{4 + _ROW * i}">{escape(text)}</text>' for i, text in enumerate(texts)
+    )
+    return f"{line}{marker}{''.join(lines)}"
 
 
 def with_looks(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,20 +15,24 @@ from fairbench.auditing.gaps import RATE_NAMES, Gap
 from fairbench.auditing.labels_needed import WORLDS, Needed, rounded
 from fairbench.auditing.options import Options
 from fairbench.core import VERSION
-from fairbench.core.formats import count, interval, number, signed
+from fairbench.core.formats import count, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text
 from fairbench.reporting.audits.decisions import decision_sections, impact_blocks
+from fairbench.reporting.audits.pictures import diagrams, pictures
+from fairbench.reporting.audits.summary import audit_summary, differ_somehow, summary_of
 from fairbench.reporting.document.model import (
     Bar,
     Column,
     Details,
     Document,
-    Figure,
     Gallery,
+    Link,
     Paragraph,
     Section,
+    Summary,
     Table,
     TableCell,
+    Text,
     Verdict,
 )
 
@@ -42,6 +46,8 @@ def audit_of(
     title: str = "",
     labels: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
+    summary: Summary | None = None,
+    pictures: Sequence[Section] = (),
 ) -> Document:
     """Return the document of any audit: what can and cannot be concluded, and what that rests on.
 
@@ -50,6 +56,7 @@ def audit_of(
     title : what it is called; after the file without one.
     labels : what label 0 and label 1 are called, where there are two.
     files : name -> text of further files beside the page.
+    summary : what a page opens with; made of the conclusions where it is not given.
     """
     verdict = Verdict(
         conclusions.can, conclusions.cannot, basis=conclusions.basis, warning=conclusions.warning
@@ -59,6 +66,8 @@ def audit_of(
         list(sections),
         verdict,
         notes=conclusions.notes,
+        lead=pictures,
+        summary=summary or summary_of(options, conclusions),
         origin=origin(options, labels),
         data=data,
         files=files or {},
@@ -121,6 +130,8 @@ def audit_document(assessment: Assessment) -> Document:
         _sections(assessment),
         _data(assessment, conclusions),
         labels=assessment.table.labels,
+        summary=audit_summary(assessment),
+        pictures=pictures(assessment),
     )
 
 
@@ -128,15 +139,16 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
     yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment)])
+    yield from _pairs(assessment)
     yield Section("Rates by group", [_rates(assessment)])
     yield from decision_sections(assessment)
-    diagrams = list(_diagrams(assessment))
-    if diagrams:
+    drawn = list(diagrams(assessment))
+    if drawn:
         note = (
             f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
             "95 % intervals; on the dashed line scores are probabilities."
         )
-        yield Section("Calibration by group", [_calibration(assessment), Gallery(diagrams, note)])
+        yield Section("Calibration by group", [_calibration(assessment), Gallery(drawn, note)])
     yield Section("", [_all_metrics(assessment)])
 
 
@@ -166,8 +178,9 @@ def _gaps(assessment: Assessment) -> Table:
             (gap.lower, gap.upper),
             bar,
             *[gap.supposed[1:]] * beside,
-            gap.small,
-            TableCell(verdict_text(gap), mark="assumed" if gap.assumed else gap.verdict),
+            # Of several groups it would follow from how little is known of each, not from the data.
+            gap.small if gap.signed or gap.assumed else None,
+            _verdict_cell(gap, epsilon),
             *[needed.get(id(gap), "")] * labelled,
         ]
         for gap, bar in zip(gaps, placed, strict=True)
@@ -195,6 +208,36 @@ def _gaps(assessment: Assessment) -> Table:
         ),
         rules=starts([gap.attribute for gap in gaps]),
     )
+
+
+def _verdict_cell(gap: Gap, epsilon: float) -> TableCell:
+    mark = "assumed" if gap.assumed else gap.verdict
+    more: Text = ""
+    if differ_somehow(gap):
+        said = f": they differ, not known between whom by {epsilon:g} or more: "
+        more = (said, Link("see the pairs", f"#{_PAIRS}"))
+    return TableCell(verdict_text(gap), mark=mark, after=more)
+
+
+_PAIRS = "pairs"
+
+
+def _pairs(assessment: Assessment) -> Iterator[Section]:
+    """Yield between whom open gaps surely are, where there are more than two groups."""
+    found = [gap for gap in assessment.gaps if differ_somehow(gap)]
+    if found:
+        columns = [Column("groups"), Column("rate"), Column("higher"), Column("lower")]
+        rows = [
+            [gap.attribute, RATE_NAMES[gap.metric], high, low]
+            for gap in found
+            for high, low in gap.pairs
+        ]
+        caption = (
+            "Two groups a row that surely differ, though by how much is open; all rows of a rate "
+            "are true together with 95 % confidence."
+        )
+        table = Table(columns, rows, caption=caption, most=_MOST_GROUPS)
+        yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
 
 
 def _size(gap: Gap, value: float) -> str:
@@ -278,34 +321,6 @@ def _calibration(assessment: Assessment) -> Table:
         caption="excess: the mean score less the share; scores are too high where it is above 0",
         rules=starts([each.attribute for each in shown]),
         most=_MOST_GROUPS,
-    )
-
-
-def _diagrams(assessment: Assessment) -> Iterator[Figure]:
-    """Yield the reliability of each group of a single attribute that has labels and scores."""
-    for each in assessment.calibrations:
-        if each.attribute in assessment.options.group and each.bins:
-            yield Figure(f"reliability of {each.group}", svg=_svg(each), caption=_told(each))
-
-
-def _told(each: GroupCalibration) -> str:
-    return (
-        f"{each.attribute}: {each.group}, {count(each.labels)} labels; mean score "
-        f"{number(each.score)}, share {number(each.share)}, excess {signed(each.excess)} "
-        f"({interval(each.lower, each.upper)})"
-    )
-
-
-def _svg(each: GroupCalibration) -> str:
-    points = "".join(
-        f'<line class="range" x1="{100 * b.score}" x2="{100 * b.score}" '
-        f'y1="{100 - 100 * b.lower}" y2="{100 - 100 * b.upper}"/>'
-        f'<circle cx="{100 * b.score}" cy="{100 - 100 * b.share}" r="2.2"/>'
-        for b in each.bins
-    )
-    return (
-        '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'
-        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}</svg>'
     )
 
 

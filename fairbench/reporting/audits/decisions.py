@@ -296,9 +296,11 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
         for rate, limits in curves.rates.items()
     ]
     mine = [each for each in scores if each.attribute == curves.attribute]
+    first, *more = chart([*panels, density_panel(mine, "score")], key=panels[0].series)
     return Figure(
         f"what every threshold would decide, by {curves.attribute}",
-        svg=chart([*panels, density_panel(mine, "score")], key=panels[0].series),
+        svg=first,
+        more=more,
         caption=f"{curves.attribute}: who would be selected and who would err at every threshold, "
         "with the 95 % interval of each group by itself (shaded), and how scores are distributed",
     )

@@ -154,7 +154,7 @@ def _chart(each: GapNow, state: WatchState) -> str:
                   band=(upper - lower) / 2)  # fmt: skip
     line = Series("gap so far", rows, value, BLUE, marked=False)
     series = [*bound, band, line, *_alarms(each, state, rows, value)]
-    return chart([Panel(series, "rows", "gap", from_zero="x")], columns=1)
+    return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 
 def _alarms(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from fairbench.reporting.document.model import (
     Text,
     as_cell,
     exact,
+    plain,
     written,
 )
 
@@ -106,7 +107,10 @@ def _piece(piece: Inline) -> Markup:
 def table(block: Table) -> Markup:
     """Return a table; of thousands of cells, each is a few pieces of text put together."""
     caption = " ".join(filter(None, [block.caption, block.reading]))
-    parts = ['<div class="wide"><table', f' class="{block.style}"' if block.style else "", ">"]
+    kind = f' class="{block.style}"' if block.style else ""
+    wide = _width(block)
+    breaks = ";--break:normal" if wide > _WIDEST else ""
+    parts = [f'<div class="wide"><table{kind} style="--w:{wide}{breaks}">']
     if caption:
         parts.append(f"<caption>{escape(caption)}</caption>")
     parts += ["<thead><tr>", *(_head(each, block) for each in block.columns)]
@@ -116,6 +120,39 @@ def table(block: Table) -> Markup:
         parts += [_cell(each, c, block) for each, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
+
+
+_WIDEST = 180  # letters that can still be read on paper
+_TALLIED = 200  # rows, of which the width of a table is guessed
+
+
+def _width(block: Table) -> int:
+    """Return about how many letters a table is wide, by which it is made to fit on paper."""
+    cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
+    widths = (
+        max(_letters(column, each)) for column, each in zip(block.columns, cells, strict=True)
+    )
+    return sum(widths)
+
+
+def _letters(column: Column, cells: Sequence[Any]) -> Iterator[int]:
+    """Yield how wide the title of a column and each of its cells is; words can be broken."""
+    if column.kind == "bar":
+        yield 16
+        return
+    yield 2 + max(map(len, column.title.split()), default=0)
+    for value in cells:
+        cell = as_cell(value)
+        if cell.value is None:
+            continue
+        if column.kind == "estimate":
+            yield 2 + len(interval(cell.value[1], cell.value[2], column.decimals))
+            continue
+        text = f"{cell.before}{plain(written(cell.value, column))}{plain(cell.after)}"
+        yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
+
+
+_BROKEN = 16  # letters of a text that stand in one line at least
 
 
 def _head(column: Column, block: Table) -> str:
@@ -136,6 +173,8 @@ def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
     if cell.style:
         kinds = cell.style
     yield f' class="{escape(kinds)}{" best" if cell.strong else ""}"'
+    if column.title and not column.heads:
+        yield f' data-label="{escape(column.title)}"'
     if column.heads:
         yield ' scope="row"'
     if cell.name:

@@ -27,7 +27,9 @@ from fairbench.reporting.document.model import (
 
 def to_json(document: Document) -> str:
     """Return a document as JSON; numbers that do not exist are null."""
-    content = document.data or _structure(document)
+    content = dict(document.data) or _structure(document)
+    if document.summary is not None:
+        content["summary"] = asdict(document.summary)
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 

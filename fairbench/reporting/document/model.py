@@ -189,13 +189,24 @@ class Commands:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A picture, as SVG text or the bytes of a PNG; its title says what there is to see."""
+    """A picture, as SVG text or the bytes of a PNG; its title says what there is to see.
+
+    Attributes
+    ----------
+    more : further drawings in SVG, which stand beside the first where there is room.
+    """
 
     title: str
     svg: str = ""
     png: bytes = b""
     caption: Text = ""
     style: str = ""
+    more: Sequence[str] = ()
+
+    @property
+    def drawings(self) -> list[str]:
+        """Every drawing in SVG, each of which can be a file of its own."""
+        return [self.svg, *self.more] if self.svg else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +253,41 @@ class Verdict:
     warning: str = ""
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What somebody reads who reads nothing else, in plain language.
+
+    Attributes
+    ----------
+    found : what was found, the most important first. sure : how sure that is.
+    unseen : what was not looked at. todo : what to do next.
+    """
+
+    found: Sequence[str]
+    sure: Sequence[str] = ()
+    unseen: Sequence[str] = ()
+    todo: Sequence[str] = ()
+
+    @property
+    def parts(self) -> list[tuple[str, Sequence[str]]]:
+        """The headings, each with its sentences; those without any are left out."""
+        parts = (
+            ("What was found", self.found),
+            ("How sure this is", self.sure),
+            ("What was not looked at", self.unseen),
+            ("What to do next", self.todo),
+        )
+        return [(title, sentences) for title, sentences in parts if sentences]
+
+
 @dataclass(frozen=True, eq=False)
 class Document:
     """Something to tell, before it is printed or written.
 
     Attributes
     ----------
+    summary : what a page opens with, before everything else.
+    lead : what comes before the sections; where there is a summary, the pictures.
     verdict : what follows from all that is shown, where anything is concluded.
     notes : sentences that qualify it.
     origin : what it was made with.
@@ -265,6 +305,7 @@ class Document:
     tabs: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    summary: Summary | None = None
 
     @property
     def blocks(self) -> Iterator[Block]:

@@ -57,9 +57,12 @@ def print_document(document: Document, console: Console | None = None) -> None:
         _sentences(console, verdict.basis)
     for block in (*document.lead, *document.sections):
         _print_block(console, block)
+    _list(console, "Notes", document.notes)
     if verdict is not None:
         _print_verdict(console, verdict)
-    _list(console, "Notes", document.notes)
+    if document.summary is not None:
+        for title, sentences in document.summary.parts:
+            _list(console, title, sentences)
 
 
 def _shown_text(text: str, style: str = "") -> Text:

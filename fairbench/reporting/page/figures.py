@@ -51,13 +51,13 @@ def figures_of(block: RunBlock) -> Iterator[Figure]:
     Compared are the methods without intervention, with one learner; the trade-off has all.
     """
     metrics = _with_labels(block)
-    for svg in tradeoff(block, metrics):
+    for svg, *more in tradeoff(block, metrics):
         note = (
             "means over repeats; letters: not dominated; ellipses: 95 % posterior of the mean "
             f"of all repeats; the {POINTS} of least error at most"
         )
         title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
-        yield Figure(title, svg=svg, caption=f"{title}: {note}")
+        yield Figure(title, svg=svg, more=more, caption=f"{title}: {note}")
     plain = _plain(block)
     shown = metrics[metrics["run"].isin(plain[:MOST])]
     left = len(plain) - MOST
@@ -65,9 +65,10 @@ def figures_of(block: RunBlock) -> Iterator[Figure]:
     charts = {"spread": _spread_charts, "abstention": _abstention_charts}
     for name, draw in charts.items():
         if _has(shown, name):
-            for part, svg in draw(shown):
+            for part, (svg, *more) in draw(shown):
                 title = ", ".join(filter(None, [_TITLES[name], part]))
-                yield Figure(title, svg=svg, caption=f"{title}: {note}" if note else title)
+                told = f"{title}: {note}" if note else title
+                yield Figure(title, svg=svg, more=more, caption=told)
     for title, figure in _drawings(shown):
         yield _figure(title, figure, note)
 
@@ -94,7 +95,7 @@ def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield the sd of residuals against mean uncertainty, for each number of groups of rows."""
     points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
     styles = _styled(list(dict.fromkeys(points["method"])))
@@ -113,7 +114,7 @@ def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield "", chart(panels, key=panels[0].series)
 
 
-def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
     styles = _styled(list(dict.fromkeys(curves["method"])))
@@ -179,7 +180,7 @@ def _has(metrics: pd.DataFrame, name: str) -> bool:
     return bool(values.notna().any())
 
 
-def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[str]:
+def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
     """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
@@ -202,7 +203,7 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[str]:
     yield _tradeoff_chart(with_looks(table), curve, base)
 
 
-def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> str:
+def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
     """Return a panel for each metric: filled points with a letter are those none dominates."""
     kinds = list(dict.fromkeys(table["kind"]))
     panels = []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from fairbench.core.formats import number
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Block,
     Code,
@@ -15,12 +18,13 @@ from fairbench.reporting.document.model import (
     Mark,
     Paragraph,
     Section,
+    Summary,
     Table,
     TableCell,
 )
-from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE
+from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, WORSE, RankedRuns
 from fairbench.reporting.page.sections import PageBlock, Source, source_details
-from fairbench.reporting.papers.mapping import VERDICTS
+from fairbench.reporting.papers.mapping import UNANSWERED, VERDICTS
 from fairbench.reporting.papers.matching import PaperTable
 
 
@@ -29,10 +33,119 @@ def overview_section(
 ) -> Section:
     """Return the overview of all blocks."""
     blocks: list[Block] = [Section("What was run", [_run(pages)])]
-    if papers:
-        blocks.append(Section("Compared with the papers", list(_papers(pages, papers, source))))
-    blocks.append(Section("How to read the tables", [_reading()]))
+    answered = [table for table in papers if table.runs]
+    if answered:
+        blocks.append(Section("Compared with the papers", list(_papers(pages, answered, source))))
+    blocks.append(Section("How to read the tables", [_reading()], name="reading"))
     return Section("Overview", blocks, name="overview")
+
+
+def runs_summary(
+    pages: Sequence[PageBlock], papers: Sequence[PaperTable], left_out: Sequence[str]
+) -> Summary:
+    """Return what a page of runs says in plain words: who is best, how sure that is, what next."""
+    return Summary(
+        list(_found(pages)),
+        list(_sure(pages, papers)),
+        list(_unseen(pages, left_out)),
+        list(_todo(pages)),
+    )
+
+
+_ERRORS = ("error_rate", "rmse")
+_GAPS = ("statistical_parity", "equalized_odds", "uncertainty_aware_statistical_parity")
+_MOST_TOLD, _MOST_NAMED = 6, 3
+
+
+def _found(pages: Sequence[PageBlock]) -> Iterator[str]:
+    told = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
+    for page, sentences in told[:_MOST_TOLD]:
+        yield f"{page.block.title}: {' '.join(sentences)}"
+    if len(told) > _MOST_TOLD:
+        yield f"{len(told) - _MOST_TOLD} more data sets and splits have their own sections."
+    if not told:
+        yield "No two runs can be compared: each stands alone."
+
+
+def _winners(page: PageBlock) -> Iterator[str]:
+    """Yield who is best by the error, and by the gap between groups, and who is as good."""
+    tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
+    for names in (_ERRORS, _GAPS):
+        name = next((name for name in names if name in tables), "")
+        if name and len(tables[name].rows) > 1:
+            yield _winner(tables[name])
+
+
+def _winner(table: RankedRuns) -> str:
+    best, mean = table.rows["label"].iloc[0], float(table.rows["mean"].iloc[0])
+    what = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+    others = {each: _but(table.of_standing(each), best) for each in (EQUIVALENT, OPEN)}
+    more = [
+        f"{_some(names)} {_verb(names, verb)}"
+        for names, verb in (
+            (others[EQUIVALENT], "as good for practical purposes"),
+            (others[OPEN], "not told apart from it"),
+        )
+        if names
+    ]
+    rest = f"; {', and '.join(more)}" if more else "; every other run is worse"
+    return f"{best} has the best mean in {what} ({number(mean)}){rest}."
+
+
+def _but(names: Sequence[str], best: str) -> list[str]:
+    return [name for name in names if name != best]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _verb(names: Sequence[str], what: str) -> str:
+    return f"{'is' if len(names) == 1 else 'are'} {what}"
+
+
+def _sure(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -> Iterator[str]:
+    yield (
+        f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
+        "by the splits that the runs share."
+    )
+    quick = [page.block.title for page in pages if page.note]
+    if quick:
+        yield (
+            f"Few repeats were made of {_some(quick)}: take what is said of "
+            f"{'it' if len(quick) == 1 else 'them'} as a hint."
+        )
+    counts = Counter[str]()
+    for table in papers:
+        counts.update({name: n for name, n in table.counts.items() if name not in UNANSWERED})
+    if counts.total():
+        listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        yield f"Beside {counts.total()} numbers of the papers: {listed}."
+
+
+def _unseen(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
+    protected = list(dict.fromkeys(page.block.protect for page in pages))
+    yield (
+        f"Gaps here are between groups by {_some(protected)}; gaps by other attributes are in the "
+        "metrics of each run."
+    )
+    if left_out:
+        yield f"{len(set(left_out))} runs or splits could not be compared by their predictions."
+    yield "Only the runs that are finished are here; what was not run may be better."
+
+
+def _todo(pages: Sequence[PageBlock]) -> Iterator[str]:
+    if any(page.note for page in pages):
+        yield "Repeat the quick runs with more splits, such as split.repeats=10."
+    compared = [page for page in pages if page.compared is not None]
+    if compared:
+        yield (
+            "Before one is chosen, read “Which one is better?” of its data set: it weighs error "
+            "and gap together, pair by pair."
+        )
+    yield "fairbench choose picks a run under a limit on its gap; fairbench audit examines one."
 
 
 def _run(pages: Sequence[PageBlock]) -> Table:
@@ -80,7 +193,7 @@ def _paper_cell(table: PaperTable) -> TableCell:
 
 def _answered(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> Details:
     names = {run.choices["dataset"] for run in table.runs}
-    mine = [page.block.name for page in pages if page.block.dataset in names and page.published]
+    mine = [page.block.name for page in pages if page.block.dataset in names and page.answered]
     text: list[Inline] = ["runs on "]
     for name in mine:
         text += [Link(name, f"#{name}-beside"), ", "]

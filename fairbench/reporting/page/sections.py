@@ -33,6 +33,7 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.page.blocks import RunBlock, named
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
+from fairbench.reporting.papers.mapping import UNANSWERED
 from fairbench.reporting.papers.matching import PaperTable
 from fairbench.results.runs import Run
 
@@ -70,6 +71,11 @@ class PageBlock:
             for table in self.papers
             for row in records(table.rows[table.rows["own data set"] == self.block.dataset])
         ]
+
+    @property
+    def answered(self) -> list[dict[str, Any]]:
+        """Those of the papers' numbers that a run answers."""
+        return [row for row in self.published if row["verdict"] not in UNANSWERED]
 
     def options(self, group: str) -> str:
         """Return the options of a group that were run, such as the methods."""
@@ -126,7 +132,7 @@ def source_details(found: Provenance) -> Details:
 def block_section(shown: PageBlock, source: Source) -> Section:
     """Return the section of a block."""
     block = shown.block
-    blocks = [_what(shown), *_glance(shown, source)]
+    blocks = [_what(shown), *_figures(shown, source), *_glance(shown, source)]
     if shown.compared is not None:
         blocks.append(pairs_section(shown.compared, block.arms))
     alone = [table for table in shown.tables if not table.group]
@@ -135,7 +141,7 @@ def block_section(shown: PageBlock, source: Source) -> Section:
         *_groups(shown, source),
     ]
     blocks.append(Section("Metric by metric", details))
-    blocks += [*_published(shown, source), *_figures(shown, source), _runs(block)]
+    blocks += [*_published(shown, source), _runs(block)]
     return Section(block.title, blocks, name=block.name)
 
 
@@ -282,14 +288,17 @@ def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, An
 
 
 def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
-    rows = shown.published
-    if not rows:
+    answered = shown.answered
+    if not answered:
         return
     columns = [Column("table"), Column("metric"), Column("published method")]
     columns += [Column("our method"), Column("published", "general"), Column("sd", "general")]
     columns += [Column("ours", "number", decimals=4), Column("sd", "number", decimals=4)]
     columns += [Column("difference", "number", decimals=4), Column("verdict")]
-    table = Table(columns, [_published_row(row) for row in rows], sortable=True)
+    left = len(shown.published) - len(answered)
+    note = f"{left} published numbers are left out: no run answers them." * (left > 0)
+    cells = [_published_row(row) for row in answered]
+    table = Table(columns, cells, caption=note, sortable=True)
     answers = {
         run.id: run
         for each in shown.papers

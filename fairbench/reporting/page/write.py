@@ -18,12 +18,12 @@ from fairbench.core.formats import csv_text, number
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.html import to_html
-from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph
+from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph, Summary
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
 from fairbench.reporting.page.blocks import RunBlock, blocks
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
-from fairbench.reporting.page.overview import overview_section
+from fairbench.reporting.page.overview import overview_section, runs_summary
 from fairbench.reporting.page.pairs import compare_block
 from fairbench.reporting.page.sections import (
     PageBlock,
@@ -102,7 +102,8 @@ def write_report(
                 found = rows_source(page.block, table.rows, source)
                 _write_table(table, found, folder / page.block.name)
     path = folder / "index.html"
-    write_text(path, to_html(page_document(pages, papers, source, experiment)))
+    summary = runs_summary(pages, papers, left_out)
+    write_text(path, to_html(page_document(pages, papers, source, experiment, summary)))
     return Report(path, len(collection.runs), papers, left_out)
 
 
@@ -117,9 +118,13 @@ def _of_papers(
 
 
 def page_document(
-    pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source, experiment: str
+    pages: Sequence[PageBlock],
+    papers: Sequence[PaperTable],
+    source: Source,
+    experiment: str,
+    summary: Summary,
 ) -> Document:
-    """Return the page: an overview, then a section for each block."""
+    """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
     command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
     runs = sum(len(page.block.runs) for page in pages)
@@ -130,7 +135,9 @@ def page_document(
     sections = [overview_section(pages, papers, source)]
     sections += [block_section(page, source) for page in pages]
     title = experiment or "All finished runs"
-    return Document(title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True)
+    return Document(
+        title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True, summary=summary
+    )
 
 
 def _tracked(found: Sequence[RunBlock]) -> Iterable[RunBlock]:

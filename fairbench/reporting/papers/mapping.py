@@ -156,6 +156,7 @@ VERDICTS = AGREES, WITHIN, DIFFERS, MISSING, ABSENT = (
     "not run",
     "no answer",
 )
+UNANSWERED = (MISSING, ABSENT)
 
 
 def judge(

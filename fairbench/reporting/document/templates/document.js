@@ -14,7 +14,6 @@ function show() {
   if (target && target !== section) target.scrollIntoView(); else scrollTo(0, 0);
 }
 addEventListener("hashchange", show);
-addEventListener("beforeprint", () => document.querySelectorAll("details.metric").forEach(each => { each.open = true; }));
 show();
 const collator = new Intl.Collator(undefined, { numeric: true });
 document.querySelectorAll("th[data-sort]").forEach(head => {

@@ -1,0 +1,107 @@
+"""A page opens with a summary, contradicts no table, and is whole on a phone and on paper."""
+
+import re
+
+import pytest
+
+from fairbench.auditing.gaps import OPEN
+from fairbench.reporting.audits.report import document_of
+from fairbench.reporting.audits.summary import differ_somehow, rate_meaning
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.model import (
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Summary,
+    Table,
+    TableCell,
+    Verdict,
+)
+from tests.audit.tables import parse, predictions
+
+OPTIONS = ["predictions.csv", "target=label", "score=score", "group=[sex,race]"]
+
+
+@pytest.fixture(scope="module")
+def document():
+    frame = predictions(1500, bias=0.2).astype(str)
+    return document_of(parse(OPTIONS), frame)
+
+
+def test_a_page_opens_with_the_summary_then_pictures_then_tables(document):
+    page = to_html(document)
+    parts = ["What was found", "How sure this is", "What was not looked at", "What to do next"]
+    titles = [f">{part}<" for part in [*parts, "The groups in pictures"]]
+    places = [page.index(each) for each in [*titles, "<svg", ">Can be concluded<", "<table"]]
+    assert places == sorted(places)
+
+
+def test_nothing_that_is_open_is_called_settled(document):
+    found = " ".join(document.summary.found)
+    assert "differ by more than 5 percentage points in precision" in found
+    for gap in document.data["gaps"]:
+        if gap["verdict"] == OPEN and gap["attribute"] == "sex":
+            sentences = [each for each in document.summary.found if each.startswith("By sex,")]
+            name = gap["metric"]
+            assert not any(name in each and "no two groups" in each for each in sentences)
+
+
+def test_a_gap_of_several_groups_has_no_probability_beside_its_interval(document):
+    (table,) = [each for each in document.tables if "verdict" in [c.title for c in each.columns]]
+    titles = [column.title for column in table.columns]
+    for row in table.rows:
+        value = row[titles.index("P(<0.05)")]
+        assert (value is None) == (row[0] != "sex")
+
+
+def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
+    page = to_html(document)
+    assert ('href="#pairs"' in page) == ('id="pairs"' in page)
+
+
+class OfPairs:
+    verdict, signed, pairs = OPEN, False, (("a", "b"),)
+
+
+def test_only_pairs_that_surely_differ_make_groups_differ():
+    assert differ_somehow(OfPairs)
+    bare = type("Bare", (OfPairs,), {"pairs": ()})
+    assert not differ_somehow(bare)
+
+
+def test_a_rate_is_explained_in_words():
+    assert rate_meaning("precision", ("no", "yes")).endswith("the share who truly are 'yes'")
+
+
+TABLE = Table([Column("who"), Column("rate", "number"), Column("", "bar")], [["a", 0.5, None]])
+
+
+def test_every_cell_says_on_a_phone_what_it_is():
+    page = to_html(Document("t", [Section("s", [TABLE])]))
+    assert re.findall(r'data-label="(\w+)"', page) == ["who", "rate"]
+    assert "attr(data-label)" in page
+
+
+def test_a_page_needs_no_script():
+    tabs = Document("t", [Section("s", [TABLE], name="s")], tabs=True, summary=Summary(["x"]))
+    page = to_html(tabs)
+    hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
+    assert all(".js" in each or "@media" not in page for each in hidden if "section" in each)
+
+
+def test_a_table_is_made_to_fit_the_paper():
+    wide = Table([Column(f"c{i}", "number") for i in range(60)], [[0.123] * 60])
+    assert "--break:normal" in to_html(Document("t", [Section("", [wide])]))
+    assert "--break:normal" not in to_html(Document("t", [Section("", [TABLE])]))
+
+
+def test_without_a_summary_the_verdict_stays_first():
+    verdict = Verdict(["It can."], [])
+    page = to_html(Document("t", [], verdict, lead=[Paragraph("the lead")]))
+    assert page.index("It can.") < page.index("the lead")
+
+
+def test_a_cell_may_hold_a_link_after_its_value():
+    cell = TableCell("open", after=": see")
+    assert "open: see" in to_html(Document("t", [Section("", [Table([Column("a")], [[cell]])])]))

@@ -22,6 +22,7 @@ from fairbench.core.formats import MISSING, is_number, quoted, shortened
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.dataset import reference_first
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
+from fairbench.data.tabular import plain_pair, spelled
 
 
 def read_frame(
@@ -84,10 +85,7 @@ def _derived(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
 Floats = NDArray[np.float64]
 
 MOST_GROUPS = 50
-_MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
 _MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
-# Negative and positive label, where it is plain which is which.
-_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
 _MANY_NUMBERS = 10  # different ones, which are more than the names of classes
 
 
@@ -106,19 +104,6 @@ class Place:
                 f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
                 f"not {expected}"
             )
-
-
-def spelled(text: str) -> str:
-    """Return one spelling of a label: 1 for 1.0, true for True, nothing for NaN."""
-    text = text.strip()
-    if text.lower() in _MISSING:
-        return ""
-    if text.lower() in ("true", "false"):
-        return text.lower()
-    try:
-        return f"{float(text):g}"
-    except ValueError:
-        return text
 
 
 def each_value(
@@ -172,27 +157,17 @@ def _named(present: Sequence[str], place: Place, positive: str) -> tuple[str, st
                 "neither"
             )
         return (others[0] if others else _other(positive)), positive
-    for pair in _PLAIN:
-        if {value.lower() for value in present} <= set(pair):
-            return _as_written(pair, present)
+    if pair := plain_pair(present):
+        return pair
     raise UserError(
         f"{place.file}: column '{place.column}' holds {listed}; say which one the score is the "
         f"probability of, such as positive={shortened(max(present))}"
     )
 
 
-def _as_written(pair: tuple[str, str], present: Sequence[str]) -> tuple[str, str]:
-    """Return a pair of plain labels as a file has them, such as ``No`` and ``Yes``."""
-    change = str.upper if any(len(value) > 1 and value.isupper() for value in present) else str
-    if any(value[:1].isupper() for value in present) and change is str:
-        change = str.capitalize
-    negative, positive = (change(each) for each in pair)
-    return negative, positive
-
-
 def _other(label: str) -> str:
-    pairs = [pair for pair in _PLAIN if label in pair]
-    return next(value for value in pairs[0] if value != label) if pairs else f"not {label}"
+    pair = plain_pair([label])
+    return next(value for value in pair if value != label) if pair else f"not {label}"
 
 
 def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:

@@ -18,7 +18,8 @@ Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as
 
 def is_table(source: object) -> bool:
     """Say whether something is a table in memory."""
-    return isinstance(source, pd.DataFrame) or hasattr(source, "__arrow_c_stream__")
+    named = hasattr(source, "columns") or hasattr(source, "column_names")
+    return isinstance(source, pd.DataFrame) or (named and hasattr(source, "__arrow_c_stream__"))
 
 
 def names_of_table(source: Table) -> list[str]:
@@ -50,7 +51,7 @@ def texts_of_table(
             f"{file}: a {type(source).__name__} is no table: give a DataFrame of pandas or polars, "
             "or a table of Arrow"
         )
-    frame = source if isinstance(source, pd.DataFrame) else _from_arrow(source)
+    frame = frame_of(source)
     frame = frame.set_axis(names_of_table(frame), axis=1)
     kept = list(frame) if only is None else list(only)
     return pd.DataFrame({
@@ -58,7 +59,10 @@ def texts_of_table(
     })  # fmt: skip
 
 
-def _from_arrow(source: Table) -> pd.DataFrame:
+def frame_of(source: Table) -> pd.DataFrame:
+    """Return a table as a DataFrame of pandas."""
+    if isinstance(source, pd.DataFrame):
+        return source
     from pyarrow import table
 
     frame: pd.DataFrame = table(source).to_pandas()

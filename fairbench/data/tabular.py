@@ -127,3 +127,44 @@ def one_of(option: str, value: str, valid: Sequence[str]) -> str:
     if value not in valid:
         raise unknown_name(f"dataset.{option}", value, valid)
     return value
+
+
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
+# Negative and positive label, where it is plain which is which.
+_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
+
+
+def spelled(text: str) -> str:
+    """Return one spelling of a label: 1 for 1.0, true for True, nothing for NaN."""
+    text = text.strip()
+    if text.lower() in _MISSING:
+        return ""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
+
+
+def plain_pair(present: Collection[str]) -> tuple[str, str] | None:
+    """Return the negative and the positive label where it is plain which is which.
+
+    Parameters
+    ----------
+    present : one or two labels as they are written, such as ``No`` and ``Yes``.
+    """
+    for pair in _PLAIN:
+        if {value.lower() for value in present} <= set(pair):
+            return _as_written(pair, present)
+    return None
+
+
+def _as_written(pair: tuple[str, str], present: Collection[str]) -> tuple[str, str]:
+    """Return a pair of plain labels as a file has them, such as ``No`` and ``Yes``."""
+    change = str.upper if any(len(value) > 1 and value.isupper() for value in present) else str
+    if any(value[:1].isupper() for value in present) and change is str:
+        change = str.capitalize
+    written = {value.lower(): value for value in present}
+    negative, positive = (written.get(each, change(each)) for each in pair)
+    return negative, positive

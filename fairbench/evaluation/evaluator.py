@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,12 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Task, as_groups, check_combinable, combine, reference_first
+from fairbench.data.dataset import Task, check_combinable, combine, reference_first
 from fairbench.evaluation.abstention import (
     OBJECTIVES,
     AbstentionEvaluation,
     can_abstain,
     evaluate_feature_shift,
+)
+from fairbench.evaluation.given import (
+    SensitiveFeatures,
+    check_lengths,
+    in_one_order,
+    labels_and_columns,
+    sensitive_frame,
 )
 from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
 from fairbench.evaluation.predictions import Labelled, read_predictions
@@ -35,7 +41,6 @@ _NO_DESIGN = (
     "interval=dirichlet knows neither weights nor clusters: use interval=frequentist, the default"
 )
 CANDIDATES = tuple(i / 100 for i in range(26))  # inclusion of 75 to 100 %
-SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 
 
 @dataclass(frozen=True)
@@ -244,6 +249,7 @@ def evaluate(
     aleatoric: ArrayLike | None = None,
     epistemic: ArrayLike | None = None,
     task: Task | str = Task.BINARY,
+    positive: object = None,
     privileged: Mapping[str, str] | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -252,16 +258,22 @@ def evaluate(
 ) -> pd.DataFrame:
     """Evaluate one model's predictions, with uncertainty, from arrays.
 
+    Arrays, lists, and series and data frames of pandas or polars are taken. Those of pandas are
+    brought into the order of the target's index (where it has none, of the first that has one);
+    others are taken by position.
+
     Parameters
     ----------
-    target, prediction : (n,) labels 0 / 1 (or values, for ``task="regression"``).
+    target, prediction : (n,) labels 0 / 1, two other labels, or values, for ``task="regression"``.
     sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
         or empty labels are a group ``unknown``. Labels that look alike, such as ``a`` and ``A``,
         are different groups, and a warning names them.
-    score : (n,) probabilities of label 1.
+    score : (n,) probabilities of label 1, or (n, 2) of both labels in the order that scikit-learn
+        has them.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
+    positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.
     privileged : attribute -> reference group; without it the first label in sorted order.
     sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
         them, areas and means of losses are weighted; what cannot be has a status that says so.
@@ -278,10 +290,10 @@ def evaluate(
 
     Raises
     ------
-    UserError : no rows, unequal lengths, arrays that are not one-dimensional or not numeric,
-        labels that are not 0 or 1, scores outside [0, 1], an unknown task, a reference group of
-        an attribute that is not given, names that combinations could not be told apart by,
-        weights that are negative, missing or all 0, or a missing or a single cluster.
+    UserError : no rows, unequal lengths, series of different rows, arrays that are not
+        one-dimensional or not numeric, labels of more than two kinds, scores outside [0, 1], an
+        unknown task, a reference group of an attribute that is not given, names that combinations
+        could not be told apart by, weights that are negative, missing or all 0, or a missing or a single cluster.
 
     Examples
     --------
@@ -301,9 +313,11 @@ def evaluate(
         "aleatoric": aleatoric,
         "epistemic": epistemic,
     }
-    columns = {name: _numbers(name, v) for name, v in given.items() if v is not None}
-    y, sensitive = _numbers("target", target), _sensitive_frame(sensitive_features)
-    _check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
+    extra = {"sample_weight": sample_weight, "clusters": clusters}
+    aligned = in_one_order({"target": target, **given, **extra}, sensitive_features)
+    y, columns = labels_and_columns(aligned.arrays, task, positive)
+    sensitive = sensitive_frame(aligned.features)
+    check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
     wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
     if wrong.size:
         expected = "0 or 1" if task is Task.BINARY else "a number"
@@ -317,7 +331,7 @@ def evaluate(
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
-    design = design_of(len(y), sample_weight, clusters)
+    design = design_of(len(y), *(aligned.arrays.get(name) for name in extra))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: of one cluster nothing is sure")
     data = Labelled(y, predictions, groups, task, design=design)
@@ -344,48 +358,3 @@ def group_columns(
         for size in range(1, max(1, intersections) + 1)
         for names in combinations(single, size)
     }
-
-
-def _numbers(name: str, values: ArrayLike) -> Array:
-    try:
-        column = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{name} is not numeric: {error}") from error
-    return _one_dimensional(name, column)
-
-
-def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
-    if column.ndim != 1:
-        raise UserError(f"{name} has shape {column.shape}; it must have one dimension")
-    if not len(column):
-        raise UserError(f"{name} has no rows")
-    return column
-
-
-def _check_lengths(target: Array, columns: Mapping[str, object]) -> None:
-    for name, column in columns.items():
-        length = len(column)  # type: ignore[arg-type]
-        if length != len(target):
-            raise UserError(f"{name} has {length} rows, the target {len(target)}")
-
-
-def _sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
-    if isinstance(features, pd.DataFrame | Mapping):
-        columns = {str(name): column for name, column in features.items()}
-    elif isinstance(features, pd.Series):
-        columns = {str(features.name or "group"): features}
-    else:
-        columns = {"group": features}
-    arrays = {
-        name: _one_dimensional(f"sensitive feature {name}", _array_of_labels(column))
-        for name, column in columns.items()
-    }
-    lengths = {name: len(column) for name, column in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise UserError(f"sensitive features have unequal lengths: {lengths}")
-    return pd.DataFrame({name: as_groups(name, column) for name, column in arrays.items()})
-
-
-def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
-    # NumPy would make a missing label in a list of texts the text "nan".
-    return np.asarray(column, None if hasattr(column, "dtype") else object)

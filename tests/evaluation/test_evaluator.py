@@ -147,13 +147,13 @@ GOOD = {
             {"sensitive_features": {"sex": list("abab"), "race": list("ab")}},
             "sensitive features have unequal lengths: {'sex': 4, 'race': 2}",
         ),
-        ({"target": [], "prediction": [], "sensitive_features": []}, "prediction has no rows"),
+        ({"target": [], "prediction": [], "sensitive_features": []}, "target has no rows"),
         ({"target": [0, 1, 2, 0]}, "target is 2 in row 2, not 0 or 1"),
         ({"target": [0, 1, np.nan, 0]}, "target is nan in row 2, not 0 or 1"),
         ({"target": [0, 0.5, 1, 0]}, "target is 0.5 in row 1, not 0 or 1"),
         (
             {"target": ["no", "yes", "yes", "no"]},
-            "target is not numeric: could not convert string to float: 'no'",
+            "prediction is '0' in row 0, not 'no' or 'yes'",
         ),
         (
             {"target": [0, 1, np.inf, 0], "task": "regression"},

@@ -1,0 +1,221 @@
+"""The arrays that a user gives, in one order and as numbers: pandas, polars, NumPy or lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
+from fairbench.data.dataset import Task, as_groups
+from fairbench.data.in_memory import frame_of, is_table
+from fairbench.data.tabular import plain_pair, spelled
+
+Array = NDArray[np.float64]
+SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
+_SLACK = 0.01  # by which two probabilities may miss a sum of 1
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What was given, in one order of rows.
+
+    Attributes
+    ----------
+    arrays : name -> values, of those that were given. features : the sensitive ones.
+    """
+
+    arrays: Mapping[str, Any]
+    features: Any
+
+
+def in_one_order(given: Mapping[str, Any], features: SensitiveFeatures) -> Aligned:
+    """Return arrays and groups with the rows of those of pandas in the order of one index.
+
+    Raises
+    ------
+    UserError : two that are of different rows, or whose rows cannot be told apart by the index, or
+        the target has no index and two others are in different orders.
+    """
+    arrays = {name: values for name, values in given.items() if values is not None}
+    parts = dict(features) if isinstance(features, Mapping) else {"sensitive_features": features}
+    indexed = {name: values.index for name, values in {**arrays, **parts}.items()
+               if isinstance(values, pd.Series | pd.DataFrame)}  # fmt: skip
+    if not indexed:
+        return Aligned(arrays, features)
+    first = next(iter(indexed))
+    plain = len(indexed) < len(arrays) + len(parts)
+    for name, index in indexed.items():
+        _check_index(name, index, first, indexed[first], by_position=plain and first != "target")
+    order = indexed[first]
+
+    def ordered(values: Any) -> Any:
+        is_indexed = isinstance(values, pd.Series | pd.DataFrame)
+        return values.reindex(order) if is_indexed and not values.index.equals(order) else values
+
+    arrays = {name: ordered(values) for name, values in arrays.items()}
+    parts = {name: ordered(values) for name, values in parts.items()}
+    return Aligned(arrays, parts if isinstance(features, Mapping) else parts["sensitive_features"])
+
+
+def _check_index(
+    name: str, index: pd.Index, first: str, order: pd.Index, *, by_position: bool
+) -> None:
+    if index.equals(order) or len(index) != len(order):
+        return  # of unequal lengths is told elsewhere
+    same = index.is_unique and order.is_unique and index.isin(order).all()
+    if not same:
+        raise UserError(
+            f"the rows of {name} and of {first} have different names (index): give both with one "
+            "index, or as arrays (.to_numpy()) where their rows are in one order"
+        )
+    if by_position:
+        raise UserError(
+            f"the rows of {name} are in another order than those of {first}, and arrays without an "
+            "index are given too: give all with an index, or none (.to_numpy())"
+        )
+
+
+def labels_and_columns(
+    given: Mapping[str, Any], task: Task, positive: object = None
+) -> tuple[Array, dict[str, Array]]:
+    """Return the target and the other columns as numbers, labels as 0 and 1.
+
+    Parameters
+    ----------
+    given : name -> values: ``target``, ``prediction``, ``score`` and others.
+    positive : which label is 1, where that is not plain.
+
+    Raises
+    ------
+    UserError : what is no number, labels of more than two kinds, or two of which neither is
+        plainly 1.
+    """
+    given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
+    names = _label_names(given, positive) if task is Task.BINARY else None
+    labels = ("target", "prediction")
+    columns = {
+        name: _codes(name, values, names)
+        if names and name in labels
+        else _numbers(name, _of_positive(values, names) if name == "score" else values)
+        for name, values in given.items()
+    }
+    return columns.pop("target"), columns
+
+
+_NOT_NUMBERS = ("sample_weight", "clusters")
+
+
+def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] | None:
+    """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
+    target = np.asarray(given["target"])
+    if positive is None and target.dtype.kind in "biuf":
+        return None
+    texts = [_spelled(each) for each in pd.unique(pd.Series(target.ravel()))]
+    found = sorted({*texts} - {""})
+    chosen = _spelled(positive) if positive is not None else ""
+    if len(found) > 2 or "" in texts:
+        which = "a missing label" if "" in texts else f"{len(found)} labels"
+        raise UserError(f"target holds {which}, and needs one of two in each row")
+    if chosen and chosen not in found:
+        listed = " and ".join(map(quoted, found))
+        raise UserError(f"positive is {quoted(positive)}, and target holds {listed}")
+    if chosen:
+        return next((each for each in found if each != chosen), f"not {chosen}"), chosen
+    if pair := plain_pair(found):
+        return pair
+    listed = " and ".join(map(quoted, found))
+    raise UserError(f"target holds {listed}: say which is 1, such as positive={found[-1]!r}")
+
+
+def _spelled(value: object) -> str:
+    return spelled(str(value))
+
+
+def _codes(name: str, values: Any, names: tuple[str, str]) -> Array:
+    array = _one_dimensional(name, np.asarray(values, object))
+    codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
+    meaning = dict(zip(names, (0.0, 1.0), strict=True))
+    found = [meaning.get(_spelled(each), np.nan) for each in distinct]
+    coded = np.array(found)[codes]
+    if np.isnan(coded).any():
+        row = int(np.flatnonzero(np.isnan(coded))[0])
+        raise UserError(
+            f"{name} is {quoted(array[row])} in row {row}, not {quoted(names[0])} or "
+            f"{quoted(names[1])}"
+        )
+    return coded
+
+
+def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
+    """Return the probabilities of label 1, of those of both labels where both are given."""
+    shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
+    array = np.asarray(shares)
+    if array.ndim != 2 or array.shape[1] != 2:
+        return score
+    place = 1 if names is None else sorted(names).index(names[1])
+    if isinstance(shares, pd.DataFrame):
+        columns = [_spelled(each) for each in shares.columns]
+        place = columns.index(names[1]) if names and names[1] in columns else place
+    if not np.allclose(array.astype(float).sum(axis=1), 1, atol=_SLACK):
+        raise UserError("score has two columns that do not add up to 1: give one of label 1")
+    return array[:, place]
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    try:
+        column = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name} is not numeric: {error}") from error
+    return _one_dimensional(name, column)
+
+
+def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    if column.ndim != 1:
+        raise UserError(f"{name} has shape {column.shape}; it must have one dimension")
+    if not len(column):
+        raise UserError(f"{name} has no rows")
+    return column
+
+
+def check_lengths(target: Array, columns: Mapping[str, object]) -> None:
+    """Refuse the first column that has not the rows of the target."""
+    for name, column in columns.items():
+        length = len(column)  # type: ignore[arg-type]
+        if length != len(target):
+            raise UserError(f"{name} has {length} rows, the target {len(target)}")
+
+
+def sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
+    """Return groups as categorical columns, a column an attribute.
+
+    Raises
+    ------
+    UserError : unequal lengths, more than one dimension, or no rows.
+    """
+    if is_table(features) and not isinstance(features, pd.DataFrame | pd.Series):
+        features = frame_of(features)
+    if isinstance(features, pd.DataFrame | Mapping):
+        columns = {str(name): column for name, column in features.items()}
+    elif hasattr(features, "name"):
+        columns = {str(features.name or "group"): features}
+    else:
+        columns = {"group": features}
+    arrays = {
+        name: _one_dimensional(f"sensitive feature {name}", _array_of_labels(column))
+        for name, column in columns.items()
+    }
+    lengths = {name: len(column) for name, column in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserError(f"sensitive features have unequal lengths: {lengths}")
+    return pd.DataFrame({name: as_groups(name, column) for name, column in arrays.items()})
+
+
+def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
+    # NumPy would make a missing label in a list of texts the text "nan".
+    return np.asarray(column, None if hasattr(column, "dtype") else object)

@@ -293,7 +293,8 @@ def evaluate(
     UserError : no rows, unequal lengths, series of different rows, arrays that are not
         one-dimensional or not numeric, labels of more than two kinds, scores outside [0, 1], an
         unknown task, a reference group of an attribute that is not given, names that combinations
-        could not be told apart by, weights that are negative, missing or all 0, or a missing or a single cluster.
+        could not be told apart by, weights that are negative, missing or all 0, or a missing or a
+        single cluster.
 
     Examples
     --------

@@ -47,7 +47,12 @@ loans.head()
 # 1 it can be left out. The last line shows the report, here as in a notebook.
 
 report = fairbench.audit(
-    loans, target="repaid", score="score", positive="yes", groups=["sex", "age"], name="loans"
+    loans,
+    target="repaid",
+    score="score",
+    positive="yes",
+    groups=["sex", "age"],
+    name="loans",
 )
 report
 

@@ -26,14 +26,18 @@ import fairbench
 
 random = np.random.default_rng(3)
 n = 5000
-people = pd.DataFrame({"group": random.choice(["north", "south", "east"], n, p=[0.6, 0.3, 0.1])})
+people = pd.DataFrame(
+    {"group": random.choice(["north", "south", "east"], n, p=[0.5, 0.3, 0.2])}
+)
 truth = random.uniform(0.05, 0.95, n)
 people["score"] = truth.round(3)
-lower = 0.25 * (people["group"] == "east")  # in the east, fewer are positive than the scores say
+# In the east, fewer are positive than the scores say.
+lower = 0.5 * (people["group"] == "east")
 labels = (random.uniform(size=n) < truth - lower * truth).astype(int)
-known = random.permutation(n)[:100]
+order = random.permutation(n)
+known = order[:100]
 people["label"] = labels.iloc[known].reindex(range(n)).astype("Int64")
-people["label"].notna().sum()
+int(people["label"].notna().sum())
 
 # %%
 # What 100 labels can say
@@ -46,12 +50,30 @@ report = fairbench.audit(people, target="label", score="score", groups="group")
 report
 
 # %%
-# Most questions are *open*: that is the honest answer of 100 labels. The column *more labels*
-# says how many would probably settle each question. A range such as 200-900 means: from 200, one
-# audit in five would be settled, and from 900, four in five.
+# All questions are *open*: that is the honest answer of 100 labels. The column *more labels*
+# says how many would probably settle each question. A range such as 34-310 means: from 34, one
+# audit in five would be settled, and from 310, four in five.
 
+columns = [
+    "gap in",
+    "size",
+    "95 % interval lower",
+    "95 % interval upper",
+    "verdict",
+    "more labels",
+]
 gaps = report.tables["Gaps between groups"]
-gaps.iloc[:, [1, 2, 3, 4, -2, -1]]
+gaps[columns].round(3)
+
+# %%
+# Somebody finds out what became true of 900 more. Now two questions are settled: the precision and
+# the false positive rate differ by more than 0.05.
+
+more = order[:1000]
+people["label"] = labels.iloc[more].reindex(range(n)).astype("Int64")
+report = fairbench.audit(people, target="label", score="score", groups="group")
+gaps = report.tables["Gaps between groups"]
+gaps[columns].round(3)
 
 # %%
 # Before there are any data
@@ -64,7 +86,10 @@ gaps.iloc[:, [1, 2, 3, 4, -2, -1]]
 def command(*words: str) -> None:
     """Run a command of fairbench as a terminal does, and print the beginning of what it says."""
     done = subprocess.run(
-        [sys.executable, "-m", "fairbench", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "fairbench", *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     print("\n".join((done.stdout + done.stderr).splitlines()[:32]))
 
@@ -80,7 +105,9 @@ command("audit", "plan", "groups=[0.6,0.3,0.1]", "rate=0.7", "gap=0.1", "among=0
 # file, so that you can stop and go on whenever you like.
 
 folder = Path(tempfile.mkdtemp())
-people.drop(columns="label").assign(label="").to_csv(folder / "people.csv", index=False)
+people.drop(columns="label").assign(label="").to_csv(
+    folder / "people.csv", index=False
+)
 state = f"state={folder / 'audit.json'}"
 command(
     "label",

@@ -36,11 +36,15 @@ print(method)
 # We work in a copy of the checkout, so that yours stays as it is.
 
 checkout = Path(tempfile.mkdtemp())
+new = {
+    "run.py": (root / "run.py").read_text(),
+    "algorithms/methods/margin.py": method,
+    "conf/method/margin.yaml": "_target_: algorithms.methods.margin.Margin\n",
+}
 for name in ("fairbench", "datasets", "algorithms", "conf"):
     copytree(root / name, checkout / name, ignore=ignore_patterns("__pycache__"))
-(checkout / "run.py").write_text((root / "run.py").read_text())
-(checkout / "algorithms/methods/margin.py").write_text(method)
-(checkout / "conf/method/margin.yaml").write_text("_target_: algorithms.methods.margin.Margin\n")
+for name, text in new.items():
+    (checkout / name).write_text(text)
 
 # %%
 # A sweep
@@ -74,12 +78,16 @@ runs
 # left without a decision, does the error of the others fall?
 
 names = {run.id: run.choices["method"] for run in runs}
-left_out = runs.metrics.query("metric == 'abstention_error_rate' and attribute == ''")
+asked = "metric == 'abstention_error_rate' and attribute == 'group' and group == ''"
+left_out = runs.metrics.query(asked)
 by_method = left_out["run"].map(names).astype(str).rename("method")
-left_out.groupby([by_method, "rate"])["value"].mean().unstack("rate").iloc[:, ::2].round(3)
+means = left_out.groupby([by_method, "rate"])["value"].mean()
+means.unstack("rate").iloc[:, ::2].round(3)
 
 # %%
-# The columns are the share of people left out. Each combination that cannot work, such as a
+# The columns are the share of people left out, the values the error rate of the others.
+#
+# Each combination that cannot work, such as a
 # method that needs probabilities with a learner that has none, is refused in a sentence. Losses,
 # learners, interventions, data sets and metrics are added in the same way: ``docs/examples`` has
 # one of each.

@@ -21,7 +21,13 @@ import fairbench
 from fairbench.results import Catalogue
 
 results = f"results={tempfile.mkdtemp()}"
-common = ["dataset.n_samples=1500", "split.repeats=5", "figures=false", "tracking=none", results]
+common = [
+    "dataset.n_samples=1500",
+    "split.repeats=5",
+    "figures=false",
+    "tracking=none",
+    results,
+]
 for choice in (
     ["method=baseline"],
     ["method=baseline", "intervention=reweighing"],
@@ -48,7 +54,10 @@ runs
 def command(*words: str) -> None:
     """Run a command of fairbench as a terminal does, and print what it says."""
     done = subprocess.run(
-        [sys.executable, "-m", "fairbench", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "fairbench", *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     print(done.stdout + done.stderr)
 

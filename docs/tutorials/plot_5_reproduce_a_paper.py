@@ -23,7 +23,9 @@ import fairbench
 from fairbench.results import Catalogue
 
 root = Path(fairbench.__file__).resolve().parents[1]
-published = pd.read_csv(root / "papers/uncertainty_fairness/published.csv", dtype={"table": str})
+published = pd.read_csv(
+    root / "papers/uncertainty_fairness/published.csv", dtype={"table": str}
+)
 wanted = {
     "accuracy": "accuracy",
     "epistemic": "epistemic_uncertainty",
@@ -53,10 +55,13 @@ for seed in range(4):
         ]
     )
 runs = Catalogue(Path(results))
-ours = runs.metrics.query("metric in @wanted.values() and attribute == 'group' and group != ''")
+ours = runs.metrics.query(
+    "metric in @wanted.values() and attribute == 'group' and group != ''"
+)
 names = {name: short for short, name in wanted.items()}
 ours = ours.assign(
-    metric=ours["metric"].astype(str).map(names), setting="group=" + ours["group"].astype(str)
+    metric=ours["metric"].astype(str).map(names),
+    setting="group=" + ours["group"].astype(str),
 )
 summary = ours.groupby(["metric", "setting"])["value"].agg(["min", "mean", "max"])
 summary.unstack().round(4)
@@ -69,7 +74,9 @@ summary.unstack().round(4)
 # drew. With four of them this is a first look. The verdicts of the project rest on twenty.
 
 beside = summary.assign(printed=printed.stack())
-beside["among ours"] = beside["printed"].between(beside["min"] - 0.005, beside["max"] + 0.005)
+beside["among ours"] = beside["printed"].between(
+    beside["min"] - 0.005, beside["max"] + 0.005
+)
 beside.round(4)
 
 # %%

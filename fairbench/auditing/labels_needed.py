@@ -100,18 +100,23 @@ class KnownRates:
 
 
 _MANY = 4.0  # successes and failures
+_FEW = np.linspace(0, _MANY, 81)
 
 
 def _limits(counts: Floats, size: Floats, level: float) -> Limits:
-    """Return the limits of `rate_limits`, of many counts to a hundredth of their width."""
-    counts, size = np.broadcast_arrays(counts, size)
-    many = (counts >= _MANY) & (size - counts >= _MANY)
+    """Return the limits of `rate_limits` of counts (W, G), to a hundredth of their width."""
+    counts, sizes = np.broadcast_arrays(counts, size)
+    many = (counts >= _MANY) & (sizes - counts >= _MANY)
     lower, upper = np.empty_like(counts), np.empty_like(counts)
-    lower[many], upper[many] = _limits_of_many(counts[many], size[many], level)
-    few = rate_limits(counts[~many], size[~many], level=level)
-    lower[~many], upper[~many] = few.lower, few.upper
+    lower[many], upper[many] = _limits_of_many(counts[many], sizes[many], level)
+    for group in np.flatnonzero(~many.all(axis=0)):
+        rows, n = ~many[:, group], size[group]
+        grid = np.unique(np.clip([_FEW, n - _FEW], 0, n))
+        known = rate_limits(grid, n, level=level)
+        lower[rows, group] = np.interp(counts[rows, group], grid, known.lower)
+        upper[rows, group] = np.interp(counts[rows, group], grid, known.upper)
     with np.errstate(invalid="ignore"):
-        return Limits(counts / size, lower, upper)
+        return Limits(counts / sizes, lower, upper)
 
 
 def _limits_of_many(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOST = 50  # runs in one table
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = ("equalized_odds", "statistical_parity")
+_IF_THEY_DIFFER = ("learner", "intervention", "seed")
 _CHOICES = ("dataset", "learner", "intervention", "method")
 
 
@@ -42,6 +43,8 @@ def runs_html(runs: Sequence[Run], place: str) -> str:
     import pandas as pd
 
     table = pd.DataFrame([dict(_row(each)) for each in runs[:MOST]])
+    alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
+    table = table.drop(columns=alike)
     title = f"{len(runs)} finished run{'s' * (len(runs) != 1)} in {place}"
     if len(runs) > MOST:
         title += f", of which the first {MOST} are shown; select(...) chooses others"
@@ -63,7 +66,8 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
             for each in found.itertuples():
                 title = f"{label(name)} ({attribute})" if attribute else label(name)
                 ends = interval(each.lower, each.upper)
-                yield title, f"{number(each.mean)} ({ends})" if ends else number(each.mean)
+                text = f"{number(each.mean)} ({ends})" if ends else number(each.mean)
+                yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 
 def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ written as a page and as JSON. ``fairbench audit plan`` says how many labels an 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,11 @@ class AuditOptions(Results, Options):
         argument="PREDICTIONS|RUN",
     )
     repeat: int = option(0, "Of a run: which repeat of its split.")
+    formats: tuple[str, ...] = option(
+        ("html", "json"),
+        "What is written: html, json, latex, markdown, word.",
+        shown="[FORM,...]",
+    )
     given: frozenset[str] = hidden(frozenset(), given=True)
 
     def __post_init__(self) -> None:
@@ -45,6 +51,9 @@ class AuditOptions(Results, Options):
 
 def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
+    from fairbench.reporting.document.writing import check_forms
+
+    check_forms(options.formats)
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
@@ -58,7 +67,7 @@ def audit(options: AuditOptions) -> None:
         asked, frame = _of_run(options)
     from fairbench.reporting.audits.report import document_of
 
-    write(asked, options.results, document_of(asked, frame))
+    write(asked, options.results, document_of(asked, frame), options.formats)
 
 
 def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
@@ -96,26 +105,23 @@ def _neither(options: AuditOptions) -> str:
     return f"{path} is not a file, and {options.results} has no finished runs{hint}"
 
 
-def write(options: Options, results: Path, document: Document) -> None:
-    """Print a report, write its page and its JSON, and say where."""
+def write(
+    options: Options, results: Path, document: Document, formats: Sequence[str] = ("html", "json")
+) -> None:
+    """Print a report, write it in the forms that are asked for, and say where."""
     from fairbench.auditing.folders import own_folder
-    from fairbench.core.files import write_text
-    from fairbench.reporting.document.html import to_html
-    from fairbench.reporting.document.json import to_json
     from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.document.writing import write_document
 
     print_document(document)
     name = "pair" if options.against else "audit"
     try:
         place = own_folder(options, results)
-        write_text(place / f"{name}.html", to_html(document))
-        write_text(place / f"{name}.json", to_json(document))
-        for file, text in document.files.items():
-            write_text(place / file, text)
+        names = write_document(document, place, name, formats)
     except OSError as error:
         reason = refused(error).replace("results=FOLDER", "out=FOLDER")
         raise UserError(f"not written: {reason}") from error
-    print(f"\nwritten: {', '.join([f'{place / name}.html', f'{name}.json', *document.files])}")
+    print(f"\nwritten: {place / ', '.join(names)}")
 
 
 @dataclass(frozen=True)

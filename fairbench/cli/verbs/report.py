@@ -14,6 +14,11 @@ class ReportOptions(Results):
 
     experiment: str = option("", "Only the runs of this experiment, of conf/experiment.")
     paper: str = option("", "Only the numbers of this paper; those of all papers by default.")
+    formats: tuple[str, ...] = option(
+        ("html",),
+        "What the page is written as: html, json, latex, markdown, word.",
+        shown="[FORM,...]",
+    )
 
 
 def report(options: ReportOptions) -> None:
@@ -31,7 +36,9 @@ def report(options: ReportOptions) -> None:
     root = checkout("report")
     places = Places(options.results, root / "conf", root / "papers")
 
-    written = write_report(places, experiment=options.experiment, paper=options.paper)
+    written = write_report(
+        places, experiment=options.experiment, paper=options.paper, forms=options.formats
+    )
     for reason in dict.fromkeys(written.left_out):
         print(f"not compared with others: {reason}")
     for table in written.papers:

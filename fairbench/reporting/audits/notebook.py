@@ -29,6 +29,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.plain_text import to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.document.word import to_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -192,9 +193,9 @@ class AuditReport:
 
         Parameters
         ----------
-        path : a file, whose ending says what is written: ``.html``, ``.tex``, ``.md``, ``.json``
-            or ``.csv`` (the tidy table); or a folder, which gets all of these, and every figure as
-            PNG, SVG and PDF.
+        path : a file, whose ending says what is written: ``.html``, ``.tex``, ``.md``, ``.docx``,
+            ``.json`` or ``.csv`` (the tidy table); or a folder, which gets all of these, and every
+            figure as PNG, SVG and PDF.
 
         Raises
         ------
@@ -211,7 +212,8 @@ class AuditReport:
 
     def _write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_ENDINGS[path.suffix](self), encoding="utf-8")
+        content = _ENDINGS[path.suffix](self)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def _write_folder(self, folder: Path) -> None:
         for ending in _ENDINGS:
@@ -224,11 +226,12 @@ class AuditReport:
 
 
 _TIDY = ("metrics", "comparison", "classes", "gaps")  # of an audit's data: the figures it has
-_ENDINGS: Mapping[str, Callable[[AuditReport], str]] = {
+_ENDINGS: Mapping[str, Callable[[AuditReport], str | bytes]] = {
     ".html": AuditReport.to_html,
     ".json": AuditReport.to_json,
     ".md": AuditReport.to_markdown,
     ".tex": AuditReport.to_latex,
+    ".docx": lambda report: to_word(report.document),
     ".csv": lambda report: csv_text(report.table),
 }
 

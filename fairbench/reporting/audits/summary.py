@@ -182,6 +182,9 @@ def _sure(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
     known = "all" if labels == rows else "none" if not labels else count(labels)
     yield f"There are {count(rows)} rows, {known} of them with a known outcome."
+    if not labels and assessment.table.score is None:
+        yield "Without outcomes and scores, only who is selected is known; nothing of errors is."
+        return
     if not labels:
         yield (
             "Without outcomes, everything but the selection rate takes the scores at their word. "
@@ -218,7 +221,7 @@ def _unseen(assessment: Assessment) -> Iterator[str]:
             "place, was not looked at. Nor was why groups differ."
         )
     else:
-        yield "Whether the scores are right was not looked at: that takes outcomes."
+        yield "Whether decisions are right was not looked at: that takes outcomes."
     if not options.favourable:
         yield "Which decision is good for a person was not said (favourable= says it)."
 

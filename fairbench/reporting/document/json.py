@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from typing import Any
 
 from fairbench.reporting.document.model import (
@@ -31,6 +32,13 @@ def to_json(document: Document) -> str:
     if document.summary is not None:
         content["summary"] = asdict(document.summary)
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a ``document`` without data of its own, or of a ``dossier``."""
+    text = files("fairbench.reporting.document").joinpath("templates", f"{name}.schema.json")
+    found: dict[str, Any] = json.loads(text.read_text(encoding="utf-8"))
+    return found
 
 
 def finite(value: Any) -> Any:

@@ -74,16 +74,24 @@ def latex_table(table: Table) -> str:
 def to_markdown(document: Document) -> str:
     """Return a document in Markdown; figures are named only."""
     parts = [f"# {markdown(document.title)}"]
-    verdict = document.verdict
+    verdict, summary = document.verdict, document.summary
+    lead = [text for block in document.lead for text in _markdown_block(block, 2)]
     if verdict is not None:
         parts += [f"**{markdown(verdict.warning)}**"] * bool(verdict.warning)
+    if summary is not None:
+        for title, sentences in summary.parts:
+            parts += [f"## {title}", _bullets(sentences)]
+        parts += lead
+    if verdict is not None:
         parts += [markdown(" ".join(verdict.basis))] * bool(verdict.basis)
         for title, items in (
             ("Can be concluded", verdict.can),
             ("Cannot be concluded", verdict.cannot),
         ):
             parts += [f"## {title}", _bullets(items or ["Nothing."])]
-    for block in (*document.lead, *document.sections):
+    if summary is None:
+        parts += lead
+    for block in document.sections:
         parts += _markdown_block(block, 2)
     if document.notes:
         parts += ["## Notes", _bullets(document.notes)]
@@ -108,7 +116,13 @@ def _lines(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     kept = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
     yield [escape(table.columns[i].title) for i in kept]
     for row in table.rows:
-        yield [escape(written(as_cell(row[i]).value, table.columns[i])) for i in kept]
+        yield [escape(cell_text(row[i], table.columns[i])) for i in kept]
+
+
+def cell_text(value: object, column: Column) -> str:
+    """Return a cell of a table as text, with what stands beside its value."""
+    cell = as_cell(value)
+    return f"{cell.before}{plain(written(cell.value, column))}{plain(cell.after)}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -17,9 +17,9 @@ from fairbench.core.files import write_text
 from fairbench.core.formats import csv_text, number
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph, Summary
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
+from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.reporting.page.blocks import RunBlock, blocks
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
@@ -66,7 +66,12 @@ class Report:
 
 
 def write_report(
-    places: Places, *, experiment: str = "", paper: str = "", pairs: bool = True
+    places: Places,
+    *,
+    experiment: str = "",
+    paper: str = "",
+    pairs: bool = True,
+    forms: Sequence[str] = ("html",),
 ) -> Report:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
 
@@ -74,11 +79,13 @@ def write_report(
     ----------
     paper : the one whose numbers are shown; empty for all that have a mapping.
     pairs : whether runs are compared by their predictions.
+    forms : what the page is written as; see :data:`FORMS`.
 
     Raises
     ------
     UserError : an unknown experiment, or nothing finished.
     """
+    check_forms(forms)
     presets = _presets(places.conf)
     collection = _of_experiment(Catalogue(places.results), experiment, presets)
     if not collection.runs:
@@ -101,10 +108,10 @@ def write_report(
             if not table.group:
                 found = rows_source(page.block, table.rows, source)
                 _write_table(table, found, folder / page.block.name)
-    path = folder / "index.html"
     summary = runs_summary(pages, papers, left_out)
-    write_text(path, to_html(page_document(pages, papers, source, experiment, summary)))
-    return Report(path, len(collection.runs), papers, left_out)
+    document = page_document(pages, papers, source, experiment, summary)
+    names = write_document(document, folder, "index", forms)
+    return Report(folder / names[0], len(collection.runs), papers, left_out)
 
 
 def _of_papers(

@@ -1,0 +1,149 @@
+"""A document as a LaTeX file that can be typeset as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairbench.core.formats import visible
+from fairbench.reporting.document.model import (
+    Block,
+    Commands,
+    Definitions,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    as_cell,
+    plain,
+)
+from fairbench.reporting.document.plain_text import latex, latex_table
+
+_PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of every language.
+\documentclass[10pt]{article}
+\usepackage[a4paper,margin=2cm]{geometry}
+\usepackage{iftex}
+\ifPDFTeX\usepackage[T1]{fontenc}\fi
+\usepackage{booktabs,graphicx,longtable}
+\setlength{\parindent}{0pt}
+\setlength{\parskip}{4pt}
+\newsavebox{\fittedbox}
+\newcommand{\fitted}[1]{\sbox{\fittedbox}{#1}%
+  \ifdim\wd\fittedbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\fittedbox}}%
+  \else\usebox{\fittedbox}\fi}
+"""
+_HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
+_LONGEST = 40  # rows that stand on a page; more are set in parts
+_MOST = 100  # rows of what a page folds away
+LEFT_OUT = "These rows are on the page and in the JSON."
+
+
+def is_long(details: Details) -> bool:
+    """Say whether what a page folds away is too much for paper."""
+    return any(isinstance(each, Table) and len(each.rows) > _MOST for each in details.blocks)
+
+
+def to_latex_document(document: Document) -> str:
+    """Return a document as one LaTeX file; figures are named, with what they show."""
+    title = latex(_one_line(document.title))
+    parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
+    verdict, summary = document.verdict, document.summary
+    if verdict is not None and verdict.warning:
+        parts.append(rf"\textbf{{{latex(_one_line(verdict.warning))}}}")
+    if summary is not None:
+        for heading, sentences in summary.parts:
+            parts += [_heading(0, heading), _items(sentences)]
+        parts += _blocks(document.lead, 0)
+    if verdict is not None:
+        parts += _verdict(verdict)
+    if summary is None:
+        parts += _blocks(document.lead, 0)
+    parts += _blocks(document.sections, 0)
+    if document.notes:
+        parts += [_heading(0, "Notes"), _items(document.notes)]
+    if document.origin:
+        parts.append(latex(_one_line(document.origin)))
+    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def _heading(level: int, title: str) -> str:
+    kind = _HEADINGS[min(level, len(_HEADINGS) - 1)]
+    return rf"\{kind}*{{{latex(_one_line(title))}}}"
+
+
+def _items(sentences: Sequence[str]) -> str:
+    lines = [rf"\item {latex(_one_line(each))}" for each in sentences]
+    return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    if verdict.basis:
+        yield latex(_one_line(" ".join(verdict.basis)))
+    for title, sentences in (("Can be concluded", verdict.can), ("Cannot be", verdict.cannot)):
+        heading = title if title.endswith("concluded") else f"{title} concluded"
+        yield _heading(0, heading)
+        yield _items(list(sentences) or ["Nothing."])
+
+
+def _blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
+    for each in blocks:
+        yield from _block(each, level)
+
+
+def _block(block: Block, level: int) -> Iterator[str]:
+    match block:
+        case Section() | Details():
+            title = block.title if isinstance(block, Section) else plain(block.summary)
+            if title:
+                yield _heading(level, title)
+            if isinstance(block, Details) and is_long(block):
+                yield LEFT_OUT
+            else:
+                yield from _blocks(block.blocks, level + 1)
+        case Table():
+            if block.title:
+                yield _heading(level, block.title)
+            yield from _tables(block)
+            caption = " ".join(filter(None, [block.caption, block.reading]))
+            if caption:
+                yield rf"{{\small {latex(_one_line(caption))}}}"
+        case Paragraph():
+            yield latex(_one_line(plain(block.text)))
+        case Items():
+            sentences = [plain(each) for each in block.items] or [block.nothing] * bool(
+                block.nothing
+            )
+            if sentences:
+                yield _items(sentences)
+        case Definitions():
+            lines = (
+                rf"\item[{{{latex(_one_line(t))}}}] {latex(_one_line(plain(x)))}"
+                for t, x in block.items
+            )
+            yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
+        case Commands():
+            for line in block.lines:
+                yield rf"\texttt{{{latex(_one_line(line))}}}"
+        case Figure():
+            yield rf"\emph{{Figure: {latex(_one_line(plain(block.caption) or block.title))}}}"
+        case Gallery():
+            if block.caption:
+                yield latex(_one_line(block.caption))
+            yield from _blocks(list(block.figures), level)
+
+
+def _tables(table: Table) -> Iterator[str]:
+    """Yield a table no wider than the page, in parts where it is longer than one."""
+    for start in range(0, max(len(table.rows), 1), _LONGEST):
+        rows = [[as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]]
+        rules = frozenset(each - start for each in table.rules if each > start)
+        part = Table(table.columns, rows, rules=rules)
+        yield rf"\fitted{{{latex_table(part).rstrip()}}}"

@@ -96,7 +96,10 @@ def test_experiment_shows_each_run_once(site, tmp_path):
     address = printed[0].removeprefix("runs: ")
     shown = text(page(address, "simulated, xgboost, ensemble", tmp_path))
     for method in METHODS:
-        assert shown.count(f"simulated, xgboost, {method}") == 1
+        assert shown.count(f"simulated, xgboost, {method}, n_samples=300, repeats=2") == 1
+    # It opens on these, and on the data set.
+    for column in ("headline/error", "headline/log loss", "headline/gap", "Dataset"):
+        assert f"|{column}|" in shown
 
 
 def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
@@ -104,7 +107,7 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     assert printed[1].startswith("the latest sweep, 2 of 2 runs compared: http://127.0.0.1:")
     shown = text(page(printed[1].split(" compared: ")[1], "Comparing 2 Runs", tmp_path))
     for method in METHODS:
-        assert f"|simulated, xgboost, {method}|" in shown
+        assert f"|simulated, xgboost, {method}, n_samples=300, repeats=2|" in shown
     assert "|dataset.n_samples|300|300|" in shown
     names_and_values = shown.partition("|Metrics|")[2].split("|")
     assert "accuracy" in names_and_values
@@ -117,7 +120,7 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
 def test_a_run_shows_its_metrics_and_a_figure(site, tmp_path):
     cwd, printed = site
     run = sorted(path.name for path in (cwd / "mlartifacts").iterdir())[0]
-    address = printed[0].removeprefix("runs: ") + f"/{run}"
+    address = printed[0].removeprefix("runs: ").partition("?")[0] + f"/{run}"
     assert re.search(r"\|error_rate\|0\.\d+\|", text(page(address, "error_rate", tmp_path)))
     figure = "figures/abstention.png"
     shown = page(f"{address}/artifacts/{figure}", f'alt="{figure}" src="blob:', tmp_path)

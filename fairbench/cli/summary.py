@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.progress import console, print_line
-from fairbench.core.errors import refused
+from fairbench.core.errors import UserError, refused
 from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Swe
         parts += [f"files: {folder}", log_runs(runs, config["tracking"])]
     print_line("; ".join(parts))
     if runs:
-        _show_table(runs)
+        show_table(runs)
     try:
         _write(outcomes, settings.folder)
     except OSError as error:
@@ -143,7 +143,7 @@ def sum_up(outcomes: Sequence[Outcome], config: Mapping[str, Any], settings: Swe
 _MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
 
 
-def _show_table(runs: Sequence[Plan]) -> None:
+def show_table(runs: Sequence[Plan]) -> None:
     """Print what a sweep found, and the commands for the page, the table and the comparison."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.run_tables import runs_document
@@ -152,7 +152,10 @@ def _show_table(runs: Sequence[Plan]) -> None:
 
     results = runs[0].store.root
     found = Catalogue(results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]})
-    print_document(runs_document(found))
+    try:
+        print_document(runs_document(found))
+    except UserError as error:  # a file that was damaged meanwhile: the runs have finished
+        print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
     for command in next_commands([run.id for run in runs], found, results):

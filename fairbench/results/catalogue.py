@@ -96,7 +96,7 @@ def _last(option: str) -> str:
 
 def _options(run: Run, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for group in groups:
-        for name, value in run.config.get(group, {}).items():
+        for name, value in run.summarised["config"].get(group, {}).items():
             if name != "name":
                 yield f"{group}.{name}", value
 

@@ -3,16 +3,22 @@
 import io
 import json
 import shlex
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from fairbench.cli.summary import job_name, next_commands, varied_names
+from fairbench.cli.summary import job_name, next_commands, show_table, varied_names
+from fairbench.cli.verbs.store import runs_lines
+from fairbench.comparison.run_predictions import load_predictions, predictions_frame
+from fairbench.core.errors import UserError
 from fairbench.evaluation.headlines import HEADLINES, headlines
 from fairbench.experiments.build import telling_name
 from fairbench.reporting.run_tables import runs_table, tidy
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import Store
 from fairbench.tracking.run_entry import OPENING, data_set, logged_values, opening_view, tags, times
 from tests.harness import run_py
 
@@ -162,3 +168,35 @@ def test_what_mlflow_is_told_tells_runs_apart(runs):
         assert tag.key == "mlflow.data.context"
     assert [f"metrics.`{name}`" in opening_view() for name in OPENING.values()] == [True] * 3
     assert json.loads(opening_view())["orderByKey"] == "metrics.`headline/error`"
+
+
+def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
+    swept, runs, tmp_path, capsys
+):
+    run = next(iter(runs))
+    assert main(["audit", run.id, f"results={swept[0]}", f"out={tmp_path}"]) == 0
+    assert "'1' is favourable" in " ".join(capsys.readouterr().out.split())
+    known = json.loads((tmp_path / "audit.json").read_text())["options"]
+    assert (known["favourable"], known["cluster"]) == ("1", "")
+    loaded = load_predictions(run)
+    marks = pd.Series(range(len(loaded.people))) // 3
+    clustered = replace(loaded, people=replace(loaded.people, clusters=marks))
+    frame = predictions_frame(clustered, 0)
+    assert (frame["cluster"] == frame["row"] // 3).all()
+    assert "cluster" not in predictions_frame(loaded, 0)
+
+
+def test_a_list_of_runs_tells_them_apart_by_their_options(runs):
+    lines = runs_lines(runs)
+    assert lines[-3].split()[1] == "options"
+    assert {line.split()[1] for line in lines[-2:]} == {"max_depth=2", "max_depth=4"}
+
+
+def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkeypatch):
+    def damaged(*arguments):
+        raise UserError("summary.csv is damaged")
+
+    planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
+    monkeypatch.setattr("fairbench.reporting.run_tables.runs_document", damaged)
+    show_table([planned])
+    assert "no table: summary.csv is damaged" in capsys.readouterr().out

@@ -93,14 +93,23 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
+    from fairbench.results.catalogue import GROUPS, told_apart
+
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
     chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
     telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
     same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
-    rows = [("run", *telling, "finished")]
+    names = [", ".join(choices[key] for key in telling) for choices in chosen]
+    options = [full[len(name) + 2 :] for name, full in
+               zip(names, told_apart(names, runs, GROUPS), strict=True)]  # fmt: skip
+    more = ["options"] * any(options)
+    rows = [("run", *telling, *more, "finished")]
     rows += [
-        (run.id, *(choices[key] for key in telling), f"{run.finished:%Y-%m-%d %H:%M}")
-        for run, choices in zip(runs, chosen, strict=True)
+        (
+            *(run.id, *(choices[key] for key in telling), *[differs] * len(more)),
+            f"{run.finished:%Y-%m-%d %H:%M}",
+        )
+        for run, choices, differs in zip(runs, chosen, options, strict=True)
     ]
     widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
     return [*textwrap.wrap("  ".join(same), _WIDTH), *(_line(row, widths) for row in rows)]

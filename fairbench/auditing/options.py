@@ -48,7 +48,7 @@ class Options:
     prediction: str = option(
         "",
         "The column of decisions, where they are not score > threshold; of three classes and "
-        "more, of predicted classes.",
+        "more, of predicted classes; of a regression, of predicted numbers.",
         shown="COLUMN",
     )
     labelled: str = option(
@@ -134,6 +134,13 @@ class Options:
         "class and a column for each predicted one.",
         shown="FILE",
     )
+    bounds: tuple[str, ...] = option(
+        (),
+        "Of predicted numbers: the columns of both ends of prediction intervals, whose coverage is "
+        "counted by group.",
+        shown="[LOWER,UPPER]",
+    )
+    nominal: float = option(0.9, "With bounds=: the share of targets that they promise to hold.")
     prior: str = option(
         "uniform",
         "Of three classes and more: whether to start from the scores, or from knowing nothing.",
@@ -171,6 +178,9 @@ class Options:
                 raise UserError(
                     "constraint= looks for a threshold of scores: name score= without prediction="
                 )
+        if self.bounds and len(self.bounds) != 2:
+            raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
+        check_share("nominal", self.nominal)
         check_minimum("seed", self.seed, 0)
         check_minimum("rare", self.rare, 0)
         check_choice("scale", self.scale, SCALES)
@@ -226,7 +236,7 @@ class Options:
         """The columns that are read, each once."""
         scores = (self.score, self.against, *self.scores)
         marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
-        named = (self.target, *scores, *marks, *self.group, *self.proxy)
+        named = (self.target, *scores, *marks, *self.group, *self.proxy, *self.bounds)
         return list(dict.fromkeys(name for name in named if name))
 
 

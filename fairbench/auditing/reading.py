@@ -204,7 +204,7 @@ def read_audit_table(
         cells = read_many_groups(frame, places, options)
     else:
         groups, cells = read_groups(frame, places, options)
-    design = _design(frame, places, options)
+    design = design_of_options(frame, places, options)
     on_labels = notes_on_labels(label, score, prediction, names, options)
     notes = [*on_labels, *notes_on_groups(frame, options)]
     return AuditTable(
@@ -279,7 +279,9 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
         )
 
 
-def _design(frame: pd.DataFrame, places: Mapping[str, Place], options: Options) -> Design | None:
+def design_of_options(
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
+) -> Design | None:
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:

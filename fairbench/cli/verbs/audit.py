@@ -146,6 +146,8 @@ COMMANDS = {
         examples=(
             "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
             "fairbench audit predictions.csv target=label score=a against=b group=sex",
+            "fairbench audit loans.csv target=repaid score=score group=sex constraint=ratio:0.8",
+            "fairbench audit homes.csv target=price prediction=estimate 'group=[district]'",
             "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
             "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
             "fairbench audit 3f2a",

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairbench.auditing.assessment import Assessment
 from fairbench.auditing.calibration import GroupCalibration
@@ -149,7 +150,7 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [_calibration(assessment), Gallery(drawn, note)])
-    yield Section("", [_all_metrics(assessment)])
+    yield Section("", [all_metrics(assessment.metrics, _ON_METRICS)])
 
 
 def _gaps(assessment: Assessment) -> Table:
@@ -324,8 +325,14 @@ def _calibration(assessment: Assessment) -> Table:
     )
 
 
-def _all_metrics(assessment: Assessment) -> Details:
-    metrics = assessment.metrics.assign(setting=setting_text(assessment.metrics))
+_ON_METRICS = (
+    "Values and intervals rest on the labels; those of scores themselves on labelled rows."
+)
+
+
+def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
+    """Return every metric in a table that is folded away."""
+    metrics = found.assign(setting=setting_text(found))
     everyone = metrics["attribute"] == ""
     ordered = [*records(metrics[everyone]), *records(metrics[~everyone])]
     columns = [Column("metric"), Column("of"), Column("group"), Column("setting")]
@@ -344,9 +351,9 @@ def _all_metrics(assessment: Assessment) -> Details:
         ]
         for row in ordered
     ]
-    note = "Values and intervals rest on the labels; those of scores themselves on labelled rows."
     table = Table(columns, rows)
-    return Details(f"All metrics ({len(rows)})", [Paragraph(note, "note"), table])
+    notes = [Paragraph(note, "note")] if note else []
+    return Details(f"All metrics ({len(rows)})", [*notes, table])
 
 
 def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]:

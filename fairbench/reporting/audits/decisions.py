@@ -286,7 +286,7 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
     panels = [
         Panel(
             [
-                _line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
+                group_line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
                 for g, name in enumerate(curves.groups[:_MOST_LINES])
             ],
             "threshold",
@@ -306,20 +306,20 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
     )
 
 
-def _line(name: str, g: int, x: Floats, y: Floats | Limits) -> Series:
+def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
     """Return the line of the g-th group, with a band where it has intervals."""
     value, band = y, None
     if isinstance(y, Limits):
         value, band = y.value, (y.value - y.lower, y.upper - y.value)
     colour = COLOURS[g % len(COLOURS)]
-    return Series(name, x, value, colour, marked=False, dashed=bool(g % 2), band=band)
+    return Series(name, x, value, colour, shape=g, marked=marked, dashed=bool(g % 2), band=band)
 
 
 def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
     """Return how often each score occurs in the groups of one attribute."""
     corners = np.repeat(scores[0].edges, 2)[1:-1]
     lines = [
-        _line(each.group, g, corners, np.repeat(each.density, 2))
+        group_line(each.group, g, corners, np.repeat(each.density, 2))
         for g, each in enumerate(scores[:_MOST_LINES])
     ]
     return Panel(lines, what, "share of the group", from_zero="y")

@@ -13,8 +13,20 @@ from fairbench.reporting.document.model import Document
 def document_of(options: Options, frame: pd.DataFrame) -> Document:
     """Return the report of a table."""
     from fairbench.auditing.multiclass_reading import is_multiclass
+    from fairbench.auditing.regression import is_regression
 
+    if is_regression(options, frame):
+        return _regression(options, frame)
+    if options.bounds:
+        raise UserError("bounds= is of predicted numbers, and these are labels: leave it out")
     return (_multiclass if is_multiclass(options, frame) else _binary)(options, frame)
+
+
+def _regression(options: Options, frame: pd.DataFrame) -> Document:
+    from fairbench.auditing.regression import assess_regression, read_regression_table
+    from fairbench.reporting.audits.regression import regression_document
+
+    return regression_document(assess_regression(read_regression_table(options, frame), options))
 
 
 def _multiclass(options: Options, frame: pd.DataFrame) -> Document:

@@ -31,7 +31,18 @@ SETTING_PHRASES: Mapping[str, str] = {
 ADDED: frozenset[str] = frozenset(
     {
         *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
-        *("constraint", "cuts", "decisions", "leave_out", "rare", "reference", "scale", "top"),
+        *(
+            "bounds",
+            "nominal",
+            "constraint",
+            "cuts",
+            "decisions",
+            "leave_out",
+            "rare",
+            "reference",
+            "scale",
+            "top",
+        ),
         *("labelling", "selected", "short_of_labels", "standard_error", "stress", "supposed"),
         *("summary", "tipping", "weight"),
     }

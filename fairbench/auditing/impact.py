@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import spelled
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import AuditTable
+from fairbench.data.tabular import spelled
 from fairbench.evaluation.group_intervals import CountIntervals, SurveyIntervals
 from fairbench.inference.impact import (
     FOUR_FIFTHS,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import Place, each_value, marks_of, spelled
+from fairbench.auditing.columns import Place, each_value, marks_of
 from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.gaps import CERTAIN, LARGE, OPEN, SMALL, UNKNOWN
 from fairbench.auditing.options import Options
@@ -18,7 +18,7 @@ from fairbench.auditing.score_distributions import GroupScores, score_distributi
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number
 from fairbench.data.dataset import Task
-from fairbench.data.tabular import numbers, to_numbers
+from fairbench.data.tabular import numbers, spelled, to_numbers
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable

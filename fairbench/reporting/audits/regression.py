@@ -133,9 +133,11 @@ def _figure(curve: ResidualCurve, assessment: RegressionAssessment) -> Figure:
         ("prediction", assessment.predictions),
     ):
         panels.append(density_panel(_of(scores, curve.attribute), what))
+    first, *more = chart(panels, key=lines)
     return Figure(
         f"residuals by {curve.attribute}",
-        svg=chart(panels, key=lines),
+        svg=first,
+        more=more,
         caption=f"{curve.attribute}: the mean residual among those of similar predictions, with "
         "95 % intervals (shaded; 0 is right on average), and how residuals and predictions are "
         "distributed",

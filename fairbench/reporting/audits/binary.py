@@ -18,7 +18,7 @@ from fairbench.auditing.options import Options
 from fairbench.core import VERSION
 from fairbench.core.formats import count, number, signed
 from fairbench.evaluation.columns import records, setting_text, status_text
-from fairbench.reporting.audits.decisions import decision_sections, impact_blocks
+from fairbench.reporting.audits.decisions import calibration_table, decision_sections, impact_blocks
 from fairbench.reporting.audits.pictures import diagrams, pictures
 from fairbench.reporting.audits.summary import audit_summary, differ_somehow, summary_of
 from fairbench.reporting.document.model import (
@@ -149,7 +149,7 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
             f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
             "95 % intervals; on the dashed line scores are probabilities."
         )
-        yield Section("Calibration by group", [_calibration(assessment), Gallery(drawn, note)])
+        yield Section("Calibration by group", [calibration_table(assessment), Gallery(drawn, note)])
     yield Section("", [all_metrics(assessment.metrics, _ON_METRICS)])
 
 
@@ -297,32 +297,6 @@ def _rates(assessment: Assessment) -> Table:
     ]
     attributes = [each.attribute for each in assessment.sizes]
     return Table(columns, rows, rules=starts(attributes), most=_MOST_GROUPS)
-
-
-def _calibration(assessment: Assessment) -> Table:
-    shown = [each for each in assessment.calibrations if not np.isnan(each.excess)]
-    columns = [Column("of", left_out=1), Column("group"), Column("labels", "count")]
-    columns += [Column("mean score", "number"), Column("share of label 1", "number")]
-    columns += [Column("excess", "signed"), Column("95 % interval", "interval")]
-    rows = [
-        [
-            each.attribute,
-            each.group,
-            each.labels,
-            each.score,
-            each.share,
-            each.excess,
-            (each.lower, each.upper),
-        ]
-        for each in shown
-    ]
-    return Table(
-        columns,
-        rows,
-        caption="excess: the mean score less the share; scores are too high where it is above 0",
-        rules=starts([each.attribute for each in shown]),
-        most=_MOST_GROUPS,
-    )
 
 
 _ON_METRICS = (

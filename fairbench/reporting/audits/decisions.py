@@ -190,6 +190,33 @@ def _estimates(assessment: Assessment) -> Mapping[tuple[str, str], dict[str, End
     return values
 
 
+def calibration_table(assessment: Assessment) -> Table:
+    """Return by how much the scores of each group are too high on average."""
+    shown = [each for each in assessment.calibrations if not np.isnan(each.excess)]
+    columns = [Column("of", left_out=1), Column("group"), Column("labels", "count")]
+    columns += [Column("mean score", "number"), Column("share of label 1", "number")]
+    columns += [Column("excess", "signed"), Column("95 % interval", "interval")]
+    rows = [
+        [
+            each.attribute,
+            each.group,
+            each.labels,
+            each.score,
+            each.share,
+            each.excess,
+            (each.lower, each.upper),
+        ]
+        for each in shown
+    ]
+    return Table(
+        columns,
+        rows,
+        caption="excess: the mean score less the share; scores are too high where it is above 0",
+        rules=_starts([each.attribute for each in shown]),
+        most=_MOST_GROUPS,
+    )
+
+
 def _threshold_table(steps: Sequence[AtThreshold]) -> Table:
     columns = [
         Column("of"),

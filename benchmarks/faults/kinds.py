@@ -87,7 +87,12 @@ def kinds() -> list[Kind]:
 
 def _packed() -> list[Kind]:
     plain = text().encode()
-    packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard}
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zst": zstandard,
+    }
     whole = [Kind(f"packed with {end}", f"p.csv.{end}", pack(plain))
              for end, pack in packers.items()]  # fmt: skip
     named = [Kind("packed, by another name", f"p{end}.csv", pack(plain))

@@ -187,7 +187,8 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
 def are_quantities(values: Sequence[str]) -> bool:
     """Say whether values are numbers of something, such as years of age, rather than codes.
 
-    They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur.
+    They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
+    codes begin at 0 or 1.
     """
     known = [value for value in values if value and value != MISSING]
     if len(known) <= _FEW_CODES or not all(map(is_number, known)):
@@ -195,7 +196,7 @@ def are_quantities(values: Sequence[str]) -> bool:
     numbers = np.array([float(value) for value in known])
     if (numbers % 1 != 0).any():
         return True
-    return bool(0 <= numbers.min() <= numbers.max() <= 120) and (
+    return bool(1 < numbers.min() <= numbers.max() <= 120) and (
         np.ptp(numbers) < 1.5 * len(numbers)
     )
 

@@ -339,14 +339,14 @@ def mean_batch(
     heavy : whether losses grow like squares.
     fewest : rows under which there is no interval, where that is more than means need.
     """
-    flat = parts.rows(losses)
     ok = [[status == OK for status in each.statuses] for each in estimates]
-    value = np.where(ok, parts.mean_of(flat), np.nan)
+    value = np.where(ok, parts.mean_of(losses), np.nan)
     bound = np.broadcast_to(np.asarray(least, float), (len(losses),))[:, None]
     rows = np.broadcast_to(np.maximum(fewest, means.ROWS), (len(losses),))
-    finite = np.where(np.isfinite(flat), flat, 0.0)
+    whole = np.isfinite(losses)
+    finite = losses if whole.all() else np.where(whole, losses, 0.0)
     if outcome is not None:
-        limits, few, totals = _outcome_limits(finite, parts.rows(outcome), parts)
+        limits, few, totals = _outcome_limits(finite, outcome, parts)
         whys = [few] * len(losses)
     else:
         limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=rows[:, None])
@@ -358,7 +358,7 @@ def mean_batch(
     return Batch(
         filled,
         lambda level: around(value, limits(level), bound),
-        partial(parts.normal_ends, flat),
+        partial(parts.normal_ends, losses),
         totals,
     )
 
@@ -377,12 +377,18 @@ def _outcome_limits(
 ) -> tuple[LimitsAt, Why, Array | None]:
     count = len(parts)
     if parts.sample is not None and parts.repeated is not None:
-        found = means.OutcomeMeans.of(losses, outcome, parts.sample, parts.repeated)
+        found = means.OutcomeMeans.of(
+            parts.rows(losses), parts.rows(outcome), parts.sample, parts.repeated
+        )
         few = parts.too_rare(means.RARE_ROWS, found.size.min(axis=-1), means.ROWS)
         return lambda level: found.limits(level=level), few, found.totals
-    cells = 2 * parts.codes + outcome.astype(np.intp)
-    moments = means.Moments.of_groups(losses, cells, 2 * count)
-    moments = moments.take(np.arange(2 * count).reshape(-1, 2))
+    found_by_label = [
+        means.Moments.of_groups(mine, 2 * groups.codes + label.astype(np.intp), 2 * len(groups))
+        for (groups, mine), (_, label) in zip(
+            parts.by_attribute(losses), parts.by_attribute(outcome), strict=True
+        )
+    ]
+    moments = means.Moments.joined(found_by_label).take(np.arange(2 * count).reshape(-1, 2))
     size = moments.size[0]
 
     def limits(level: Level) -> Limits:

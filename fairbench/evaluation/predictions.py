@@ -204,6 +204,12 @@ class Groups:
 Array = NDArray[np.float64]
 
 
+def by_group(codes: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
+    """Return the places of rows by group, those of a group as they come."""
+    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
+    return np.argsort(small, kind="stable")
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Everyone and the groups of every attribute, one after the other: G groups of rows.
@@ -252,8 +258,7 @@ class Parts:
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """The places of `codes` by group, rows of a group as they come."""
-        small = self.codes.astype(np.int16) if len(self) < 2**15 else self.codes
-        return np.argsort(small, kind="stable")
+        return by_group(self.codes, len(self))
 
     @cached_property
     def repeated(self) -> Design | None:
@@ -270,23 +275,42 @@ class Parts:
         return np.concatenate([values] * len(self.attributes), axis=-1)
 
     def mean_of(self, values: Array) -> Array:
-        """Return the means (..., G) of values that are there for each attribute in turn."""
+        """Return the means (..., G) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
-            return self.sample.means(values)
+            return self.sample.means(self._in_turn(values))
+        parts = [sums(mine, g.codes, len(g)) for g, mine in self.by_attribute(values)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums(values, self.codes, len(self)) / np.array(self.size))
+            return np.asarray(np.concatenate(parts, axis=-1) / np.array(self.size))
+
+    def by_attribute(self, values: NDArray[Any]) -> Iterator[tuple[Groups, NDArray[Any]]]:
+        """Yield the groups of each attribute with values (..., n), their part of (..., A n) ones.
+
+        A part at a time fits into the memory that was used a moment ago: of a million rows, making
+        room for all at once takes longer than computing with them.
+        """
+        n = len(self.attributes[0].codes)
+        same = values.shape[-1] == n
+        for i, groups in enumerate(self.attributes):
+            yield groups, values if same else values[..., i * n : (i + 1) * n]
+
+    def _in_turn(self, values: Array) -> Array:
+        return self.rows(values) if values.shape[-1] < len(self.codes) else values
 
     def moments(self, values: Array) -> tuple[Moments, Array | None]:
         """Return the moments (..., G) of such values, and what clusters add to their means."""
         if self.sample is None:
-            return Moments.of_groups(values, self.codes, len(self)), None
-        mean, totals = self.sample.linearised(values)
+            return self._moments(values), None
+        mean, totals = self.sample.linearised(self._in_turn(values))
         return Moments.of_sampled(mean, totals, self.sample), totals
+
+    def _moments(self, values: Array) -> Moments:
+        found = [Moments.of_groups(mine, g.codes, len(g)) for g, mine in self.by_attribute(values)]
+        return Moments.joined(found)
 
     def normal_ends(self, values: Array, level: float) -> Array:
         """Return both ends (2, ..., G) of normal intervals of the means of such values."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = Moments.of_groups(values, self.codes, len(self))
+            found = self._moments(values)
             half = quantile(level) * found.sd / np.sqrt(found.size)
             both = np.stack([found.mean - half, found.mean + half])
         return np.asarray(np.where(np.isfinite(found.mean), both, np.nan))

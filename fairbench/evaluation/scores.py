@@ -17,7 +17,7 @@ from fairbench.evaluation.estimates import (
     add_estimates,
     declared_batches,
 )
-from fairbench.evaluation.predictions import Groups, Parts
+from fairbench.evaluation.predictions import Groups, Parts, by_group
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
@@ -84,7 +84,7 @@ class ScoreEvaluation:
 
         Both have one interval, of the error in these bins, which holds either.
         """
-        bins = _all_bins(parts, parts.rows(target), parts.rows(score), self.bins)
+        bins = _all_bins(parts, target, score, self.bins)
         statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
         ok = np.array([status == OK for status in statuses])
         errors, estimates = np.where(ok, plug_in(bins), NAN), []
@@ -148,11 +148,23 @@ def _points(
 
 def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
     """Return reliability diagrams (2, G, bins), of bins of equal width and of equal mass."""
-    codes, groups = parts.codes, len(parts)
-    design = parts.repeated if parts.design is not None and parts.design.weighted else None
+    design = parts.design if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
+    found = [
+        _cells(g.codes, len(g), target, score, bins=bins, weight=weight) for g in parts.attributes
+    ]
+    size, positives, mean, mass = np.concatenate(found, axis=2)
+    if weight is None:
+        return Bins(size, positives, mean)
+    return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
+
+
+def _cells(
+    codes: Codes, groups: int, target: Array, score: Array, *, bins: int, weight: Array | None
+) -> Array:
+    """Return size, rows with label 1, mean score and weight of bins, (4, 2, G, bins)."""
     # Rows come in the order of their scores, and so do those of each group.
-    order = parts.order
+    order = by_group(codes, groups)
     by_mass = probability.bins_of_mass(score, codes, groups, bins, weight=weight, order=order)
     shared = probability.mean_over_scores(target, score, codes, weight=weight, order=order)
     diagrams = [
@@ -162,12 +174,7 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
             (bins * codes + by_mass, shared),
         )
     ]
-    size, positives, mean, mass = np.reshape(
-        np.stack(diagrams, axis=1), (4, len(_BINNINGS), groups, bins)
-    )
-    if weight is None:
-        return Bins(size, positives, mean)
-    return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
+    return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), groups, bins))
 
 
 def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | None) -> Array:
@@ -190,16 +197,25 @@ def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
     target, score = arrays
     # Where rows come in the order of their scores, so do those of every group.
     order = parts.order if (score[1:] >= score[:-1]).all() else None
-    found = scores.areas(
-        parts.rows(target),
-        parts.rows(score),
-        parts.codes,
-        len(parts),
-        design=parts.repeated,
-        order=order,
-    )
+    if parts.design is None and order is not None:
+        found = scores.Areas.joined([_areas_of(g, target, score) for g in parts.attributes])
+    else:
+        found = scores.areas(
+            parts.rows(target),
+            parts.rows(score),
+            parts.codes,
+            len(parts),
+            design=parts.repeated,
+            order=order,
+        )
     few = parts.too_rare(scores.RARE_ROWS, np.minimum(found.positives, found.negatives), 1)
     return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
+
+
+def _areas_of(groups: Groups, target: Array, score: Array) -> scores.Areas:
+    """Return the areas of one attribute's groups, of rows in the order of their scores."""
+    order = by_group(groups.codes, len(groups))
+    return scores.areas(target, score, groups.codes, len(groups), order=order)
 
 
 KINDS: Kinds = {"auc": _area}

@@ -7,7 +7,7 @@ rows on there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -101,6 +101,12 @@ class Moments:
         )
         spread = nearer * found.sd, nearer * found.skewness
         return cls(size, found.mean, *spread, lowest, highest)
+
+    @classmethod
+    def joined(cls, several: Sequence[Moments]) -> Moments:
+        """Return moments (..., G) of several sets of groups, one after the other."""
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(m, name) for m in several], -1) for name in names))
 
     def take(self, index: NDArray[np.integer]) -> Moments:
         """Return the same at some positions of the last axis."""

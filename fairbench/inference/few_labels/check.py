@@ -46,10 +46,10 @@ def unlike(
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
     proposal = Proposal.of(ALIKE, 2, draws, generator)
     order = generator.permutation(len(score))
-    score, positive, group = score[order], label[order].astype(np.float64), group[order]
+    positive, shuffled = label.astype(np.float64), group[order]
     values = np.full(n_groups, np.nan)
-    for each in np.unique(group):
-        mine, others = group == each, np.flatnonzero(group != each)[:_OTHERS]
+    for each in np.flatnonzero(np.bincount(group, minlength=n_groups)):
+        mine, others = group == each, order[np.flatnonzero(shuffled != each)[:_OTHERS]]
         coefficients = _foreseen(proposal, score[others], positive[others], generator)
         values[each] = _p_value(score[mine], positive[mine], coefficients, generator)
     return values
@@ -68,13 +68,14 @@ def _foreseen(
 def _p_value(
     score: Floats, label: Floats, coefficients: Floats, generator: np.random.Generator
 ) -> float:
-    at, place, sizes = np.unique(
-        np.round(score * _GRID) / _GRID, return_inverse=True, return_counts=True
-    )
+    cells = np.round(score * _GRID).astype(np.intp)
+    every = np.bincount(cells)
+    present = np.flatnonzero(every)
+    at, sizes = present / _GRID, every[present]
     features = ALIKE.features(at)
     foreseen = sigmoid(coefficients @ features)
     drawn = generator.binomial(sizes, foreseen) - foreseen.mean(axis=0) * sizes
-    found = np.bincount(place, weights=label) - foreseen.mean(axis=0) * sizes
+    found = np.bincount(cells, weights=label)[present] - foreseen.mean(axis=0) * sizes
     # The positives, and how they rise with the score.
     directions = np.stack([np.ones_like(at), features[:-1].sum(axis=0)], axis=1)
     sums = np.vstack([found, drawn]) @ directions

@@ -36,12 +36,9 @@ def corrected(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats
     mean of these and of the one that is given.
     """
     table, most = np.asarray(counts, float), np.asarray(wrong, float)
-    tables = [
-        _moved(table, most, ways, first if splits == 2 else np.floor(first))
-        for ways in _WAYS
-        for first in np.multiply.outer(np.linspace(0, 1, splits), most)
-    ]
-    return np.stack(tables)
+    first = np.multiply.outer(np.linspace(0, 1, splits), most)
+    first = first if splits == 2 else np.floor(first)
+    return np.concatenate([_moved(table, most, ways, first) for ways in _WAYS])
 
 
 def _moved(table: Floats, most: Floats, ways: tuple[int, int], first: Floats) -> Floats:

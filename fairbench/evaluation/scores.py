@@ -198,7 +198,7 @@ def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
     # Where rows come in the order of their scores, so do those of every group.
     order = parts.order if (score[1:] >= score[:-1]).all() else None
     if parts.design is None and order is not None:
-        found = scores.Areas.joined([_areas_of(g, target, score) for g in parts.attributes])
+        found = _in_a_row([_areas_of(g, target, score) for g in parts.attributes])
     else:
         found = scores.areas(
             parts.rows(target),
@@ -210,6 +210,13 @@ def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
         )
     few = parts.too_rare(scores.RARE_ROWS, np.minimum(found.positives, found.negatives), 1)
     return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
+
+
+def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
+    """Return areas of several sets of groups of unsampled rows as those of all."""
+    names = ("area", "positives", "negatives", "variance")
+    joined = (np.concatenate([getattr(each, name) for each in several]) for name in names)
+    return scores.Areas(*joined)
 
 
 def _areas_of(groups: Groups, target: Array, score: Array) -> scores.Areas:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,12 +41,6 @@ class Areas:
     variance: Floats
     units: Floats | None = None
     totals: Floats | None = None
-
-    @classmethod
-    def joined(cls, several: Sequence[Areas]) -> Areas:
-        """Return areas of several sets of groups of unsampled rows, one after the other."""
-        names = ("area", "positives", "negatives", "variance")
-        return cls(*(np.concatenate([getattr(each, name) for each in several]) for name in names))
 
 
 def areas(

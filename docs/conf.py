@@ -79,7 +79,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (figures_of_the_block,),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"matplotlib\.figure",
+    "ignore_repr_types": r".*Figure",
     "reset_modules": (),
     "download_all_examples": False,
     "show_signature": False,

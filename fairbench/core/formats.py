@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -175,7 +176,23 @@ def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return _renamed(pd.read_csv(file, converters=dict.fromkeys(texts, str)), _unguarded)
+    content = file.read_bytes() if isinstance(file, Path) else file.read()
+    # Not by converters: from pandas 3.1 on, what they return is looked through for missing values.
+    empty = {
+        name: _MISSING_VALUES
+        for name in pd.read_csv(io.BytesIO(content), nrows=0)
+        if name not in texts
+    }
+    table = pd.read_csv(
+        io.BytesIO(content),
+        dtype=dict.fromkeys(texts, str),
+        keep_default_na=False,
+        na_values=empty,
+    )
+    return _renamed(table, _unguarded)
+
+
+_MISSING_VALUES = ["", "nan", "NaN", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>"]
 
 
 def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:

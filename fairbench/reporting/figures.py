@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,19 @@ def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) 
         figure.savefig(folder / f"{name}.png", format="png")
 
 
+class DrawnFigure(Figure):
+    """A figure that a notebook shows, though it was drawn without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as a notebook shows it."""
+        content = BytesIO()
+        self.savefig(content, format="png")
+        return content.getvalue()
+
+
 def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
     """Return a figure with fixed margins: fitting them takes as long as all the drawing."""
-    figure = Figure(figsize=(width, height), dpi=110)
+    figure = DrawnFigure(figsize=(width, height), dpi=110)
     FigureCanvasAgg(figure)
     figure.subplots_adjust(left=0.14, right=0.96, bottom=0.13, top=0.92)
     return figure, figure.add_subplot()

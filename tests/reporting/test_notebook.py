@@ -84,6 +84,7 @@ def test_a_folder_gets_everything(report, tmp_path):
 def test_calibration_is_drawn_where_there_are_scores(frame):
     scored = fairbench.audit(frame.head(200), target="label", score="score", groups="sex")
     assert list(scored.figures) == ["gaps", "rates_sex", "calibration"]
+    assert scored.figures["gaps"]._repr_png_().startswith(b"\x89PNG")
 
 
 def test_labels_and_numbers_need_no_quotes(frame):

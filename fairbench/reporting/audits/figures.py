@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from fairbench.auditing.gaps import RATE_NAMES
 from fairbench.reporting.charts import BLUE, GREY
-from fairbench.reporting.figures import group_rates_figure, short
+from fairbench.reporting.figures import DrawnFigure, group_rates_figure, short
 
 _ACROSS = 4  # small diagrams side by side
 _MOST = 40  # rows of a figure
@@ -52,7 +52,7 @@ def _has_interval(row: Mapping[str, Any]) -> bool:
 def gaps_figure(rows: Sequence[Mapping[str, Any]], epsilon: float, label: str) -> Figure:
     """Draw each gap with its 95 % interval, and what makes no practical difference shaded."""
     rows = rows[:_MOST]
-    figure = Figure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
+    figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
     axes = figure.add_subplot()
     values = np.array([each.get("value", each.get("difference", np.nan)) for each in rows], float)
     ends = np.array([[each["lower"], each["upper"]] for each in rows], float)
@@ -80,7 +80,9 @@ def calibration_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
     groups = groups[:_MOST]
     across = min(len(groups), _ACROSS)
     down = -(-len(groups) // across)
-    figure = Figure(figsize=(2.4 * across + 0.4, 2.4 * down + 0.4), dpi=110, layout="constrained")
+    figure = DrawnFigure(
+        figsize=(2.4 * across + 0.4, 2.4 * down + 0.4), dpi=110, layout="constrained"
+    )
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes in panels.flat[len(groups) :]:
         axes.set_axis_off()

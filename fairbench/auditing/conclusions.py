@@ -41,6 +41,8 @@ def conclude(assessment: Assessment) -> Conclusions:
         can += [_large(gap, epsilon) for gap in settled if gap.verdict == LARGE]
         can += _small(attribute, [gap for gap in settled if gap.verdict == SMALL], epsilon)
         cannot += _not_settled(attribute, others, needed, epsilon)
+    if assessment.of_decisions:
+        cannot.append("How often decisions are right, in any group: there are no labels.")
     return Conclusions(
         _warning(assessment), list(_basis(assessment)), can, cannot, list(_notes(assessment))
     )

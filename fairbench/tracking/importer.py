@@ -23,6 +23,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
 from fairbench.tracking.database import SCHEME, TrackingError, ask
 from fairbench.tracking.run_entry import (
+    BEGUN,
     FINGERPRINT,
     OPENING,
     PRIMARY,
@@ -52,7 +53,7 @@ _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run as MLflow has it, and when it began.
+    """A run as MLflow has it, and when it was begun to be logged.
 
     `fingerprint` is empty for one whose logging was cut short, or which is not as it was logged.
     """
@@ -235,7 +236,9 @@ def entries(
             named = run.data.tags
             whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(run)
             fingerprint = named.get(FINGERPRINT, "") if whole else ""
-            entry = LoggedRun(str(run.info.run_id), fingerprint, run.info.start_time)
+            begun = named.get(BEGUN, "")
+            when = int(begun) if begun.isdecimal() else run.info.start_time
+            entry = LoggedRun(str(run.info.run_id), fingerprint, when)
             found.setdefault(named.get(RUN, ""), []).append(entry)
     return found
 
@@ -285,7 +288,8 @@ def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress)
 
     environment = folder.environment
     began, ended = times(folder)
-    run = client.create_run(experiment, began, tags(folder, environment), shown_name(folder))
+    told = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
+    run = client.create_run(experiment, began, told, shown_name(folder))
     run_id = str(run.info.run_id)
     progress()
     client.log_inputs(run_id, [data_set(folder)])

@@ -21,7 +21,7 @@ from fairbench.results.runs import Run
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
-RUN, FINGERPRINT = "fairbench.run_id", "fairbench.fingerprint"
+RUN, FINGERPRINT, BEGUN = "fairbench.run_id", "fairbench.fingerprint", "fairbench.logged_at"
 _BY = ["attribute", "group", "metric"]
 _LONGEST = 250
 _LONGEST_VALUE = 6000

@@ -150,7 +150,9 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [calibration_table(assessment), Gallery(drawn, note)])
-    yield Section("", [all_metrics(assessment.metrics, _ON_METRICS)])
+    yield Section(
+        "", [all_metrics(assessment.metrics, "" if assessment.of_decisions else _ON_METRICS)]
+    )
 
 
 def _gaps(assessment: Assessment) -> Table:

@@ -31,8 +31,8 @@ SETTING_PHRASES: Mapping[str, str] = {
 ADDED: frozenset[str] = frozenset(
     {
         *("cluster", "if_calibrated_alike", "impact", "interval", "odds", "pairs", "proxy"),
-        *("bounds", "constraint", "cuts", "decisions", "leave_out", "nominal", "rare"),
-        *("ranking", "reference", "scale"),
+        *("bounds", "constraint", "cuts", "decisions", "leave_out", "lists"),
+        *("nominal", "rare", "reference", "scale", "top"),
         *("labelling", "selected", "short_of_labels", "standard_error", "stress", "supposed"),
         *("summary", "tipping", "weight"),
     }

@@ -134,6 +134,17 @@ class Options:
         "class and a column for each predicted one.",
         shown="FILE",
     )
+    top: float = option(
+        0.0,
+        "Audit the ranking by score=, the highest first: who is among the first so many places "
+        "(under 1: the first share of them), and who gets the exposure. Scores may be any numbers.",
+        shown="NUMBER",
+    )
+    lists: str = option(
+        "",
+        "With top=: the column of what marks rows that are ranked together, such as a search.",
+        shown="COLUMN",
+    )
     bounds: tuple[str, ...] = option(
         (),
         "Of predicted numbers: the columns of both ends of prediction intervals, whose coverage is "
@@ -178,6 +189,10 @@ class Options:
                 raise UserError(
                     "constraint= looks for a threshold of scores: name score= without prediction="
                 )
+        if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
+            raise UserError(f"top is {self.top:g}; it must be a whole number, or a share under 1")
+        if self.lists and not self.top:
+            raise UserError("lists= is of rankings: say how many are the first by top=")
         if self.bounds and len(self.bounds) != 2:
             raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
         check_share("nominal", self.nominal)
@@ -236,7 +251,7 @@ class Options:
         """The columns that are read, each once."""
         scores = (self.score, self.against, *self.scores)
         marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
-        named = (self.target, *scores, *marks, *self.group, *self.proxy, *self.bounds)
+        named = (self.target, *scores, *marks, *self.group, *self.proxy, *self.bounds, self.lists)
         return list(dict.fromkeys(name for name in named if name))
 
 

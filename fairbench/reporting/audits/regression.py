@@ -33,15 +33,20 @@ def regression_document(assessment: RegressionAssessment) -> Document:
     """Return an audit: its conclusions, gaps, errors of each group and pictures of them."""
     conclusions = conclude_regression(assessment)
     return audit_of(
-        assessment.options, conclusions, _sections(assessment), _data(assessment, conclusions)
+        assessment.options,
+        conclusions,
+        _sections(assessment),
+        _data(assessment, conclusions),
+        pictures=[
+            Section("Residuals by group", [_figure(each, assessment) for each in assessment.curves])
+        ],
     )
 
 
 def _sections(assessment: RegressionAssessment) -> Iterator[Section]:
     yield Section("Gaps between groups", [_gaps(assessment)])
     yield Section("Errors by group", list(_errors(assessment)))
-    figures = [_figure(each, assessment) for each in assessment.curves]
-    yield Section("Residuals by group", [score_table(assessment.residuals, "residual"), *figures])
+    yield Section("Residuals by group", [score_table(assessment.residuals, "residual")])
     yield Section("Predictions by group", [score_table(assessment.predictions, "prediction")])
     yield Section("", [all_metrics(assessment.metrics)])
 

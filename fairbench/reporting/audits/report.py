@@ -15,11 +15,20 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     from fairbench.auditing.multiclass_reading import is_multiclass
     from fairbench.auditing.regression import is_regression
 
+    if options.top:
+        return _ranking(options, frame)
     if is_regression(options, frame):
         return _regression(options, frame)
     if options.bounds:
         raise UserError("bounds= is of predicted numbers, and these are labels: leave it out")
     return (_multiclass if is_multiclass(options, frame) else _binary)(options, frame)
+
+
+def _ranking(options: Options, frame: pd.DataFrame) -> Document:
+    from fairbench.auditing.ranking import assess_ranking
+    from fairbench.reporting.audits.ranking import ranking_document
+
+    return ranking_document(assess_ranking(options, frame))
 
 
 def _regression(options: Options, frame: pd.DataFrame) -> Document:

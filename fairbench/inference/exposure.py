@@ -1,0 +1,147 @@
+"""Shares of groups among the first of a ranking, and of the exposure that places give.
+
+Given the scores of a ranking, who is in which group at each place is independent, where people are
+drawn independently. So a group's share of the first k places, or of exposure, is a weighted mean of
+independent events, whose limits are those of weighted rates. Beside it stands the group's share of
+all rows, from the same events: their errors are correlated, as is known in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.inference.impact import FOUR_FIFTHS
+from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
+from fairbench.inference.survey import Design, SurveyCounts, sums
+from fairbench.metrics.rates import selection_rate
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedShares:
+    """Shares of G groups of places that count unequally, beside their shares of all rows.
+
+    Attributes
+    ----------
+    shares, rows : (G,) with limits. ratios : shares over shares of rows, 1 where a group has as
+        much as it has rows.
+    below : (G,) how sure it is that a ratio is under four fifths; see
+        :func:`fairbench.inference.rates.probability_ratio_below`.
+    """
+
+    shares: Limits
+    rows: Limits
+    ratios: Limits
+    below: Floats
+
+
+def top_weights(score: Floats, lists: Codes, top: float) -> Floats:
+    """Return which rows (n,) are among the first of their list: 1, 0, or between where scores tie.
+
+    Parameters
+    ----------
+    lists : (n,) which list 0 .. L - 1 each row is in.
+    top : how many of every list; under 1, which share of it, of which no list has under one place.
+    """
+    size = np.bincount(lists)
+    most = np.maximum(np.round(top * size), 1) if top < 1 else np.minimum(top, size)
+    return _over_ties(score, lists, lambda place, which: (place <= most[which]).astype(float))
+
+
+def exposure_weights(score: Floats, lists: Codes) -> Floats:
+    """Return the exposure (n,) of each row's place: 1 / log2(1 + place), the same for ties.
+
+    The discount of the discounted cumulative gain (Järvelin and Kekäläinen 2002), as Singh and
+    Joachims (2018), "Fairness of exposure in rankings", take it.
+    """
+    return _over_ties(score, lists, lambda place, _: 1 / np.log2(1 + place))
+
+
+def _over_ties(score: Floats, lists: Codes, weight_of: Callable[[Floats, Codes], Floats]) -> Floats:
+    """Return weights of places from 1, each the mean over the rows of one score in a list."""
+    order = np.lexsort((-score, lists))
+    sorted_lists, sorted_score = lists[order], score[order]
+    first = np.searchsorted(sorted_lists, sorted_lists, side="left")
+    places = (np.arange(len(order)) - first + 1).astype(float)
+    weights = weight_of(places, sorted_lists)
+    start = np.r_[True, (np.diff(sorted_lists) != 0) | (np.diff(sorted_score) != 0)]
+    tie = np.cumsum(start) - 1
+    means = np.bincount(tie, weights) / np.bincount(tie)
+    found = np.empty(len(order))
+    found[order] = means[tie]
+    return found
+
+
+def weighted_shares(
+    weight: Floats,
+    codes: Codes,
+    groups: int,
+    *,
+    lists: Codes | None = None,
+    level: float = 0.95,
+) -> WeightedShares:
+    """Return the groups' shares of the weight of all places.
+
+    Parameters
+    ----------
+    weight : (n,) of the rows' places, as of :func:`top_weights`.
+    codes : (n,) the group 0 .. G - 1 of each row.
+    lists : (n,) which list each row is in, where there are several; lists are then what is drawn
+        independently, not rows.
+    """
+    weighted = Design.of(len(weight), weight=weight, clusters=lists)
+    plain = Design.of(len(weight), clusters=lists)
+    shares: list[Limits] = []
+    rows: list[Limits] = []
+    correlation: list[float] = []
+    for g in range(groups):
+        cell = np.where(codes == g, 3, 0).astype(np.intp)
+        both = []
+        for design, found in ((weighted, shares), (plain, rows)):
+            counts = SurveyCounts.of(cell, np.zeros(len(cell), np.intp), design, groups=1)
+            limits = counts.limits(selection_rate, level=level)
+            found.append(limits)
+            both.append(design.weight * ((codes == g) - limits.value[0]) / design.weight.sum())
+        correlation.append(
+            _correlation_of_rows(weight, shares[-1], rows[-1])
+            if lists is None
+            else _correlation_of_lists(both[0], both[1], lists)
+        )
+    mine, all_rows = (
+        Limits(*(np.concatenate(ends) for ends in zip(*found, strict=True)))
+        for found in (shares, rows)
+    )
+    shared = np.array(correlation)
+    ratios = ratio_limits(mine, all_rows, shared)
+    below = probability_ratio_below(mine, all_rows, FOUR_FIFTHS, level=level, correlation=shared)
+    return WeightedShares(mine, all_rows, ratios, below)
+
+
+def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
+    """Return the correlation of the errors of a weighted share and of the share of rows.
+
+    Of events that are as likely at all places it is the root of Kish's effective share of the rows;
+    half an event is mixed in, as a share may be 0 by chance.
+    """
+    kish = float(weight.sum() ** 2 / (weight**2).sum())
+    spread = [
+        p * (1 - p)
+        for p in (
+            (float(limits.value[0]) * size + 0.5) / (size + 1)
+            for limits, size in ((share, kish), (rows, len(weight)))
+        )
+    ]
+    return min(1.0, float(np.sqrt(kish / len(weight) * spread[0] / spread[1])))
+
+
+def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
+    """Return the same where lists are what is drawn, from what each adds to the errors."""
+    first, second = (sums(each, lists, int(lists.max()) + 1) for each in (one, other))
+    spread = np.sqrt((first**2).sum() * (second**2).sum())
+    return float((first * second).sum() / spread) if spread > 0 else 0.0

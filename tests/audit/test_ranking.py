@@ -1,0 +1,95 @@
+"""The audit of a ranking: counted by hand, and found where it is unfair."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.auditing.columns import read_frame
+from fairbench.auditing.ranking import EXPOSURE, TOP, assess_ranking, conclude_ranking
+from fairbench.core.errors import UserError
+from tests.audit.tables import audit, parse, written
+
+WORDS = ("score=rating", "group=sex")
+
+
+def candidates(lists=30, rows=20, *, shift=0.0, seed=0):
+    """Return candidates of several vacancies; women's ratings are lower by `shift`."""
+    generator = np.random.default_rng(seed)
+    sex = generator.choice(["Male", "Female"], lists * rows, p=[0.6, 0.4])
+    rating = 50 + 10 * generator.normal(size=len(sex)) - shift * (sex == "Female")
+    vacancy = np.repeat(np.arange(lists), rows)
+    return pd.DataFrame({"vacancy": vacancy, "sex": sex, "rating": rating})
+
+
+def assessed(frame, folder, *more):
+    options = parse([str(written(frame, folder)), *WORDS, *more])
+    return assess_ranking(options, read_frame(options))
+
+
+def test_shares_are_those_counted_by_hand(tmp_path):
+    frame = candidates()
+    found = assessed(frame, tmp_path, "top=5", "lists=vacancy")
+    place = frame.groupby("vacancy")["rating"].rank(ascending=False)
+    women = frame["sex"] == "Female"
+    by_hand = {
+        TOP: women[place <= 5].mean(),
+        EXPOSURE: (women / np.log2(1 + place)).sum() / (1 / np.log2(1 + place)).sum(),
+    }
+    mine = [each for each in found.places if each.group == "Female"]
+    assert {each.kind: each.share[0] for each in mine} == pytest.approx(by_hand)
+    for each in mine:
+        assert each.of_rows == pytest.approx(women.mean())
+        assert each.ratio[0] == pytest.approx(each.share[0] / women.mean())
+        assert each.ratio[1] < each.ratio[0] < each.ratio[2]
+    assert found.lists == 30
+
+
+def test_a_shift_is_found(tmp_path):
+    found = assessed(candidates(shift=8), tmp_path, "top=0.2")
+    women = next(each for each in found.places if (each.group, each.kind) == ("Female", TOP))
+    assert women.below > 0.95
+    assert women.surely
+    said = conclude_ranking(found)
+    assert any("Female gets less than its share" in each for each in said.can)
+
+
+def test_without_one_hardly_anything_is_called_unfair(tmp_path):
+    called = 0
+    for seed in range(12):
+        found = assessed(candidates(seed=seed), tmp_path, "top=5", "lists=vacancy")
+        called += any(each.surely for each in found.places)
+    assert called <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("top=2.5",), "a whole number, or a share under 1"),
+        (("lists=vacancy",), "say how many are the first by top="),
+        (("top=5", "weight=vacancy"), "weight= is not of rankings"),
+        (("top=5", "lists=one"), "has one mark in all rows"),
+    ],
+)
+def test_what_is_no_ranking_is_refused(words, complaint, tmp_path):
+    with pytest.raises(UserError, match=complaint):
+        assessed(candidates(2).assign(one=1), tmp_path, *words)
+
+
+def test_decisions_are_not_ranked(tmp_path):
+    options = parse([str(written(candidates(2), tmp_path)), "prediction=vacancy", "group=sex",
+                     "top=3"])  # fmt: skip
+    with pytest.raises(UserError, match="name their column by score="):
+        assess_ranking(options, read_frame(options))
+
+
+def test_the_report_is_printed_and_written(tmp_path, capsys):
+    words = [written(candidates(), tmp_path), *WORDS, "top=5", "lists=vacancy", f"out={tmp_path}"]
+    assert audit(words) == 0
+    printed = capsys.readouterr().out
+    for title in ("Among the first 5 of each list", "Exposure", "Scores by group"):
+        assert title in printed
+    content = json.loads((tmp_path / "audit.json").read_text())
+    assert {each["kind"] for each in content["ranking"]} == {TOP, EXPOSURE}
+    assert '<svg class="chart"' in (tmp_path / "audit.html").read_text()

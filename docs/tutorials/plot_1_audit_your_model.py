@@ -57,12 +57,12 @@ report = fairbench.audit(
 report
 
 # %%
-# It opens with what was found and with what was not. A *gap* is the largest difference between
-# two groups in a rate, such as the share of people who get a loan. Next to each stands its 95 %
-# interval: how large the gap may be among all people of whom these 3,000 are a sample. A gap is
-# called *large* only if the labels surely show more than 0.05 (``epsilon=0.02`` would ask for
-# less), *small* only if they surely show less, and *open* in between. Open does not mean fair: it
-# means that these labels cannot tell.
+# It opens with a summary: what was found, how sure that is, what was not looked at, and what to
+# do next. A *gap* is the largest difference between two groups in a rate, such as the share of
+# people who get a loan. Next to each stands its 95 % interval: how large the gap may be among all
+# people of whom these 3,000 are a sample. A gap is called *large* only if the labels surely show
+# more than 0.05 (``epsilon=0.02`` would ask for less), *small* only if they surely show less, and
+# *open* in between. Open does not mean fair: it means that these labels cannot tell.
 #
 # The numbers
 # -----------
@@ -97,8 +97,9 @@ report.figures["calibration"]
 # Files
 # -----
 #
-# A folder gets the page, the tables in LaTeX, Markdown, CSV and JSON, and every figure as PNG,
-# SVG and PDF. A name with an ending gets one of them: ``report.save("audit.html")``.
+# A folder gets the page, the report for Word and in Markdown, its tables in LaTeX, the numbers as
+# CSV and JSON, and every figure as PNG, SVG and PDF. A name with an ending gets one of them:
+# ``report.save("audit.html")``.
 
 folder = report.save(Path(tempfile.mkdtemp()) / "audit")
 sorted(path.name for path in folder.iterdir())
@@ -106,7 +107,7 @@ sorted(path.name for path in folder.iterdir())
 # %%
 # A table for a paper, for the LaTeX package booktabs:
 
-print("\n".join(report.to_latex().splitlines()[:12]))
+print(report.to_latex("Rates by group"))
 
 # %%
 # From the command line

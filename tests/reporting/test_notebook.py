@@ -70,6 +70,9 @@ def test_saving_writes_what_the_ending_says(report, tmp_path):
         path = report.save(tmp_path / f"mine{ending}")
         assert path.stat().st_size > 500
     assert "\\toprule" in (tmp_path / "mine.tex").read_text()
+    assert report.to_latex("Rates by group").startswith("% Rates by group\n\\begin{tabular}")
+    with pytest.raises(UserError, match="unknown table of the report 'Rates'"):
+        report.to_latex("Rates")
     with pytest.raises(UserError, match="unknown ending of a report '.doc'"):
         report.save(tmp_path / "mine.doc")
 
@@ -85,6 +88,14 @@ def test_calibration_is_drawn_where_there_are_scores(frame):
     scored = fairbench.audit(frame.head(200), target="label", score="score", groups="sex")
     assert list(scored.figures) == ["gaps", "rates_sex", "calibration"]
     assert scored.figures["gaps"]._repr_png_().startswith(b"\x89PNG")
+
+
+def test_figures_are_those_that_there_are_numbers_for(frame):
+    aged = frame.assign(age=np.arange(len(frame)) % 60, hours=np.arange(len(frame)) + 0.5)
+    banded = fairbench.audit(aged, **COLUMNS | {"groups": ["sex", "age:30"]})
+    assert {"gaps", "rates_sex", "rates_age"} <= set(banded.figures)
+    numbers = fairbench.audit(aged, target="hours", prediction="score", groups="sex")
+    assert not [name for name in numbers.figures if name.startswith("rates")]
 
 
 def test_labels_and_numbers_need_no_quotes(frame):

@@ -14,6 +14,7 @@ from fairbench.auditing.gaps import RATE_NAMES
 from fairbench.reporting.charts import BLUE, GREY
 from fairbench.reporting.figures import DrawnFigure, group_rates_figure, short
 
+_JOINED = " x "  # between the attributes of a combination
 _ACROSS = 4  # small diagrams side by side
 _MOST = 40  # rows of a figure
 
@@ -32,14 +33,13 @@ def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
         if rows:
             yield name, gaps_figure(rows, epsilon, label)
     metrics = pd.DataFrame(data.get("metrics", []))
-    for attribute in options.get("group", ()):
-        if len(metrics) and (metrics["attribute"] == attribute).any():
-            yield (
-                f"rates_{attribute}",
-                group_rates_figure(metrics, "", attribute, label="rate, with 95 % interval"),
-            )
+    rates = metrics[metrics["metric"] == "selection_rate"] if len(metrics) else metrics
+    for attribute in rates["attribute"].unique() if len(rates) else ():
+        if attribute and _JOINED not in attribute:
+            drawn = group_rates_figure(metrics, "", attribute, label="rate, with 95 % interval")
+            yield f"rates_{attribute}", drawn
     groups = [each for each in data.get("calibration", []) if len(each["bins"])]
-    groups = [each for each in groups if each["attribute"] in options.get("group", ())]
+    groups = [each for each in groups if _JOINED not in each["attribute"]]
     if groups:
         yield "calibration", calibration_figure(groups)
 

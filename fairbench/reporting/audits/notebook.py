@@ -14,7 +14,7 @@ import pandas as pd
 from fairbench.auditing.columns import read_frame
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, refused, unknown_name
-from fairbench.core.formats import csv_text
+from fairbench.core.formats import csv_text, visible
 from fairbench.reporting.audits.report import document_of
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
@@ -27,7 +27,7 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.plain_text import to_latex, to_markdown
+from fairbench.reporting.document.plain_text import latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
 
@@ -176,9 +176,22 @@ class AuditReport:
         """Return the report as a page that needs no other file."""
         return to_html(self.document)
 
-    def to_latex(self) -> str:
-        """Return the tables of the report in LaTeX, for the package booktabs."""
-        return to_latex(self.document)
+    def to_latex(self, title: str = "") -> str:
+        """Return the tables of the report in LaTeX, for the package booktabs.
+
+        Parameters
+        ----------
+        title : of one of `tables`, such as ``"Rates by group"``; all of them by default.
+
+        Raises
+        ------
+        UserError : no table has this title.
+        """
+        titled = _titled(self.document)
+        if title and title not in titled:
+            raise unknown_name("table of the report", title, titled)
+        shown = {title: titled[title]} if title else titled
+        return "\n".join(f"% {name}\n{latex_table(each)}" for name, each in shown.items())
 
     def to_markdown(self) -> str:
         """Return the report in Markdown."""
@@ -240,6 +253,7 @@ def _titled(document: Document) -> dict[str, Table]:
     """Return the tables by their own titles, or those of the parts that they stand in."""
     found: dict[str, Table] = {}
     for title, table in _tables(document.sections, document.title):
+        title = visible(" ".join(title.split()))
         again = sum(name.partition(" (")[0] == title for name in found)
         found[f"{title} ({again + 1})" if again else title] = table
     return found

@@ -51,6 +51,19 @@ class AuditOptions(Results, Options):
 
 def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
+    asked, frame = read_input(options)
+    from fairbench.reporting.audits.report import document_of
+
+    write(asked, options.results, document_of(asked, frame), options.formats)
+
+
+def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
+    """Return what is asked for, and the predictions of a file or a run as strings.
+
+    Raises
+    ------
+    UserError : no such file or run, or a column that is not there.
+    """
     from fairbench.reporting.document.writing import check_forms
 
     check_forms(options.formats)
@@ -62,12 +75,8 @@ def audit(options: AuditOptions) -> None:
 
         check_file(options.path)  # before the columns: no column helps where there is no file
         asked = options.plain()
-        frame = read_frame(asked)
-    else:
-        asked, frame = _of_run(options)
-    from fairbench.reporting.audits.report import document_of
-
-    write(asked, options.results, document_of(asked, frame), options.formats)
+        return asked, read_frame(asked)
+    return _of_run(options)
 
 
 def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:

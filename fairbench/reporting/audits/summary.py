@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairbench.auditing.assessment import Assessment
-from fairbench.auditing.columns import spelled
 from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.gaps import LARGE, OPEN, RATE_NAMES, RATE_OF, SMALL, UNKNOWN, Gap
 from fairbench.auditing.labels_needed import Needed, rounded
 from fairbench.auditing.options import Options
 from fairbench.core.formats import count
+from fairbench.data.tabular import spelled
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.document.model import Summary

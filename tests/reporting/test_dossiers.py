@@ -1,0 +1,234 @@
+"""Dossiers hold every field that is asked for, measured rightly, and claim nothing of the law."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import docx
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from fairbench.cli.main import main
+from fairbench.reporting.document.json import schema
+from fairbench.reporting.document.writing import FORMS
+from fairbench.reporting.dossiers.cards import ACT_FACTS, CARD_FACTS
+from fairbench.reporting.dossiers.four_fifths import FOUR_FIFTHS_FACTS, exact_chance
+from fairbench.reporting.dossiers.local_law import LL144_FACTS
+
+EXPECTED = Path(__file__).parent / "expected" / "dossiers.json"
+KINDS = ("ll144", "four-fifths", "model-card", "ai-act")
+# Words of somebody who says that a law is kept, or is not.
+CLAIMS = re.compile(
+    r"\b(compl(y|ies|ied|iant|iance|ying)|conform\w*|lawful\w*|unlawful\w*|legal\w*|illegal\w*"
+    r"|certif\w*|satisf\w*|fulfil\w*|violat\w*|discriminates|pass(es|ed)?|fail(s|ed)?)\b",
+    re.IGNORECASE,
+)
+
+
+def candidates():
+    """Return people of known counts: 2 % rules, unknown labels, and a median all tell apart."""
+    sizes = {
+        ("Male", "White"): (400, 200),
+        ("Female", "White"): (300, 120),
+        ("Male", "Black"): (150, 45),
+        ("Female", "Black"): (130, 26),
+        ("Male", "Native"): (10, 5),
+        ("Female", "Native"): (8, 2),
+        ("", "White"): (12, 6),
+        ("Male", "Prefer not to say"): (15, 5),
+    }
+    rows = []
+    for (sex, race), (people, hired) in sizes.items():
+        chosen = np.arange(people) < hired
+        rows += [(sex, race, bool(each)) for each in chosen]
+    frame = pd.DataFrame(rows, columns=["sex", "race", "hired"])
+    generator = np.random.default_rng(3)
+    score = np.clip(0.3 + 0.3 * frame["hired"] + generator.normal(0, 0.15, len(frame)), 0.01, 0.99)
+    skilled = (generator.random(len(frame)) < score).astype(int)
+    hired = np.where(frame["hired"], 1, 0)
+    return frame.assign(hired=hired, score=score.round(4), skilled=skilled)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("dossiers")
+    candidates().to_csv(place / "candidates.csv", index=False)
+    return place
+
+
+WORDS = {
+    "ll144": ["prediction=hired", "positive=1", "sex=sex", "race=race"],
+    "four-fifths": ["prediction=hired", "positive=1", "group=[sex,race]"],
+    "model-card": ["target=skilled", "score=score", "group=[sex]"],
+    "ai-act": ["target=skilled", "score=score", "group=[sex]"],
+}
+
+
+def made(folder, kind, *words, formats="[json]"):
+    """Write a dossier and return its JSON."""
+    out = folder / f"{kind}{'-'.join(words)}".replace("/", "")
+    asked = [f"{folder / 'candidates.csv'}", *WORDS[kind], *words]
+    assert main(["dossier", kind, *asked, f"out={out}", f"formats={formats}"]) == 0
+    return json.loads((out / f"{kind}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def dossiers(folder):
+    return {kind: made(folder, kind, formats=f"[{','.join(FORMS)}]") for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_that_is_asked_for_is_there(dossiers, kind):
+    """Fields, sources and answers are those of the file; a field that goes missing shows here."""
+    expected = json.loads(EXPECTED.read_text())
+    found = [[each[name] for name in ("key", "source", "status", "answer")]
+             for each in dossiers[kind]["asked"]]  # fmt: skip
+    assert found == expected[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_follows_the_schema(dossiers, kind):
+    jsonschema.validate(dossiers[kind], schema("dossier"))
+
+
+def test_facts_are_all_asked_for(dossiers):
+    facts = {"ll144": LL144_FACTS, "four-fifths": FOUR_FIFTHS_FACTS}
+    facts |= {"model-card": CARD_FACTS, "ai-act": ACT_FACTS}
+    for kind, names in facts.items():
+        missing = {each["key"] for each in dossiers[kind]["asked"] if each["status"] == "missing"}
+        assert missing == set(names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
+    for form, (ending, _) in FORMS.items():
+        content = (folder / kind / f"{kind}.{ending}").read_bytes()
+        if form == "word":
+            file = docx.Document(io.BytesIO(content))
+            cells = [c.text for t in file.tables for r in t.rows for c in r.cells]
+            text = " ".join([*(p.text for p in file.paragraphs), *cells])
+        else:
+            text = re.sub(r"<style>.*?</style>", "", content.decode(), flags=re.DOTALL)
+        assert not CLAIMS.search(text), CLAIMS.search(text)
+
+
+def test_the_search_for_claims_finds_them():
+    for claim in ("This model is compliant.", "It satisfies the rule.", "The tool conforms to it."):
+        assert CLAIMS.search(claim)
+
+
+def rows_of(dossier, attribute):
+    return {each["group"]: each for each in dossier["categories"] if each["attribute"] == attribute}
+
+
+def test_rates_and_ratios_of_ll144_are_those_of_the_counts(dossiers):
+    found = dossiers["ll144"]
+    sex = rows_of(found, "sex")
+    men, women = (200 + 45 + 5 + 5) / 575, (120 + 26 + 2) / 438
+    assert sex["Male"]["rows"] == 575 and sex["Female"]["rows"] == 438
+    assert sex["Male"]["rate"] == pytest.approx(men)
+    assert sex["Female"]["ratio"] == pytest.approx(women / men)
+    assert sex["Female"]["lower"] < women / men < sex["Female"]["upper"]
+    both = rows_of(found, "sex x race")
+    assert both["Female x Black"]["ratio"] == pytest.approx((26 / 130) / (200 / 400))
+    assert found["unknown"] == {"sex": 12, "race": 15, "sex x race": 27}
+
+
+def test_categories_of_under_two_percent_are_left_out_and_named(dossiers):
+    left = {(e["attribute"], e["category"]): e for e in dossiers["ll144"]["left_out"]}
+    assert set(left) == {("race", "Native"), *(("sex x race", f"{s} x Native") for s in
+                         ("Male", "Female"))}  # fmt: skip
+    assert left["race", "Native"]["people"] == 18
+    assert left["race", "Native"]["rate"] == pytest.approx(7 / 18)
+
+
+def test_a_tool_that_scores_is_measured_above_the_median(folder):
+    words = ["score=score", "sex=sex", "race=race"]
+    out = folder / "scoring"
+    path = folder / "candidates.csv"
+    assert main(["dossier", "ll144", str(path), *words, f"out={out}"]) == 0
+    found, frame = json.loads((out / "ll144.json").read_text()), candidates()
+    assert found["rate"] == "scoring rate"
+    assert found["median"] == frame["score"].median()
+    above = frame["score"] > frame["score"].median()
+    men = above[frame["sex"] == "Male"].mean()
+    assert rows_of(found, "sex")["Male"]["rate"] == pytest.approx(men)
+
+
+def test_scores_of_any_scale_will_do(folder):
+    frame = candidates().assign(score=lambda f: 100 * f["score"])
+    frame.to_csv(folder / "points.csv", index=False)
+    words = ["score=score", "sex=sex", "race=race", f"out={folder / 'points'}"]
+    assert main(["dossier", "ll144", str(folder / "points.csv"), *words]) == 0
+
+
+def test_a_blank_score_is_refused(folder, capsys):
+    frame = candidates()
+    frame.loc[4, "score"] = np.nan
+    frame.to_csv(folder / "blank.csv", index=False)
+    words = ["score=score", "sex=sex", "race=race", f"out={folder / 'blank'}"]
+    assert main(["dossier", "ll144", str(folder / "blank.csv"), *words]) == 2
+    assert "row 5" in capsys.readouterr().err
+
+
+def test_differences_are_those_of_fishers_test(dossiers):
+    found = {(e["attribute"], e["group"]): e for e in dossiers["four-fifths"]["differences"]}
+    black = found["race", "Black"]
+    assert black["reference"] == "White"
+    table = [[71, 280 - 71], [326, 712 - 326]]
+    assert black["chance"] == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-8)
+    assert black["deviations"] < -3
+    assert black["short"] == int(np.ceil(0.8 * 326 / 712 * 280)) - 71
+
+
+@pytest.mark.parametrize("counts", [(0, 5, 3, 7), (4, 9, 4, 9), (30, 100, 60, 110), (5, 5, 0, 8)])
+def test_chance_is_that_of_another_library(counts):
+    a, n, b, m = counts
+    expected = stats.fisher_exact([[a, n - a], [b, m - b]]).pvalue
+    assert exact_chance(*counts) == pytest.approx(expected, rel=1e-9)
+
+
+def test_every_figure_of_a_card_has_an_interval_and_a_number(dossiers):
+    for kind in ("model-card", "ai-act"):
+        found = dossiers[kind]
+        for metrics in (found["overall"], *(each["metrics"] for each in found["groups"])):
+            for each in metrics.values():
+                assert each["n"] > 0
+                assert each["value"] is None or each["lower"] <= each["value"] <= each["upper"]
+
+
+def test_facts_fill_what_is_missing(folder):
+    facts = folder / "facts.txt"
+    facts.write_text("# ours\ncontact: us@example.org\nintended_use: credit: small loans\n")
+    found = made(folder, "model-card", f"facts={facts}")
+    answers = {each["key"]: (each["status"], each["answer"]) for each in found["asked"]}
+    assert answers["contact"] == ("given", "us@example.org")
+    assert answers["intended_use"] == ("given", "credit: small loans")
+    assert answers["licence"] == ("missing", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.txt", "contakt: x", "contact"),
+        ("b.txt", "no colon", "line 1"),
+        ("c.json", "[1]", "one object"),
+        ("d.json", "{", "not JSON"),
+    ],
+)
+def test_wrong_facts_are_refused_in_a_line(folder, capsys, name, text, said):
+    path = folder / name
+    path.write_text(text)
+    words = [str(folder / "candidates.csv"), *WORDS["model-card"], f"facts={path}"]
+    assert main(["dossier", "model-card", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and len(error) <= 301
+
+
+def test_sex_and_race_have_to_be_named(folder, capsys):
+    assert main(["dossier", "ll144", str(folder / "candidates.csv"), "score=score"]) == 2
+    assert "sex= and race=" in capsys.readouterr().err

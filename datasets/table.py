@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbench.core.errors import DataError, UserError, unknown_name, warn
+from fairbench.core.errors import DataError, UserError, check_choice, unknown_name, warn
 from fairbench.core.formats import MISSING, label_notes
 from fairbench.data.any_table import check_columns, read_arrow, say_guessed, text_table
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
@@ -82,6 +82,8 @@ def load(
     features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
     text = features.select_dtypes(include=["object", "string"]).columns
     values, positive_label = _target(frame[target], kind, positive, file)
+    for name in privileged or {}:
+        check_choice("sensitive column in dataset.privileged", name, labels)
     most_frequent = {name: str(column.mode()[0]) for name, column in labels.items()}
     return Dataset(
         name=file.stem,

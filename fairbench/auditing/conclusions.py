@@ -9,11 +9,11 @@ import numpy as np
 
 from fairbench.auditing.assessment import Assessment
 from fairbench.auditing.calibration import least_alike
-from fairbench.auditing.columns import spelled
 from fairbench.auditing.gaps import FEWEST_LABELS, LARGE, OPEN, RATE_NAMES, SMALL, UNKNOWN, Gap
 from fairbench.auditing.labels_needed import Needed, rounded
 from fairbench.auditing.tipping import sentence, unless
 from fairbench.core.formats import count, interval, number, probability
+from fairbench.data.tabular import spelled
 from fairbench.inference.posterior import FREQUENTIST
 
 

@@ -19,7 +19,6 @@ from fairbench.auditing.columns import (
     marks_of,
     read_frame,
     references_of,
-    spelled,
 )
 from fairbench.auditing.group_sampling import GroupSampling
 from fairbench.auditing.leakage import check_score, notes_on_labels
@@ -27,7 +26,7 @@ from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import count, label_notes, quoted
 from fairbench.data.dataset import check_combinable, combine, reference_first
-from fairbench.data.tabular import numbers, to_numbers
+from fairbench.data.tabular import numbers, spelled, to_numbers
 from fairbench.evaluation.evaluator import design_of, group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.survey import Design

@@ -38,6 +38,8 @@ def explained(error: Exception, conf: Path) -> str:
     word = getattr(error, "override", None)
     if word is not None:
         name, equals, _ = str(word).partition("=")
+        if not equals and (conf / name).is_dir():
+            return f"'{word}' has no value: write {word}=NAME"
         quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
         return f"'{word}' was not understood: write name=value{quoted}"
     key = re.search(r"Could not override '([^']+)'", str(error))
@@ -201,7 +203,7 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     ------
     UserError : it has no such option.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and _is_part(config, name):
         for key, each in value.items():
             _set(config, f"{name}.{key}", each, conf)
         return
@@ -215,6 +217,14 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     if last not in node:
         raise unknown_name("option", name, _options(config, name, conf))
     node[last] = value
+
+
+def _is_part(config: Mapping[str, Any], name: str) -> bool:
+    """Say whether an option holds options, rather than being one whose value is a mapping."""
+    node: Any = config
+    for key in name.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return isinstance(node, Mapping) and bool(node)
 
 
 def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:

@@ -142,7 +142,7 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Array:
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
     found = [meaning.get(_spelled(each), np.nan) for each in distinct]
-    coded = np.array(found)[codes]
+    coded: Array = np.array(found)[codes]
     if np.isnan(coded).any():
         row = int(np.flatnonzero(np.isnan(coded))[0])
         raise UserError(

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from fairbench.core.errors import UserError, check_types, unknown_name
+from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
 from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable
@@ -116,6 +116,7 @@ def check_settings(config: Config) -> None:
         """Declare the types of the top-level settings."""
 
     check_types("", settings, config)
+    check_minimum("seed", config["seed"], 0)
     for name in ("timeout_min", "wait_min"):
         if config[name] is not None and not 0 < config[name] < float("inf"):
             raise UserError(f"{name} is {config[name]}; it must be a number of minutes above 0")

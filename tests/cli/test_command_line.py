@@ -97,6 +97,13 @@ def test_settings_of_a_sweep(hydra):
     assert sweep("seed=1,2").settings().launcher == {}
 
 
+def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
+    words = ["dataset=table", "dataset.privileged={sex: f}", "dataset.path=my file.csv"]
+    line = CommandLine(words, CONF, sweep=False)
+    config = line.compose(line.jobs[0])["dataset"]
+    assert (config["privileged"], config["path"]) == ({"sex": "f"}, "my file.csv")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -116,6 +123,7 @@ def test_mistakes_are_refused(hydra, words, message):
     ("words", "message"),
     [
         (["german"], "error: 'german' was not understood: write name=value"),
+        (["dataset", "german"], "error: 'dataset' has no value: write dataset=NAME"),
         (["dataset=germn"], "error: unknown dataset 'germn': did you mean german"),
         (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
         (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),

@@ -83,6 +83,7 @@ def test_sensitive_columns_can_be_left_out(load):
         ({"target": "sex", "drop": []}, "target 'sex' is missing in row 4"),
         ({"target": "passed", "task": "regression"}, r"'yes' in row 1; a regression needs numbers"),
         ({"task": "ranking"}, "dataset.task is 'ranking': valid: binary, regression"),
+        ({"privileged": {"sx": "f"}}, "unknown sensitive column in dataset.privileged 'sx': did y"),
         ({"privileged": {"sex": "x"}}, "privileged label 'x' of 'sex' is not one of f, m, unknown"),
     ],
 )

@@ -35,6 +35,7 @@ CASES = {
         "error: method.members is 0; it must be at least 1\n",
     ),
     "seed": (["seed=abc"], "error: seed is 'abc'; it must be a whole number\n"),
+    "negative seed": (["seed=-1"], "error: seed is -1; it must be at least 0\n"),
     "jobs": (["n_jobs=0"], "error: n_jobs is 0; it must be at least 1, or -1 for every core\n"),
     "method and task": (
         ["dataset=diabetes"],

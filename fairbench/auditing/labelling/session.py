@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import Place, marks_of, read_frame, spelled
+from fairbench.auditing.columns import Place, marks_of, read_frame
 from fairbench.auditing.group_sampling import GroupSampling
 from fairbench.auditing.labelling.state import State, sha256
 from fairbench.auditing.multiclass_reading import class_names, read_multiclass_table
@@ -24,7 +24,7 @@ from fairbench.auditing.reading import AuditTable, notes_on_groups, read_audit_t
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
-from fairbench.data.tabular import numbers
+from fairbench.data.tabular import numbers, spelled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

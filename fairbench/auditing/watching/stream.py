@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import Place, each_value, labels_of, read_frame, spelled
+from fairbench.auditing.columns import Place, each_value, labels_of, read_frame
 from fairbench.auditing.derived import periods_of
 from fairbench.auditing.leakage import check_score
 from fairbench.auditing.named_columns import period_asked
@@ -28,6 +28,7 @@ from fairbench.auditing.watching.state import (
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
+from fairbench.data.tabular import spelled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -260,7 +260,8 @@ def to_fragment(document: Document) -> str:
     )
     return (
         f'<div class="{_SCOPE}"><style>@scope (.{_SCOPE}) {{\n{style}\n'
-        ":scope { max-height: 46rem; overflow: auto; padding: 0 1rem 1rem; }\n"
+        ":scope { max-height: 46rem; overflow: auto; padding: 0 1rem 1rem; "
+        "border: 1px solid var(--line); }\n"
         "@media print { :scope { max-height: none; } }\n}</style>"
         f"{content}</div>"
     )

@@ -78,7 +78,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
 def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
     """Add to each name the options of these groups in which its namesakes differ."""
     namesakes: dict[str, list[dict[str, Any]]] = {}
-    flat = [dict(_options(run, groups)) for run in runs]
+    varying = _varying(runs, groups)
+    flat = [dict(_options(run, varying)) for run in runs]
     for name, options in zip(names, flat, strict=True):
         namesakes.setdefault(name, []).append(options)
     differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
@@ -94,11 +95,33 @@ def _last(option: str) -> str:
     return option.rpartition(".")[2]
 
 
-def _options(run: Run, groups: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _varying(runs: Sequence[Run], groups: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (group, option) of what is not the same in all runs, which share equal parts."""
+    found = []
     for group in groups:
-        for name, value in run.summarised["config"].get(group, {}).items():
-            if name != "name":
-                yield f"{group}.{name}", value
+        parts = list({id(part): part for run in runs for part in [_part(run, group)]}.values())
+        names = dict.fromkeys(name for part in parts for name in part if name != "name")
+        found += [
+            (group, name)
+            for name in names
+            if any(part.get(name) != parts[0].get(name) for part in parts)
+        ]
+    return found
+
+
+def _part(run: Run, group: str) -> Mapping[str, Any]:
+    part: Mapping[str, Any] = run.summarised["config"].get(group, _NOTHING)
+    return part
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def _options(run: Run, varying: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+    for group, name in varying:
+        part = _part(run, group)
+        if name in part:
+            yield f"{group}.{name}", part[name]
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:

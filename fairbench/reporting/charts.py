@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.formats import interval, number
 
-# Okabe and Ito's, distinguishable with every common colour blindness.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+# Okabe and Ito's, distinguishable with every common colour blindness; in black and white, markers
+# and dashes tell apart what colours do not.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5a5a5a"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
 _MARKERS = "os^DvPX*<"  # matplotlib's
@@ -38,7 +39,11 @@ _SHAPES = (
     "M0 -5L4.2 0L0 5L-4.2 0z",
     "M0 4.6L4.4 -3.4H-4.4z",
     "M-4.5 -1.3h3.2v-3.2h2.6v3.2h3.2v2.6h-3.2v3.2h-2.6v-3.2h-3.2z",
+    "M-4.5 -2.5L-2.5 -4.5L0 -2L2.5 -4.5L4.5 -2.5L2 0L4.5 2.5L2.5 4.5L0 2L-2.5 4.5L-4.5 2.5L-2 0z",
+    "M0 -5.5L1.4 -1.9L5.2 -1.7L2.2 .7L3.2 4.4L0 2.3L-3.2 4.4L-2.2 .7L-5.2 -1.7L-1.4 -1.9z",
+    "M-4.6 0L3.4 -4.4V4.4z",
 )
+_DASHES = ("", "5 3", "1.5 2.5", "9 3 2 3", "12 4", "5 2 1 2 1 2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +54,8 @@ class Series:
     ----------
     x, y : (n,). band : how far a shaded band reaches to either side of y, (n,), or
         below and above, (2, n).
-    shape : the number of the marker. filled : whether it is. hint : what the pointer shows.
+    shape : the number of the marker. dashed : the number of the kind of dashes, 0 for none; it
+        tells outlines apart too. filled : whether it is. hint : what the pointer shows.
     outline : a closed curve around it, (m, 2). label : letters beside the first point.
     """
 
@@ -60,7 +66,7 @@ class Series:
     shape: int = 0
     filled: bool = False
     lined: bool = True
-    dashed: bool = False
+    dashed: int = 0
     marked: bool = True
     band: ArrayLike | None = None
     outline: Floats | None = None
@@ -235,14 +241,13 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     if series.outline is not None:
         path = _path(x(series.outline[:, 0]), HEIGHT - y(series.outline[:, 1]))
         opacity = 0.9 if series.filled else 0.3
-        yield f'<path d="{path}z" fill="none" {colour} opacity="{opacity}"/>'
+        yield f'<path d="{path}z" fill="none" {colour}{_dash(series)} opacity="{opacity}"/>'
     if series.band is not None:
         below, above = (each / (y.high - y.low) * HEIGHT for each in _reach(series))
         path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:
-        dash = ' stroke-dasharray="5 3"' if series.dashed else ""
-        yield f'<path d="{_path(across, up)}" fill="none" {colour}{dash}/>'
+        yield f'<path d="{_path(across, up)}" fill="none" {colour}{_dash(series)}/>'
     if series.marked:
         hint = f"<title>{escape(series.hint or series.name)}</title>"
         for left, top in zip(across, up, strict=True):
@@ -252,6 +257,12 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     if series.label and len(across):
         place = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
         yield f'<text class="letter" {place} fill="{series.colour}">{escape(series.label)}</text>'
+
+
+def _dash(series: Series) -> str:
+    """Return the dashes of a line, of which there are as many kinds as can be told apart."""
+    dashes = _DASHES[int(series.dashed) % len(_DASHES)]
+    return f' stroke-dasharray="{dashes}"' if dashes else ""
 
 
 def _path(across: Floats, up: Floats) -> str:
@@ -272,8 +283,8 @@ def _key_text(series: Series) -> str:
 
 
 def _key(series: Series, texts: Sequence[str]) -> str:
-    dash = ' stroke-dasharray="5 3"' if series.dashed else ""
-    line = f'<path d="M-9 0H9" fill="none" stroke="{series.colour}"{dash}/>' if series.lined else ""
+    line = f'<path d="M-11 0H11" fill="none" stroke="{series.colour}"{_dash(series)}/>'
+    line = line if series.lined or series.outline is not None else ""
     marker = _marker(series) if series.marked else ""
     lines = (
         f'<text x="14" y="{4 + _ROW * i}">{escape(text)}</text>' for i, text in enumerate(texts)

@@ -331,14 +331,18 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     return figure
 
 
+LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
 def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    for group, colour in colours.items():
+    for place, (group, colour) in enumerate(colours.items()):
         of_group = rows[rows["group"] == group]
         if of_group.empty:
             continue
         curve = of_group.groupby("k")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
-        axes.plot(mean.index, mean, color=colour, label=short(group))
+        line = LINES[place % len(LINES)]
+        axes.plot(mean.index, mean, color=colour, linestyle=line, label=short(group))
         axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
     axes.grid(alpha=0.3)
 

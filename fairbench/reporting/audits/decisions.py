@@ -339,7 +339,7 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     if isinstance(y, Limits):
         value, band = y.value, (y.value - y.lower, y.upper - y.value)
     colour = COLOURS[g % len(COLOURS)]
-    return Series(name, x, value, colour, shape=g, marked=marked, dashed=bool(g % 2), band=band)
+    return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
 def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:

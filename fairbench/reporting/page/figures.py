@@ -90,8 +90,7 @@ def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
 def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return how each method looks in every chart."""
     return {
-        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": bool(i % 2)}
-        for i, name in enumerate(methods)
+        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
     }
 
 
@@ -205,11 +204,11 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
     """Return a panel for each metric: filled points with a letter are those none dominates."""
-    kinds = list(dict.fromkeys(table["kind"]))
+    kinds, others = list(dict.fromkeys(table["kind"])), list(dict.fromkeys(table["intervention"]))
     panels = []
     for metric, rows in table.groupby("metric", sort=False):
         shown = _lettered(rows[rows["gap"].notna()]).sort_values("best").to_dict("records")
-        series = [_point(row, kinds.index(row["kind"])) for row in shown]
+        series = [_point(row, kinds, others) for row in shown]
         mine = curve[curve["constraint"] == metric].sort_values("relaxation")
         if len(mine):
             series.append(Series(base, mine["error"], mine["gap"], COLOURS[-1], filled=True))
@@ -217,7 +216,7 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list
         panels.append(Panel(series, "error rate", gap, from_zero="y"))
     runs = table.assign(label=table["letter"].fillna("")).drop_duplicates("run")
     runs = runs.sort_values("letter").to_dict("records")
-    key = [_point(row, kinds.index(row["kind"])) for row in runs]
+    key = [_point(row, kinds, others) for row in runs]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], COLOURS[-1], filled=True))
@@ -237,7 +236,8 @@ def _lettered(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(label=[labels.get(index, "") for index in rows.index])
 
 
-def _point(row: Mapping[str, Any], shape: int) -> Series:
+def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) -> Series:
+    """Return a run: its marker says of which kind it is, colour and dashes which intervention."""
     name = f"{row['intervention']}, {row['kind']}"
     covariance = [
         [row["error_variance"], row["covariance"]],
@@ -248,7 +248,8 @@ def _point(row: Mapping[str, Any], shape: int) -> Series:
         [row["error"]],
         [row["gap"]],
         row["colour"],
-        shape=shape,
+        shape=kinds.index(row["kind"]),
+        dashed=others.index(row["intervention"]),
         filled=bool(row["best"]),
         lined=False,
         outline=_ellipse(np.array([row["error"], row["gap"]]), np.array(covariance)),

@@ -20,7 +20,7 @@ CASES = {
         ["learner.max_dept=3"],
         "error: unknown option 'learner.max_dept': did you mean learner.max_depth or ",
     ),
-    "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed or "),
+    "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed? "),
     "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset or "),
     "not a number": (
         ["learner.max_depth=deep"],

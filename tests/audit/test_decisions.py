@@ -96,6 +96,14 @@ def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):
     assert "more labels" not in page.casefold()
 
 
+def test_who_is_selected_is_said_where_label_0_is_favourable(decided, capsys):
+    words = ["audit", str(decided[0]), "prediction=called", "group=race"]
+    sentence = "Selected is here who gets '0', which is favourable"
+    for favourable, said in (("0", True), ("1", False)):
+        assert main([*words, f"favourable={favourable}", f"out={decided[0].parent / 'out'}"]) == 0
+        assert (sentence in " ".join(capsys.readouterr().out.split())) is said
+
+
 def test_without_decisions_nothing_can_be_said(decided, capsys):
     assert main(["audit", str(decided[0]), "group=race"]) == 2
     said = capsys.readouterr().err

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.auditing.assessment import Assessment
-from fairbench.auditing.impact import ImpactRatio, impact_sentences
+from fairbench.auditing.impact import ImpactRatio, impact_sentences, unfavourable_is_1
 from fairbench.auditing.options import RATIO
 from fairbench.auditing.score_distributions import GroupScores
 from fairbench.auditing.thresholds import (
@@ -45,7 +45,14 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     """Yield the impact ratios of every group, and what they say of the four-fifths rule."""
     ratios = assessment.impact
     yield _impact_table(ratios)
-    yield Items(list(impact_sentences(ratios)))
+    said = list(impact_sentences(ratios))
+    if unfavourable_is_1(assessment.table, assessment.options):
+        no, yes = assessment.table.labels
+        said.append(
+            f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and rates, "
+            f"the selection rate is the share of '{yes}'."
+        )
+    yield Items(said)
 
 
 def _impact_table(ratios: Sequence[ImpactRatio]) -> Table:

@@ -49,8 +49,8 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     if unfavourable_is_1(assessment.table, assessment.options):
         no, yes = assessment.table.labels
         said.append(
-            f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and rates, "
-            f"the selection rate is the share of '{yes}'."
+            f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and "
+            f"rates, the selection rate is the share of '{yes}'."
         )
     yield Items(said)
 

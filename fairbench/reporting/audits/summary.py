@@ -40,7 +40,9 @@ def summary_of(options: Options, conclusions: Conclusions) -> Summary:
         unseen.append("What is open stands under “Cannot be concluded”; open does not mean alike.")
         todo.append("Read what stays open, and collect more labels for what matters most.")
     if conclusions.can:
-        todo.append("Find out why groups differ before acting on it: an audit does not tell.")
+        todo.append(
+            "Where groups differ, find out why before acting on it: an audit does not tell."
+        )
     nothing = "Nothing is settled by these rows."
     return Summary(found or [nothing], list(conclusions.basis), unseen, todo)
 

@@ -20,6 +20,7 @@ from fairbench.reporting.document.model import (
     Document,
     Paragraph,
     Section,
+    Summary,
     Table,
     TableCell,
     Verdict,
@@ -43,6 +44,12 @@ def with_unknown_labels(document: Document, unknown: UnknownLabels) -> Document:
         can=[*was.can, *_can(unknown.gaps, epsilon)],
         cannot=[*was.cannot, *_cannot(unknown.gaps, epsilon)],
     )
+    short = document.summary or Summary([])
+    summary = replace(
+        short,
+        found=[*short.found, *_can(unknown.gaps, epsilon)],
+        unseen=[of_whom, *short.unseen],
+    )
     data = {
         **document.data,
         "of_everyone": {
@@ -57,6 +64,7 @@ def with_unknown_labels(document: Document, unknown: UnknownLabels) -> Document:
         document,
         sections=[*sections[:1], _section(unknown), *sections[1:]],
         verdict=verdict,
+        summary=summary,
         notes=[
             *document.notes,
             "Verdicts of everyone are counted apart: in at most one audit of twenty any of them is "

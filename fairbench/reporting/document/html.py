@@ -106,7 +106,7 @@ def _piece(piece: Inline) -> Markup:
 
 def table(block: Table) -> Markup:
     """Return a table; of thousands of cells, each is a few pieces of text put together."""
-    caption = " ".join(filter(None, [block.caption, block.reading]))
+    caption = block.explanation
     kind = f' class="{block.style}"' if block.style else ""
     wide = _width(block)
     breaks = ";--break:normal" if wide > _WIDEST else ""

@@ -112,7 +112,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
             if block.title:
                 yield _heading(level, block.title)
             yield from _tables(block)
-            caption = " ".join(filter(None, [block.caption, block.reading]))
+            caption = block.explanation
             if caption:
                 yield rf"{{\small {latex(_one_line(caption))}}}"
         case Paragraph():

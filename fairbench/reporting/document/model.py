@@ -156,6 +156,12 @@ class Table:
     repeated: int = 0
     style: str = ""
 
+    @property
+    def explanation(self) -> str:
+        """What a reader has to know, and how to read it, as sentences."""
+        parts = [each.rstrip(".") for each in (self.caption, self.reading) if each]
+        return "".join(f"{each}. " for each in parts).rstrip()
+
 
 @dataclass(frozen=True)
 class Paragraph:

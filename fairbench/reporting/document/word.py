@@ -125,7 +125,7 @@ def _block(file: Any, block: Block, level: int) -> None:
             if block.title:
                 _set_text(file.add_heading(level=min(level, 9)), block.title)
             _table(file, block)
-            _paragraph(file, " ".join(filter(None, [block.caption, block.reading])))
+            _paragraph(file, block.explanation)
         case Paragraph():
             _paragraph(file, plain(block.text), bold=block.style == "warning")
         case Items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +15,8 @@ from fairbench.auditing.reading import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.few_labels.check import unlike
+from fairbench.inference.means import Moments, outcome_limits
+from fairbench.inference.rates import Limits
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +46,8 @@ class GroupCalibration:
     Attributes
     ----------
     labels : how many there are. score, share : mean score and share of positives of those rows.
-    excess, lower, upper : mean score minus share, with its normal interval; NaN of too few labels.
+    excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
+        too few of the rarer one.
     fit : how often labels as strange as these are foreseen from how the other groups' scores are
         calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
     """
@@ -109,6 +112,7 @@ def calibrations(
         sums = np.stack(
             [np.bincount(cell, weights=each, minlength=sizes.size * BINS) for each in columns]
         ).reshape(len(columns), *sizes.shape, BINS)
+        ends = _ends(score, label, codes[known], len(names), level)
         fits = np.full(len(names), np.nan)
         if attribute in asked:
             generator = rng(seed, "calibrated alike", attribute)
@@ -118,7 +122,24 @@ def calibrations(
             if table.sampling is not None and table.sampling.whenever:
                 reach = float(lasting_level(level, mine[0].sum()))
             found = _of_group(attribute, str(name), mine, sizes[g], reach)
+            if table.sampling is None:
+                lower, upper = float(ends.lower[g]), float(ends.upper[g])
+                found = replace(found, lower=lower, upper=upper)
             yield replace(found, fit=float(fit))
+
+
+def _ends(
+    score: Floats, label: Floats, codes: NDArray[np.int64], groups: int, level: float
+) -> Limits:
+    """Return mean scores less shares of label 1 of groups (G,), of labels known by chance.
+
+    Where one label is rare, it is its share that is uncertain, which a normal interval misses.
+    """
+    by_label = Moments.of_groups(score - label, 2 * codes + label.astype(np.int64), 2 * groups)
+    shaped = {
+        each.name: getattr(by_label, each.name).reshape(groups, 2) for each in fields(Moments)
+    }
+    return outcome_limits(Moments(**shaped), level=level)
 
 
 def _of_group(

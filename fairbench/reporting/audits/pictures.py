@@ -104,10 +104,10 @@ def diagrams(assessment: Assessment) -> Iterator[Figure]:
 
 
 def _told(each: GroupCalibration) -> str:
+    ends = interval(each.lower, each.upper) or "too few of the rarer label for an interval"
     return (
         f"{each.attribute}: {each.group}, {count(each.labels)} labels; mean score "
-        f"{number(each.score)}, share {number(each.share)}, excess {signed(each.excess)} "
-        f"({interval(each.lower, each.upper)})"
+        f"{number(each.score)}, share {number(each.share)}, excess {signed(each.excess)} ({ends})"
     )
 
 

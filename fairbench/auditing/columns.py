@@ -269,3 +269,13 @@ def _reference(groups: Mapping[str, pd.Series], text: str) -> tuple[str, str]:
         ways = " or ".join(f"reference={name}:{label}" for name, label in fitting)
         raise UserError(f"two columns have a group '{text}': write {ways}")
     raise unknown_name("reference group", text, dict.fromkeys(label for _, label in pairs))
+
+
+def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
+    codes, names = groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
+    present = np.bincount(codes, minlength=len(names)) > 0
+    if present.all():
+        return codes, names
+    kept = [name for name, here in zip(names, present, strict=True) if here]
+    return (np.cumsum(present) - 1)[codes], kept

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.auditing.columns import codes_of
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import AuditTable
 from fairbench.data.tabular import spelled
@@ -102,9 +103,7 @@ def impact_ratios_of(
     reference : the group to compare with; without one, the group selected most often of those of
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     """
-    groups = groups.cat.remove_unused_categories()
-    names = list(map(str, groups.cat.categories))
-    codes = groups.cat.codes.to_numpy(np.intp)
+    codes, names = codes_of(groups)
     rows = np.bincount(codes, minlength=len(names))
     intervals = _intervals(selected, codes, len(names), design)
     if len(names) < 2:

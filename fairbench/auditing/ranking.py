@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import Place
+from fairbench.auditing.columns import Place, codes_of
 from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.gaps import CERTAIN
 from fairbench.auditing.options import Options
@@ -118,7 +118,7 @@ def _places(
     questions = len(kinds) * sum(len(each.cat.categories) for each in groups.values())
     sure = 1 - (1 - CERTAIN) / questions
     for attribute, each in groups.items():
-        codes, names = _codes(each)
+        codes, names = codes_of(each)
         rows = np.bincount(codes, minlength=len(names))
         for kind, weight in kinds.items():
             found, wider = (
@@ -140,17 +140,12 @@ def _places(
                 )
 
 
-def _codes(groups: pd.Series) -> tuple[Codes, list[str]]:
-    groups = groups.cat.remove_unused_categories()
-    return groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
-
-
 def _at(limits: Limits, g: int) -> tuple[float, float, float]:
     return float(limits.value[g]), float(limits.lower[g]), float(limits.upper[g])
 
 
 def _curve(score: Floats, attribute: str, groups: pd.Series, lists: Codes | None) -> TopCurve:
-    codes, names = _codes(groups)
+    codes, names = codes_of(groups)
     one = np.zeros(len(score), np.intp) if lists is None else lists
     longest = int(np.bincount(one).max())
     lengths = np.unique(np.round(np.geomspace(1, longest, _POINTS)))

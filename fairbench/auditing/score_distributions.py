@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.auditing.columns import codes_of
 from fairbench.evaluation.predictions import Parts
 from fairbench.inference.means import around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits
@@ -70,8 +71,9 @@ def _of_attribute(
     edges: Floats,
     bins: NDArray[np.intp],
 ) -> list[GroupScores]:
-    labels = labels.cat.remove_unused_categories()
-    codes, names = labels.cat.codes.to_numpy(np.intp), list(map(str, labels.cat.categories))
+    codes, names = codes_of(labels)
+    if len(names) < len(labels.cat.categories):
+        labels = labels.cat.remove_unused_categories()
     means, correlation = _means(score, attribute, labels, design)
     shared = 0.0 if correlation is None else correlation[:, 0]
     differences = difference_limits(means, means.take([0]), shared)

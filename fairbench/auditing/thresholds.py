@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.auditing.columns import codes_of
 from fairbench.auditing.impact import may_be_compared_with, unfavourable_is_1
 from fairbench.auditing.options import RATIO, Options, constraint_of
 from fairbench.auditing.reading import AuditTable
@@ -145,19 +146,23 @@ def other_thresholds(table: AuditTable, options: Options) -> Thresholds | None:
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
         return None
     rows = _Rows.of(table, options)
-    steps = np.unique(np.quantile(rows.score, np.arange(1, STEPS + 1) / 10, method="nearest"))
+    many = _SURVEYED if rows.design is not None else _FINE
+    shares = np.r_[np.linspace(0, 1, many + 1), np.arange(1, STEPS + 1) / 10]
+    found = np.atleast_1d(np.quantile(rows.score, shares, method="nearest"))
+    fine, steps = np.unique(found[: many + 1]), np.unique(found[many + 1 :])
     current = None if options.prediction else options.threshold
     if current is not None:
         steps = np.unique(np.append(steps, current))
-    many = _SURVEYED if rows.design is not None else _FINE
-    fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, many + 1), method="nearest"))
     groups = {name: table.groups[name] for name in options.group}
     constrained = _constrained(rows, groups, fine, options) if options.constraint else None
-    return Thresholds(
-        [_curves(rows, name, each, fine) for name, each in groups.items()],
-        [row for name, each in groups.items() for row in _steps(rows, name, each, steps, current)],
-        constrained,
-    )
+    every = np.union1d(fine, steps)
+    curves: list[ThresholdCurves] = []
+    rows_of_table: list[AtThreshold] = []
+    for name, each in groups.items():
+        curve, selected = _curves(rows, name, each, every)
+        curves.append(curve)
+        rows_of_table += _steps(rows, each, curve, selected, steps, current)
+    return Thresholds(curves, rows_of_table, constrained)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,36 +228,40 @@ class _Rows:
         return np.moveaxis(both.reshape(groups, 4, steps - 1), -1, 0)
 
 
-def _codes(groups: pd.Series) -> tuple[Codes, list[str]]:
-    groups = groups.cat.remove_unused_categories()
-    return groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
-
-
-def _curves(rows: _Rows, attribute: str, groups: pd.Series, thresholds: Floats) -> ThresholdCurves:
-    codes, names = _codes(groups)
+def _curves(
+    rows: _Rows, attribute: str, groups: pd.Series, thresholds: Floats
+) -> tuple[ThresholdCurves, GroupLimits]:
+    """Return rates at all thresholds, and those of selection with what compares groups."""
+    codes, names = codes_of(groups)
     asked = CURVES if rows.label is not None else CURVES[:1]
     limits = rows.limits(asked, codes, len(names), thresholds)
     rates = {rate.name: each.single for rate, each in zip(asked, limits, strict=True)}
-    return ThresholdCurves(attribute, names, thresholds, rates)
+    return ThresholdCurves(attribute, names, thresholds, rates), limits[0]
 
 
 def _steps(
-    rows: _Rows, attribute: str, groups: pd.Series, steps: Floats, current: float | None
+    rows: _Rows,
+    groups: pd.Series,
+    curve: ThresholdCurves,
+    selected: GroupLimits,
+    steps: Floats,
+    current: float | None,
 ) -> Iterator[AtThreshold]:
-    codes, names = _codes(groups)
+    codes, names = codes_of(groups)
     if len(names) < 2:
         return
-    (everyone,) = rows.limits([selection_rate], np.zeros_like(codes), 1, steps)
-    (rates,) = rows.limits([selection_rate], codes, len(names), steps)
-    ratio, gap = (each(_compared(rates, codes)) for each in (smallest_ratio, largest_gap))
-    for k, threshold in enumerate(steps.tolist()):
+    weight = np.bincount(codes, None if rows.design is None else rows.design.weight)
+    everyone = selected.single.value @ (weight / weight.sum())
+    compared = _compared(selected, codes)
+    ratio, gap = smallest_ratio(compared), largest_gap(compared)
+    for k in np.searchsorted(curve.thresholds, steps).tolist():
         yield AtThreshold(
-            attribute,
-            threshold,
-            everyone.single.value[k].item(),
+            curve.attribute,
+            float(curve.thresholds[k]),
+            float(everyone[k]),
             *_floats(ratio, k),
             *_floats(gap, k),
-            threshold == current,
+            bool(curve.thresholds[k] == current),
         )
 
 
@@ -324,7 +333,7 @@ def _half(rows: _Rows, seed: int) -> NDArray[np.bool_]:
 
 def _measured(rows: _Rows, groups: pd.Series, name: str, thresholds: Floats) -> Limits:
     """Return what a constraint is about at thresholds (K,), in any order, with its interval."""
-    codes, names = _codes(groups)
+    codes, names = codes_of(groups)
     order = np.argsort(thresholds)
     (rates,) = rows.limits([_CONSTRAINED[name]], codes, len(names), thresholds[order])
     found = (smallest_ratio if name == RATIO else largest_gap)(_compared(rates, codes))

@@ -97,7 +97,16 @@ _ENTRY = re.compile(r"(?P<indent>\s*)(?P<names>[A-Za-z_*][\w*]*(?:, [\w*]+)*) : 
 def explained_entries(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Let ``name : a sentence`` be the explanation of a name, and not its type."""
+    """Let ``name : a sentence`` be the explanation of a name, and not its type.
+
+    What is before a colon in the first sentence of a property is no type either, as napoleon has
+    it; the attributes of a frozen dataclass are what it is made from.
+    """
+    if what in ("property", "attribute", "data") and lines:
+        lines[0] = lines[0].replace(": ", " – ")
+    if what == "class" and "Attributes" in lines and "Parameters" not in lines:
+        place = lines.index("Attributes")
+        lines[place : place + 2] = ["Parameters", "----------"]
     section, written = "", []
     for place, line in enumerate(lines):
         if place + 1 < len(lines) and re.fullmatch(r"\s*-{3,}", lines[place + 1]):

@@ -76,7 +76,7 @@ rates[["group", "value", "lower", "upper", "n"]].round(3)
 # %%
 # ``report.tables`` has the tables of the page by their titles.
 
-list(report.tables)
+print("\n".join(report.tables))
 
 # %%
 # Figures
@@ -102,7 +102,7 @@ report.figures["calibration"]
 # ``report.save("audit.html")``.
 
 folder = report.save(Path(tempfile.mkdtemp()) / "audit")
-sorted(path.name for path in folder.iterdir())
+print("\n".join(sorted(path.name for path in folder.iterdir())))
 
 # %%
 # A table for a paper, for the LaTeX package booktabs:

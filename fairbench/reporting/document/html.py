@@ -243,9 +243,7 @@ def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
 
 
 _SCOPE = "fairbench-report"
-_WHOLE = re.compile(
-    r"(?m)(?<![\w.#-])(?::root|html|body)(?=[\s{,.])"
-)  # the page itself, in its style
+_WHOLE = re.compile(r"(?<![\w.#-])(?::root|html|body)(?=[\s{,.])")  # a page, in its style
 
 
 def to_fragment(document: Document) -> str:

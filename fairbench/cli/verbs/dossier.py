@@ -89,7 +89,24 @@ def _carry_out(options: DossierOptions, kind: str, made: Made, known: list[str])
 
     facts = read_facts(options.facts, known)
     asked, frame = read_input(options)
+    own = {} if asked.path.is_file() else _of_run(options)
+    facts = {**{name: text for name, text in own.items() if name in known}, **facts}
     _write(options, asked, made(asked, frame, facts), kind)
+
+
+def _of_run(options: DossierOptions) -> dict[str, str]:
+    """Return what is known of a model from its run."""
+    from fairbench.results.catalogue import Catalogue
+
+    run = Catalogue(options.results).one(str(options.path))
+    choices = run.choices
+    return {
+        "type": f"{choices['learner']}; intervention: {choices['intervention']}; how it tells its "
+        f"uncertainty: {choices['method']}",
+        "version": f"run {run.id}",
+        "training_data": f"the training rows of {choices['dataset']}",
+        "evaluation_data": f"the test rows of {choices['dataset']}, repeat {options.repeat}",
+    }
 
 
 def _write(options: DossierOptions, asked: Options, document: Document, kind: str) -> None:

@@ -243,9 +243,11 @@ def _todo(assessment: Assessment) -> Iterator[str]:
     yield from _more_labels(assessment)
     favourable = assessment.options.favourable
     if favourable:
-        kind = "missed" if spelled(favourable) == assessment.table.labels[1] else "wrongly given"
         label = spelled(favourable)
-        yield f"Look first at who was {kind} '{label}': these errors cost people most."
+        yield (
+            f"Look first at people who should have got '{label}' and did not: these errors cost "
+            "people most."
+        )
     if all(gap.verdict == SMALL for gap in assessment.gaps):
         yield "Repeat the audit when the model changes, or the people that it is used on."
 

@@ -152,6 +152,7 @@ def _document(
         asked,
         [each.removesuffix(" See the pairs.") for each in summary.found],
         sections,
+        warnings=[each for each in summary.sure if "“Can be concluded”" not in each],
         people=len(found.table),
         labels=found.labels,
         overall=_plain(_rows(found, "")),

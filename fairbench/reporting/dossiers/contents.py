@@ -110,21 +110,25 @@ def dossier(
     asked: Sequence[Asked],
     found: Sequence[str],
     sections: Sequence[Section],
+    *,
+    warnings: Sequence[str] = (),
     **data: Any,
 ) -> Document:
     """Return a dossier: its summary, what is asked for with the answers, and the measurements.
 
     Parameters
     ----------
-    found : sentences that say what was measured. data : the same as plain values.
+    found : sentences that say what was measured. warnings : what limits how sure that is.
+    data : the same as plain values.
     """
     missing = [each for each in asked if each.status == MISSING]
     names = ", ".join(each.key for each in missing)
     todo = [f"Answer what is missing in a file, and name it by facts=FILE: {names}."]
     sure = [
+        *warnings,
         "Every rate has its 95 % interval and the number of people that it rests on: made in the "
         "same way from other samples of the same people, 19 of 20 such intervals hold the true "
-        "value."
+        "value.",
     ]
     summary = Summary(
         list(found),

@@ -23,7 +23,7 @@ def pictures(assessment: Assessment) -> list[Section]:
     rates, labels = rates_of(assessment), assessment.table.labels
     figures = []
     for metric, rate in RATE_OF.items():
-        parts, left = _drawn(assessment, rates, rate.name)
+        parts, left = _of_groups(assessment, rates, rate.name)
         if not parts:
             continue
         ends = np.array([each[1:] for part in parts for each in part])
@@ -71,7 +71,7 @@ def _impact_picture(assessment: Assessment) -> Figure | None:
     )
 
 
-def _drawn(assessment: Assessment, rates: Rates, rate: str) -> tuple[list[list[Estimate]], int]:
+def _of_groups(assessment: Assessment, rates: Rates, rate: str) -> tuple[list[list[Estimate]], int]:
     """Return a rate's estimates by attribute, and of how many groups there is no room."""
     single = assessment.options.group
     parts: dict[str, list[Estimate]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -95,7 +95,8 @@ _NAMED = ("path", "target", "score", "scores", "prediction", "group", "out")
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the further options, if there are options of these names."""
-    known = [name for name in get_type_hints(Options) if name not in _NAMED]
+    shown = [each.name for each in fields(Options) if not each.metadata.get("hidden")]
+    known = [name for name in shown if name not in _NAMED]
     for name in options:
         if name not in known:
             raise unknown_name("option of audit", name, [*known, "groups", *_NAMED[1:3]])

@@ -83,7 +83,7 @@ class AtThreshold:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedConstraint:
     """How far a constraint holds among the groups of an attribute, on rows it was not chosen on.
 
     Attributes
@@ -122,7 +122,7 @@ class ConstrainedThreshold:
     changed: float = float("nan")
     accuracy: tuple[float, float, float] = (float("nan"),) * 3
     accuracy_before: tuple[float, float, float] = (float("nan"),) * 3
-    judged: Sequence[Judged] = ()
+    judged: Sequence[JudgedConstraint] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,14 +345,16 @@ def _met(name: str, values: Floats, bound: float) -> NDArray[np.bool_]:
     return values >= bound if name == RATIO else values <= bound
 
 
-def _judged(found: Limits, attribute: str, chosen: float, *, name: str, bound: float) -> Judged:
+def _judged(
+    found: Limits, attribute: str, chosen: float, *, name: str, bound: float
+) -> JudgedConstraint:
     """Return the verdict on the first of two thresholds, beside the value at the second."""
     value, lower, upper = _floats(found, 0)
     surely, surely_not = lower >= bound, upper < bound
     if name != RATIO:
         surely, surely_not = upper <= bound, lower > bound
     holds = True if surely else False if surely_not else None
-    return Judged(attribute, chosen, value, lower, upper, float(found.value[1]), holds)
+    return JudgedConstraint(attribute, chosen, value, lower, upper, float(found.value[1]), holds)
 
 
 def _accuracy(rows: _Rows, threshold: float) -> tuple[float, float, float]:

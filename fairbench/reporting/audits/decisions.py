@@ -14,7 +14,7 @@ from fairbench.auditing.score_distributions import GroupScores
 from fairbench.auditing.thresholds import (
     AtThreshold,
     ConstrainedThreshold,
-    Judged,
+    JudgedConstraint,
     ThresholdCurves,
 )
 from fairbench.core.formats import count, interval, number
@@ -311,7 +311,7 @@ def _asked(found: ConstrainedThreshold) -> str:
     return f"no two groups differ by more than {found.bound:g} in {label(found.constraint)}"
 
 
-def _holds(each: Judged) -> str:
+def _holds(each: JudgedConstraint) -> str:
     return {True: "surely", False: "surely not", None: "open"}[each.holds]
 
 

@@ -94,7 +94,7 @@ def test_the_command_on_the_page_prints_the_page(results, page, capsys):
 
 
 def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_blocks):
-    assert page.count("Which one is better?") == 1
+    assert page.count(">Which one is better?<") == 1
     section = page[page.index('<section id="simulated-1">') :]
     section = section[: section.index("</section>")]
     assert "Which one is better?" in section

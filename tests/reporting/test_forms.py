@@ -11,13 +11,22 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.json import schema, to_json
 from fairbench.reporting.document.latex import to_latex_document
-from fairbench.reporting.document.model import Column, Details, Document, Section, Summary, Table
+from fairbench.reporting.document.model import (
+    Column,
+    Details,
+    Document,
+    ExecutiveSummary,
+    Section,
+    Table,
+)
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import FORMS, write_document
 from tests.reporting.test_document import DOCUMENT, HOSTILE, hostile_document
 
-SUMMARY = Summary(["We found 100 % & more."], ["Quite sure."], ["The weather."], ["Go on."])
+SUMMARY = ExecutiveSummary(
+    ["We found 100 % & more."], ["Quite sure."], ["The weather."], ["Go on."]
+)
 WHOLE = Document(
     DOCUMENT.title,
     DOCUMENT.sections,

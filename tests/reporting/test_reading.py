@@ -11,9 +11,9 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
     Document,
+    ExecutiveSummary,
     Paragraph,
     Section,
-    Summary,
     Table,
     TableCell,
     Verdict,
@@ -84,7 +84,9 @@ def test_every_cell_says_on_a_phone_what_it_is():
 
 
 def test_a_page_needs_no_script():
-    tabs = Document("t", [Section("s", [TABLE], name="s")], tabs=True, summary=Summary(["x"]))
+    tabs = Document(
+        "t", [Section("s", [TABLE], name="s")], tabs=True, summary=ExecutiveSummary(["x"])
+    )
     page = to_html(tabs)
     hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
     assert all(".js" in each or "@media" not in page for each in hidden if "section" in each)

@@ -26,11 +26,11 @@ from fairbench.reporting.document.model import (
     Column,
     Details,
     Document,
+    ExecutiveSummary,
     Gallery,
     Link,
     Paragraph,
     Section,
-    Summary,
     Table,
     TableCell,
     Text,
@@ -47,7 +47,7 @@ def audit_of(
     title: str = "",
     labels: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
-    summary: Summary | None = None,
+    summary: ExecutiveSummary | None = None,
     pictures: Sequence[Section] = (),
 ) -> Document:
     """Return the document of any audit: what can and cannot be concluded, and what that rests on.

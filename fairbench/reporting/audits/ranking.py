@@ -22,7 +22,14 @@ from fairbench.reporting.audits.binary import audit_of, header, starts
 from fairbench.reporting.audits.decisions import density_panel, group_line, score_table
 from fairbench.reporting.audits.summary import summary_of
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
-from fairbench.reporting.document.model import Column, Document, Figure, Section, Summary, Table
+from fairbench.reporting.document.model import (
+    Column,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Section,
+    Table,
+)
 
 _MOST_LINES = 8
 _MOST = 16  # rows of a table on a terminal
@@ -43,7 +50,7 @@ def ranking_document(assessment: RankingAssessment) -> Document:
     )
 
 
-def _summary(assessment: RankingAssessment, conclusions: Conclusions) -> Summary:
+def _summary(assessment: RankingAssessment, conclusions: Conclusions) -> ExecutiveSummary:
     plain = summary_of(assessment.options, conclusions)
     unseen = "Whether scores are right was not looked at, only who stands where."
     more = "Read what stays open, and rank more rows for what matters most."

@@ -13,15 +13,15 @@ from fairbench.core.formats import count
 from fairbench.data.tabular import spelled
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.reporting.document.model import Summary
+from fairbench.reporting.document.model import ExecutiveSummary
 
 _MOST = 3  # of a kind, that a summary names
 Rates = Mapping[tuple[str, str, str], tuple[float, float, float]]  # attribute, group, rate
 
 
-def audit_summary(assessment: Assessment) -> Summary:
+def audit_summary(assessment: Assessment) -> ExecutiveSummary:
     """Return what was found, how sure that is, what was not looked at and what to do next."""
-    return Summary(
+    return ExecutiveSummary(
         list(_found(assessment)),
         list(_sure(assessment)),
         list(_unseen(assessment)),
@@ -29,7 +29,7 @@ def audit_summary(assessment: Assessment) -> Summary:
     )
 
 
-def summary_of(options: Options, conclusions: Conclusions) -> Summary:
+def summary_of(options: Options, conclusions: Conclusions) -> ExecutiveSummary:
     """Return a summary of any audit, made of its conclusions."""
     found, left = list(conclusions.can[:_FEW]), len(conclusions.can) - _FEW
     found += [f"{left} more findings stand under “Can be concluded”."] * (left > 0)
@@ -44,7 +44,7 @@ def summary_of(options: Options, conclusions: Conclusions) -> Summary:
             "Where groups differ, find out why before acting on it: an audit does not tell."
         )
     nothing = "Nothing is settled by these rows."
-    return Summary(found or [nothing], list(conclusions.basis), unseen, todo)
+    return ExecutiveSummary(found or [nothing], list(conclusions.basis), unseen, todo)
 
 
 _FEW = 5  # conclusions in a summary

@@ -18,9 +18,9 @@ from fairbench.reporting.document.model import (
     Column,
     Details,
     Document,
+    ExecutiveSummary,
     Paragraph,
     Section,
-    Summary,
     Table,
     TableCell,
     Verdict,
@@ -44,7 +44,7 @@ def with_unknown_labels(document: Document, unknown: UnknownLabels) -> Document:
         can=[*was.can, *_can(unknown.gaps, epsilon)],
         cannot=[*was.cannot, *_cannot(unknown.gaps, epsilon)],
     )
-    short = document.summary or Summary([])
+    short = document.summary or ExecutiveSummary([])
     summary = replace(
         short,
         found=[*short.found, *_can(unknown.gaps, epsilon)],

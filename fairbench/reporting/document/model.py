@@ -260,7 +260,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ExecutiveSummary:
     """What somebody reads who reads nothing else, in plain language.
 
     Attributes
@@ -311,7 +311,7 @@ class Document:
     tabs: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    summary: Summary | None = None
+    summary: ExecutiveSummary | None = None
 
     @property
     def blocks(self) -> Iterator[Block]:

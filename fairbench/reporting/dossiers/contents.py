@@ -14,9 +14,9 @@ from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.reporting.document.model import (
     Column,
     Document,
+    ExecutiveSummary,
     Paragraph,
     Section,
-    Summary,
     Table,
     TableCell,
 )
@@ -130,7 +130,7 @@ def dossier(
         "same way from other samples of the same people, 19 of 20 such intervals hold the true "
         "value.",
     ]
-    summary = Summary(
+    summary = ExecutiveSummary(
         list(found),
         sure,
         [NOTICE, *_missing(missing)],

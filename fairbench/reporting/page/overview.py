@@ -12,13 +12,13 @@ from fairbench.reporting.document.model import (
     Code,
     Column,
     Details,
+    ExecutiveSummary,
     Inline,
     Items,
     Link,
     Mark,
     Paragraph,
     Section,
-    Summary,
     Table,
     TableCell,
 )
@@ -42,9 +42,9 @@ def overview_section(
 
 def runs_summary(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], left_out: Sequence[str]
-) -> Summary:
+) -> ExecutiveSummary:
     """Return what a page of runs says in plain words: who is best, how sure that is, what next."""
-    return Summary(
+    return ExecutiveSummary(
         list(_found(pages)),
         list(_sure(pages, papers)),
         list(_unseen(pages, left_out)),

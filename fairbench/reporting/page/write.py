@@ -17,7 +17,14 @@ from fairbench.core.files import write_text
 from fairbench.core.formats import csv_text, number
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.document.model import Code, Document, Inline, Mark, Paragraph, Summary
+from fairbench.reporting.document.model import (
+    Code,
+    Document,
+    ExecutiveSummary,
+    Inline,
+    Mark,
+    Paragraph,
+)
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
 from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.reporting.page.blocks import RunBlock, blocks
@@ -129,7 +136,7 @@ def page_document(
     papers: Sequence[PaperTable],
     source: Source,
     experiment: str,
-    summary: Summary,
+    summary: ExecutiveSummary,
 ) -> Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}

@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-all golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
@@ -49,6 +49,9 @@ test: $(STAMP) ## what a person runs: every component and command once
 
 test-all: lint ## what CI runs: lint, types and every test but the reproductions of papers
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(ARGS)
+
+test-slow: $(STAMP) ## long simulations and reproductions of published numbers (an hour or two)
+	@$(BIN)/python -m pytest -m slow -n 2 --dist worksteal --timeout 3600 $(ARGS)
 
 golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (ten minutes)
 	@$(BIN)/python -m benchmarks.golden $(ARGS)

@@ -126,11 +126,17 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     """
     values, lowers, uppers = [], [], []
     for each in rates:
-        wide = difference_limits(*pairs(each.together), each.correlation)
-        values.append(wide.value.max(axis=(-2, -1)))
-        lowers.append(wide.lower.max(axis=(-2, -1)))
-        single = difference_limits(*pairs(each.single), each.correlation)
-        uppers.append(single.upper.max(axis=(-2, -1)))
+        # A pair the other way round is the same with the other sign.
+        first, second = np.triu_indices(each.single.value.shape[-1])
+        shared = each.correlation
+        shared = shared if isinstance(shared, float) else shared[..., first, second]
+        wide, single = (
+            difference_limits(of.take(first), of.take(second), shared)
+            for of in (each.together, each.single)
+        )
+        values.append(np.abs(wide.value).max(axis=-1))
+        lowers.append(np.maximum(wide.lower, -wide.upper).max(axis=-1))
+        uppers.append(np.maximum(single.upper, -single.lower).max(axis=-1))
     value, lower, upper = (np.max(each, axis=0) for each in (values, lowers, uppers))
     return Limits(value, np.clip(lower, 0, None), upper)
 

@@ -112,10 +112,10 @@ def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.
 def _joined(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
     """Return the length of the difference of two distances whose errors are correlated."""
     r = np.asarray(correlation)
-    if not r.any():
-        return np.hypot(first, second)
-    squared = first**2 + second**2 - 2 * r * first * second
-    joined: Floats = np.sqrt(np.maximum(squared, 0))
+    squared = first * first + second * second
+    if r.any():
+        squared = np.maximum(squared - 2 * r * first * second, 0)
+    joined: Floats = np.sqrt(squared)
     return joined
 
 

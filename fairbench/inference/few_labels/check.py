@@ -26,7 +26,7 @@ FEWEST_DRAWS = 2048
 # them (log slopes, intercept).
 ALIKE = replace(BETA, mean_sd=(1.0, 1.0, 3.0), spread_sd=(0.05, 0.05, 0.25))
 _OTHERS = 500  # labels of other groups, which show well enough how they are calibrated
-_GRID = 200  # scores are rounded to so many values
+_GRID = 100  # scores are rounded to so many values
 _ONE, _OTHER = 0, 1
 
 

@@ -84,7 +84,7 @@ OURS = [
 ]
 LEARNERS = [
     pytest.param(TREES, id="xgboost"),
-    pytest.param(NETWORK, id="mlp", marks=pytest.mark.thorough),
+    pytest.param(NETWORK, id="mlp", marks=pytest.mark.slow),
 ]
 
 

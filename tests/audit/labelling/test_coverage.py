@@ -8,8 +8,8 @@ import pytest
 from fairbench.auditing.assessment import assess
 from tests.audit.labelling.sessions import label_actively, pool, session
 
-# Simulations of many replications: make test-all runs them.
-pytestmark = pytest.mark.thorough
+# Simulations of many replications: make test-slow runs them.
+pytestmark = pytest.mark.slow
 
 STUDIES = 60
 
@@ -45,7 +45,6 @@ def studied(labels, step, *, scores, **options):
         yield assess(audited, begun.state.options).metrics
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("labels", "scores"), [(120, True), (500, False)], ids=["calibrated", "stratified"]
 )
@@ -69,7 +68,6 @@ def test_group_intervals_hold_the_population(labels, scores, population):
     assert not briers or np.sum(briers) >= 49
 
 
-@pytest.mark.slow
 def test_without_a_least_share_they_do_not(population, monkeypatch):
     """What the least share is for: groups that began well by luck are dropped."""
     monkeypatch.setattr("fairbench.auditing.labelling.questions.LEAST_SHARE", 0.0)

@@ -53,7 +53,7 @@ def covered(first, second, generator, labels=60):
     return (lower <= true) & (true <= upper)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_intervals_cover_where_the_model_is_true():
     shares = []
     for seed in range(SIMULATIONS):

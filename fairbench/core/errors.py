@@ -57,10 +57,17 @@ _LONGEST = 300  # signs of a sentence that lists names
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the valid names that look most like `name`, best first; none that is not near."""
+    """Return the valid names that look most like `name`, best first; none that is not near.
+
+    The only name that begins with it is near, however long it is.
+    """
     alike = 0.5 if len(name) <= _FEW_SIGNS else _ALIKE
     shown = {each[:_LONGEST].lower(): each for each in valid}
-    close = difflib.get_close_matches(name[:_LONGEST].lower(), list(shown), limit, alike)
+    asked = name[:_LONGEST].lower()
+    close = difflib.get_close_matches(asked, list(shown), limit, alike)
+    begun = [each for each in shown if each.startswith(asked)] if len(name) > _FEW_SIGNS else []
+    if not close and len(begun) == 1:
+        close = begun
     return [shown[each] for each in close]
 
 

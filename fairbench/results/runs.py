@@ -118,7 +118,7 @@ class Run:
     def finished(self) -> datetime:
         """When the run was finished."""
         written = None if self.listed is None else self.listed[WRITTEN]
-        return datetime.fromtimestamp(written or (self.path / LAST).stat().st_mtime)
+        return datetime.fromtimestamp(written or (self.path / LAST).stat().st_mtime_ns / 1e9)
 
     @property
     def config(self) -> dict[str, Any]:

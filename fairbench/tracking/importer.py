@@ -132,8 +132,10 @@ class Tracking:
     def _alone(self, runs: Sequence[tuple[Run, dict[str, Any]]]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
+            # Who holds it ends by itself where a server does not answer.
+            patience = max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder, _ in runs}):
-                lock = locked(results / "locks" / "tracking.lock", seconds=self.idle_s)
+                lock = locked(results / "locks" / "tracking.lock", seconds=patience)
                 with contextlib.suppress(OSError):  # who may not write there cannot lock it
                     try:
                         stack.enter_context(lock)

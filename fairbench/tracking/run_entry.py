@@ -151,7 +151,7 @@ def times(folder: Run) -> tuple[int, int]:
     """Return when a run began and ended, in milliseconds since 1970.
 
     It ended when its folder was written. It began as long before as its cells took to be fitted and
-    to predict, and it to be evaluated: cells that other runs had computed count as well.
+    to predict: cells that other runs had computed count as well.
     """
     ended = folder.finished.timestamp()
     seconds = folder.environment.get("cost", {}).get("seconds", 0.0)

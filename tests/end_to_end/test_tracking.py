@@ -137,7 +137,7 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
     ]  # fmt: skip
     printed = [process.communicate(timeout=240) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], printed
-    assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed)
+    assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed), printed
     _, _, runs = client_and_runs(tmp_path)
     assert len(runs) == 3
 

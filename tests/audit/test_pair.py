@@ -138,7 +138,7 @@ def test_a_difference_is_the_centre_of_its_interval_among_many_groups_too(tmp_pa
         assert abs(off) < 0.1 * (row.upper - row.lower)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_groups", "labels"), [(2, 100), (10, 400)])
 def test_no_gap_is_called_smaller_where_there_is_none(n_groups, labels, tmp_path):
     """Ten groups alike, one score much noisier, which widens its gaps: 40 pools of 5 gaps each."""

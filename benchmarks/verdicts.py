@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.few_labels import (
-    MAPS,
+    OF_TWO,
     RATES,
-    STEPS,
     Audited,
     Pools,
     counts_alone,
@@ -60,7 +59,7 @@ class Study:
 
 def populations() -> Iterator[Audited]:
     """Yield the populations: every kind of wrong scores, at several numbers of labels."""
-    shaped: list[tuple[tuple[float, ...], str]] = [((0.6, 0.4), name) for name in (*MAPS, STEPS)]
+    shaped: list[tuple[tuple[float, ...], str]] = [((0.6, 0.4), name) for name in OF_TWO]
     shaped += [((0.95, 0.05), "one group inverted"), ((0.1,) * 10, "one group shifted")]
     for shares, name in shaped:
         for labels in (20, 100, 300, 1000, 2000):

@@ -39,8 +39,10 @@ MAPS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "slopes that differ": ((2, 0), (0.5, 0)),
     "one group shifted": ((1, 0), (1, -1.5)),
     "one group inverted": ((1, 0), (-1, 0)),
+    "one group overconfident": ((1, 0), (0.15, 0)),
 }
-STEPS = "steps"
+STEPS, AMONG_TEN = "steps", "one group overconfident"
+OF_TWO = tuple(name for name in (*MAPS, STEPS) if name != AMONG_TEN)
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,9 @@ class Pools:
 def _populations(short: bool) -> Sequence[Audited]:
     labels = (20, 300) if short else LABELS
     two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
-    shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in (*MAPS, STEPS)]
+    shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in OF_TWO]
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
+    shaped += [(ten, AMONG_TEN)]
     some = shaped[::3] if short else shaped
     return [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
 

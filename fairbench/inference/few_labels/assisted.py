@@ -112,7 +112,7 @@ class LabelledRows:
         top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
         whole = np.maximum(self._sum(weight * bottom), _TINY)
         size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
-        size = np.where(self._sum(bottom) > 0, size, 0.0)
+        size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
         share = self._sum(weight * top) / whole
         influence = top - share[of] * bottom
         expected = self._expected(rate, share)
@@ -167,6 +167,20 @@ class LabelledRows:
         """The labels of each group; where they stand for unequally many, Kish's number."""
         whole, squares = self._sum(self._weights), self._sum(self._weights**2)
         return whole**2 / np.maximum(squares, _TINY)
+
+    @property
+    def _free(self) -> Floats:
+        """The share of each group's labels that is left less one for each further weight.
+
+        Parts of a group that were labelled at rates of their own have their own mean each, and
+        what is known of how labels scatter comes from the others: as degrees of freedom are lost.
+        """
+        if self.weight is None:
+            return np.ones(self.groups)
+        labels = self._sum(np.ones(len(self.rows)))
+        pairs = np.unique(np.stack([self.group[self.rows], self.weight]), axis=1)
+        weights = np.bincount(pairs[0].astype(np.int64), minlength=self.groups)
+        return np.asarray((labels - np.maximum(weights - 1, 0)) / np.maximum(labels, 1))
 
     @property
     def _rows_of(self) -> Floats:

@@ -134,3 +134,13 @@ def test_rows_labelled_at_other_rates_stand_for_as_many_as_there_are():
     assert successes[0] / sizes[0] == pytest.approx(plain, abs=0.03)
     kish = weight.sum() ** 2 / (weight**2).sum()
     assert kish <= sizes[0] < 1.3 * kish
+
+
+def test_each_further_weight_costs_a_label():
+    """As the standard error of a stratified mean loses a degree of freedom for each stratum."""
+    score, decision, _, label = pool(400, seed=9)
+    rows, one = np.arange(20), np.zeros(400, np.int64)
+    known = [LabelledRows(score, decision, one, 1, rows, label[:20], weight)
+             for weight in (np.ones(20), np.repeat([1.0, 1 + 1e-9], 10))]  # fmt: skip
+    (same,), (other,) = (each.effective_counts([accuracy])[1] for each in known)
+    assert other[0] / same[0] == pytest.approx(19 / 20, rel=1e-6)

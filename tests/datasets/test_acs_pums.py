@@ -1,50 +1,79 @@
-"""The tasks of ACS, against folktables on generated census files."""
+"""The tasks of ACS: folktables' definitions, on generated census files of several years."""
 
 import io
 import zipfile
 
+import folktables
 import numpy as np
 import pandas as pd
 import pytest
 
 from datasets import acs, acs_pums
-from fairbench.core.errors import UserError
+from fairbench.core.errors import DataError, UserError
 from tests.datasets.raw_files import RAW
 
+# Whom each task is about and when its label is 1, as Ding et al. (2021) have it, written out here.
+TASKS = {
+    "income": (
+        lambda p: (p.AGEP > 16) & (p.PINCP > 100) & (p.WKHP > 0) & (p.PWGTP >= 1),
+        lambda p: p.PINCP > 50_000,
+    ),
+    "employment": (lambda p: p.AGEP >= 0, lambda p: p.ESR == 1),
+    "public_coverage": (
+        lambda p: (p.AGEP < 65) & (p.PINCP <= 30_000),
+        lambda p: p.PUBCOV == 1,
+    ),
+    "mobility": (lambda p: (p.AGEP > 18) & (p.AGEP < 35), lambda p: p.MIG == 1),
+    "travel_time": (
+        lambda p: (p.AGEP > 16) & (p.PWGTP >= 1) & (p.ESR == 1),
+        lambda p: p.JWMNP > 20,
+    ),
+}
+SINCE = {2018: {}, 2019: {"RELP": "RELSHIPP", "JWTR": "JWTRNS"}}
+SINCE[2023] = {**SINCE[2019], "ST": "STATE"}
 
-@pytest.fixture
-def people(save):
-    """Write the generated person file of New York and return it as folktables reads it."""
-    raw = RAW["acs"]()
-    save(raw.files)
-    content = raw.files[raw.path]
-    return pd.read_csv(io.BytesIO(content), dtype={"PINCP": float, "RT": str, "SERIALNO": str})
+
+def saved(save, year):
+    """Write the generated person file as one of a year; return it as pandas reads it."""
+    content = next(iter(RAW["acs"]().files.values()))
+    for name, new in SINCE[year].items():
+        content = content.replace(f",{name},".encode(), f",{new},".encode(), 1)
+        content = content.replace(f",{name}\n".encode(), f",{new}\n".encode(), 1)
+    save({f"acs/{year}/1-Year/psam_p36.csv": content})
+    people = pd.read_csv(io.BytesIO(content), dtype={"PINCP": float, "RT": str, "SERIALNO": str})
+    assert set(SINCE[year].values()) <= set(people)
+    return people.rename(columns={new: name for name, new in SINCE[year].items()})
 
 
-@pytest.mark.parametrize(
-    ("task", "problem"),
-    [
-        ("income", "ACSIncome"),
-        ("employment", "ACSEmployment"),
-        ("public_coverage", "ACSPublicCoverage"),
-        ("mobility", "ACSMobility"),
-        ("travel_time", "ACSTravelTime"),
-    ],
-)
-def test_rows_features_and_labels_are_those_of_folktables(task, problem, archive, people):
-    folktables = pytest.importorskip("folktables", reason="folktables is not installed")
-    oracle = getattr(folktables, problem)
-    features, label, group = oracle.df_to_numpy(people)
-    data = acs_pums.load(archive, task=task, codes="numeric")
-    assert len(data) > 5
-    assert len(data.weight) == len(data)
-    assert data.weight.isin(people["PWGTP"]).all()
-    ours = data.features[oracle.features].to_numpy(float)
-    np.testing.assert_array_equal(ours, features)
-    assert set(data.features) == set(oracle.features)
-    np.testing.assert_array_equal(data.target, label.astype(int))
-    races = data.sensitive["race"].map({name: code for code, name in acs.RACES.items()})
-    np.testing.assert_array_equal(races.astype(int), group)
+@pytest.mark.parametrize("year", SINCE)
+@pytest.mark.parametrize("task", TASKS)
+def test_rows_features_labels_and_weights_are_those_of_the_definitions(task, year, archive, save):
+    people = saved(save, year)
+    problem = getattr(folktables, acs_pums.TASKS[task])
+    data = acs_pums.load(archive, task=task, codes="numeric", year=year)
+    population, positive = TASKS[task]
+    kept = people[population(people)]
+    assert 5 < len(data) == len(kept)
+    assert list(data.features) == problem.features
+    expected = kept[problem.features].fillna(0)
+    np.testing.assert_array_equal(data.features.to_numpy(float), expected.to_numpy(float))
+    np.testing.assert_array_equal(data.features.to_numpy(float), problem.df_to_numpy(people)[0])
+    np.testing.assert_array_equal(data.target, positive(kept))
+    np.testing.assert_array_equal(data.weight, kept["PWGTP"])
+    np.testing.assert_array_equal(data.sensitive["race"], kept["RAC1P"].map(acs.RACES))
+    np.testing.assert_array_equal(data.sensitive["sex"], kept["SEX"].map({1: "Male", 2: "Female"}))
+
+
+def test_the_samples_have_the_features_of_the_definitions():
+    for task in ("income", "public_coverage", "mobility"):
+        problem = getattr(folktables, acs_pums.TASKS[task])
+        features = set(acs._COLUMNS[task].split()) - {"row", problem.target}
+        assert features == set(problem.features) - {"ST"}
+
+
+def test_states_are_those_of_folktables_and_the_district():
+    assert set(acs_pums.STATES) == {*folktables.state_list, "DC"}
+    assert len(set(acs_pums.STATES.values())) == len(acs_pums.STATES)
 
 
 def test_states_are_put_together_and_zip_archives_opened(archive, save):
@@ -54,22 +83,41 @@ def test_states_are_put_together_and_zip_archives_opened(archive, save):
         handle.writestr("psam_p06.csv", raw.files[raw.path])
     save({**raw.files, "acs/2018/1-Year/psam_p06.csv": packed.getvalue()})
     one, two = (
-        acs_pums.load(archive, task="employment", states=states)
-        for states in (["NY"], ["NY", "CA"])
+        acs_pums.load(archive, task="employment", states=states) for states in ("NY", ["NY", "CA"])
     )
     assert len(two) == 2 * len(one)
     assert (one.name, two.name) == ("acs_employment_NY_2018", "acs_employment_NY_CA_2018")
 
 
+def test_a_person_without_an_age_is_refused(archive, save):
+    save(RAW["acs"]().with_cell(4, "AGEP", ""))
+    with pytest.raises(DataError, match=r"psam_p36.csv: column 'AGEP', row 4: '' is no number"):
+        acs_pums.load(archive, task="employment")
+
+
+def test_files_are_looked_for_where_the_census_has_them():
+    sources = acs_pums.sources_of(["NY", "DC"], 2019, "5-Year")
+    assert [each.path for each in sources] == [
+        f"acs/2019/5-Year/psam_p{code}.csv" for code in ("36", "11")
+    ]
+    (experimental,) = acs_pums.sources_of(["NY"], 2020, "1-Year")
+    census = "https://www2.census.gov/programs-surveys/acs"
+    assert experimental.urls == (f"{census}/experimental/2020/data/pums/1-Year/csv_pny.zip",)
+    assert sources[1].urls == (f"{census}/data/pums/2019/5-Year/csv_pdc.zip",)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": "health"}, "unknown dataset.task 'health'"),
-        ({"states": ["XX"]}, "unknown dataset.states 'XX'"),
+        ({"task": "incom"}, "unknown dataset.task 'incom': did you mean income"),
+        ({"states": ["ny"]}, "unknown dataset.states 'ny': did you mean NY"),
         ({"states": []}, "dataset.states is empty"),
-        ({"year": 2021}, "dataset.year is 2021: the tasks are defined for 2014 to 2018"),
+        ({"states": ["NY", "CA", "NY"]}, "dataset.states names NY twice"),
+        ({"year": 2013}, r"dataset.year is 2013; it must be from 2014 to 20\d\d$"),
+        ({"year": 20188}, r"dataset.year is 20188; it must be from 2014 to 20\d\d$"),
         ({"horizon": "2-Year"}, "unknown dataset.horizon '2-Year'"),
         ({"year": 2016}, "file acs/2016/1-Year/ss16pny.csv not found in"),
+        ({"year": 2021}, r"Get it from https://www2.census.gov/\S+/pums/2021/1-Year, and set"),
     ],
 )
 def test_what_is_refused(options, message, archive):

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from algorithms.fitters.conditional_quantiles import covering_threshold
 from algorithms.fitters.held_out import fit_without, predict_rows
 from algorithms.losses import default_loss, distribution_loss
+from algorithms.overlapping_groups import OverlappingGroups
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
@@ -35,12 +37,14 @@ class Conformal(Fitter):
 
     The score of a row is its absolute residual, over the model's own sd with `scaled`, or one
     minus the probability of its label. With n scores the radius at a level is the
-    ceil((n + 1) level)-th smallest, infinite where there is none.
+    ceil((n + 1) level)-th smallest, infinite where there is none. Overlapping groups are those of
+    each protected attribute, and their combinations of at least `smallest` rows that were fitted.
     """
 
     levels: Sequence[float]
     calibration: float
     scaled: bool
+    smallest: int = 200
 
     capabilities = Capabilities(reads_groups=True)
 
@@ -49,34 +53,50 @@ class Conformal(Fitter):
         return distribution_loss(task) if self.scaled else default_loss(task)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
-        """Fit the model, and take the radii of all held-out rows and of those of each group."""
+        """Fit the model, and score the rows held out."""
         rows = _calibration_rows(train, self.calibration, rng)
         model = fit_without(rows, make_model, train, rng)
         scores = _scores(predict_rows(model, train, rows, rng), train.y[rows])
         groups = train.sensitive.iloc[rows].astype(str).to_numpy()
-        return Fitted(
-            model,
-            _radii(scores, self.levels),
-            {group: _radii(scores[groups == group], self.levels) for group in np.unique(groups)},
-        )
+        cells = {str(group): np.sort(scores[groups == group]) for group in np.unique(groups)}
+        fitted = np.delete(np.arange(len(train.y)), rows)
+        overlapping = OverlappingGroups.of(train.sensitive.iloc[fitted], smallest=self.smallest)
+        return Fitted(model, tuple(self.levels), np.sort(scores), cells, overlapping)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model and its radii, one a level: everyone's, and each group's."""
+    """A model with the sorted scores of the rows held out, everyone's and each group's."""
 
     model: Model
-    radii: Array
-    group_radii: Mapping[str, Array]
+    levels: tuple[float, ...]
+    scores: Array
+    cells: Mapping[str, Array]
+    overlapping: OverlappingGroups
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
-        """Return the model's outputs, ``radius`` and ``group_radius`` (n, levels)."""
+        """Return the model's outputs with its radii, (n, levels) each.
+
+        ``radius`` covers everyone, ``group_radius`` each group, ``overlapping_radius`` each group
+        of each attribute.
+        """
         seed = integer_seed(rng)
         raw = self.model.outputs(X, sensitive_features=sensitive, random_state=seed)
-        unseen = np.full(len(self.radii), np.inf)
-        by_group = [self.group_radii.get(group, unseen) for group in sensitive.astype(str)]
-        radius = np.tile(self.radii, (len(by_group), 1))
-        return {**raw, "radius": radius, "group_radius": np.array(by_group)}
+        code, labels = pd.factorize(sensitive.astype(str))
+        names = [str(label) for label in labels]
+        own = [_radii(self.cells.get(name, np.empty(0)), self.levels) for name in names]
+        radii = {"group_radius": np.array(own), "overlapping_radius": self._overlapping(names)}
+        everyone = np.tile(_radii(self.scores, self.levels), (len(code), 1))
+        return {**raw, "radius": everyone, **{name: each[code] for name, each in radii.items()}}
+
+    def _overlapping(self, names: Sequence[str]) -> Array:
+        members, own = self.overlapping.members(self.cells), self.overlapping.members(names)
+        scores = list(self.cells.values())
+        found = [
+            [covering_threshold(scores, members, mine, level) for level in self.levels]
+            for mine in own
+        ]
+        return np.array(found)
 
 
 def _calibration_rows(
@@ -100,8 +120,13 @@ def _scores(raw: RawOutputs, y: Array) -> Array:
 
 
 def _radii(scores: Array, levels: Sequence[float]) -> Array:
-    """Return the smallest radius of each level that covers a further row with its probability."""
-    ordered = np.append(np.sort(scores), np.inf)
+    """Return the smallest radius of each level that covers a further row with its probability.
+
+    Parameters
+    ----------
+    scores : sorted.
+    """
+    ordered = np.append(scores, np.inf)
     # The rounding keeps (n + 1) level from just passing a whole number it should be.
     ranks = np.ceil(np.round((len(scores) + 1) * np.asarray(levels), 9)).astype(int)
     radii: Array = ordered[np.minimum(ranks - 1, len(scores))]

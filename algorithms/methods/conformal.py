@@ -1,4 +1,4 @@
-"""Intervals and label sets that cover with a stated probability, for everyone or in each group."""
+"""Intervals and label sets that cover with a stated probability: everyone, or every group."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ import numpy as np
 
 from algorithms.fitters import conformal
 from algorithms.methods.baseline import point_predictions
-from fairbench.core.errors import UserError, check_share
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
+
+# Whom a guarantee is about, and the raw output with its radii.
+_RADIUS = {"marginal": "radius", "group": "group_radius", "overlapping": "overlapping_radius"}
 
 
 @dataclass(frozen=True)
 class Conformal(Method):
     """Split conformal prediction; the calibration rows are a share of the training rows.
 
-    With `per_group` the radii are those of a row's own group (Mondrian): they cover in each group,
-    and are infinite in one with too few calibration rows. With `scaled`, values get intervals
-    proportional to the sd of a Normal NLL model in place of one width for all.
+    The promised share of true values is covered on average over calibration rows:
+
+    - ``marginal``: of everyone, whatever becomes of single groups;
+    - ``group``: in each protected group, each combination of attributes being a group (equalized
+      coverage; Romano, Barber, Sabatti, Candès 2020). Intervals are infinite in a group with too
+      few calibration rows, and sets hold every label;
+    - ``overlapping``: in each group of each protected attribute and in each of their combinations
+      that has `smallest` rows or more; smaller ones borrow from their attributes' groups (Gibbs,
+      Cherian, Candès 2025). Of one attribute it is the same as ``group``.
+
+    With `scaled`, values get intervals proportional to the sd of a Normal NLL model in place of
+    one width for all.
     """
 
     levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)
     calibration: float = 0.25
-    per_group: bool = False
+    guarantee: str = "marginal"
+    smallest: int = 200
     scaled: bool = False
 
-    capabilities = Capabilities(reads_score=True)
+    capabilities = Capabilities(packages=("scipy",), reads_score=True)
 
     def __post_init__(self) -> None:
-        """Refuse levels that are not whole percents, and shares that are not shares."""
+        """Refuse levels that are not whole percents, shares that are not shares, unknown names."""
+        check_choice("method.guarantee", self.guarantee, _RADIUS)
+        check_minimum("method.smallest", self.smallest, 1)
         check_share("method.calibration", self.calibration)
         for level in self.levels:
             check_share("method.levels", level)
@@ -40,12 +55,12 @@ class Conformal(Method):
 
     @property
     def fitter(self) -> conformal.Conformal:
-        """One cell holds both kinds of radii."""
-        return conformal.Conformal(tuple(self.levels), self.calibration, self.scaled)
+        """One cell holds the radii of all guarantees."""
+        return conformal.Conformal(tuple(self.levels), self.calibration, self.scaled, self.smallest)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return predictions with an interval, or a set of labels, for each level."""
-        radius = raw["group_radius" if self.per_group else "radius"]
+        radius = raw[_RADIUS[self.guarantee]]
         names = [f"{round(100 * level)}" for level in self.levels]
         radii = dict(zip(names, radius.T, strict=True))
         return _sets(raw, radii) if task is Task.BINARY else _intervals(raw, radii)

@@ -62,7 +62,8 @@ class Evaluator:
     spread_groups : numbers of groups of the spread diagram.
     spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
         FairlyUncertain's figures have it).
-    coverage_levels : levels of the prediction intervals whose coverage is counted.
+    coverage_levels : levels of prediction intervals, and of sets of labels, whose coverage is
+        counted.
     abstention_rates : shares abstained on, for the curves.
     feature_shift_rates : shares abstained on at which the features of the rows kept are compared
         with everyone's.
@@ -171,7 +172,8 @@ class Evaluator:
         if data.task is Task.BINARY:
             self._classification(weighed, data, generator)
             arrays = data.target, data.predictions, self.bins, self.minimum_group_size
-            ScoreEvaluation(weighed, *arrays, data.design).run(data.groups)
+            levels = self.coverage_levels
+            ScoreEvaluation(weighed, *arrays, data.design, levels).run(data.groups)
         else:
             minimum, levels = self.minimum_group_size, self.coverage_levels
             evaluate_regression(weighed, data, levels, minimum=minimum)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +11,16 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.estimates import (
     Batch,
     Closed,
-    Estimates,
     Kinds,
     add_estimates,
     declared_batches,
-    mean_batch,
 )
+from fairbench.evaluation.prediction_sets import interval_batches
 from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.table import (
     NAN,
     OK,
     MetricTable,
-    Setting,
     Status,
     Where,
     invalid_rows,
@@ -33,12 +29,9 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference import means, scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import ROOT_ROWS, Moments, around, at_levels, root_limits
-from fairbench.inference.rates import Limits, rate_limits
+from fairbench.inference.means import ROOT_ROWS, Moments, root_limits
 from fairbench.inference.scores import RANK_ROWS, correlation_limits
-from fairbench.inference.survey import SurveyCounts, sums
 from fairbench.metrics.probability import spearman
-from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
     distribution_distances,
@@ -88,7 +81,8 @@ def _batches(data: Labelled, levels: Sequence[float]) -> Iterator[Batch]:
 
     metrics = metrics_of(REGRESSION)
     yield from declared_batches(metrics.values(), data.target, columns, parts, KINDS, statuses)
-    yield from _intervals(data, parts, levels, len(metrics))
+    ends = {level: each for level in levels if (each := _ends(data, level)) is not None}
+    yield from interval_batches(data.target, ends, parts, len(metrics))
 
 
 def _parity(table: MetricTable, data: Labelled, groups: Groups) -> None:
@@ -158,31 +152,8 @@ def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
     return ~np.isfinite(mean), "prediction"
 
 
-def _intervals(
-    data: Labelled, parts: Parts, levels: Sequence[float], place: int
-) -> Iterator[Batch]:
-    """Yield coverage and width of the method's own intervals, or of the normal ones of its sd."""
-    found, covered, widths = [], [], []
-    for level in levels:
-        ends = _ends(data, level)
-        if ends is None:
-            continue
-        lower, upper = ends
-        covered.append(((lower <= data.target) & (data.target <= upper)).astype(float))
-        with np.errstate(invalid="ignore"):
-            widths.append(upper - lower)
-        statuses, place = parts.statuses(~(upper >= lower), "interval"), place + 2
-        found.append(Estimates("coverage", (), statuses, str, Setting(level=level), place=place))
-    if not found:
-        return
-    compared = [replace(each, called=each.metric) for each in found]
-    yield rate_batch(np.stack(covered), compared, parts)
-    after = [replace(each, metric="interval_width", place=each.place + 1) for each in found]
-    yield mean_batch(np.stack(widths), after, parts, least=0.0)
-
-
 def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
-    """Return both ends of the rows' prediction intervals, if there are any."""
+    """Return both ends of the method's own intervals, or of the normal ones of its sd, if any."""
     percent = f"{100 * level:g}"
     if f"lower_{percent}" in data.predictions:
         return data.column(f"lower_{percent}"), data.column(f"upper_{percent}")
@@ -191,42 +162,6 @@ def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
     mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
     with np.errstate(invalid="ignore"):
         return mean - half, mean + half
-
-
-def rate_batch(successes: Array, estimates: Sequence[Estimates], parts: Parts) -> Batch:
-    """Return shares of rows (K, n) that are 1 and not 0; `estimates` as in :func:`mean_batch`."""
-    flat = parts.rows(successes)
-    ok = [[status == OK for status in each.statuses] for each in estimates]
-    value, totals, sample = np.where(ok, parts.mean_of(flat), np.nan), None, parts.sample
-    if sample is None or parts.repeated is None:
-        count, size = sums(flat, parts.codes, len(parts)), np.array(parts.size)
-
-        def at(level: float) -> Limits:
-            return rate_limits(count, size, level=level)
-
-    else:
-        totals = sample.linearised(flat)[1]
-        surveys = [
-            SurveyCounts.of(
-                3 * each.astype(np.intp), parts.codes, parts.repeated, groups=len(parts)
-            )
-            for each in flat
-        ]
-
-        def at(level: float) -> Limits:
-            found = [each.limits(selection_rate, level=level) for each in surveys]
-            return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
-
-    filled = [
-        replace(each, value=mine.tolist(), lacking=parts.too_few(1))
-        for each, mine in zip(estimates, value, strict=True)
-    ]
-    return Batch(
-        filled,
-        lambda level: around(value, at_levels(at, level)),
-        partial(parts.normal_ends, flat),
-        totals,
-    )
 
 
 def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:

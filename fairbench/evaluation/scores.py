@@ -17,6 +17,7 @@ from fairbench.evaluation.estimates import (
     add_estimates,
     declared_batches,
 )
+from fairbench.evaluation.prediction_sets import set_batches
 from fairbench.evaluation.predictions import Groups, Parts, by_group
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting
 from fairbench.inference import scores
@@ -43,6 +44,7 @@ class ScoreEvaluation:
     bins : of the reliability diagram and the calibration error.
     minimum : metrics of fewer rows are flagged.
     design : how the rows were sampled, where they do not count alike.
+    levels : of the sets of labels whose coverage and size are reported.
     """
 
     table: MetricTable
@@ -51,6 +53,7 @@ class ScoreEvaluation:
     bins: int
     minimum: int = 0
     design: Design | None = None
+    levels: Sequence[float] = ()
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, each group's, and the points of the reliability diagram.
@@ -72,6 +75,7 @@ class ScoreEvaluation:
         batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
             batches.append(self._calibration(parts, target, columns["score"], len(metrics)))
+        batches += set_batches(target, columns, self.levels, parts, len(metrics) + 1)
 
         def then(groups: Groups) -> None:
             if "score" in columns and not groups.attribute:

@@ -312,7 +312,7 @@ def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
     rates = metrics_of(BINARY, "rate").values()
     found = [each.name for each in rates if [r.weights for r in each.rates] == [(1, 1)]]
-    return [*found, "coverage"]
+    return [*found, "coverage", "empty_sets", "infinite_intervals"]
 
 
 def _compared() -> Mapping[str, Metric]:

@@ -129,6 +129,24 @@ def mean_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> 
     )
 
 
+def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> Limits:
+    """Return weighted sums (...) of K rates (..., K) with their intervals, made alike.
+
+    Parameters
+    ----------
+    weight : (K,), each above or below 0. correlation : (..., K, K) of the rates' errors.
+    """
+    up, down = rates.upper - rates.value, rates.value - rates.lower
+    signed = correlation * np.sign(weight)[:, None] * np.sign(weight)
+    size, value = np.abs(weight), (weight * rates.value).sum(axis=-1)
+    reach = [
+        np.einsum("...i,...ij,...j->...", size * each, signed, size * each)
+        for each in (np.where(weight > 0, down, up), np.where(weight > 0, up, down))
+    ]
+    lower, upper = (np.sqrt(np.maximum(each, 0)) for each in reach)
+    return Limits(value, value - lower, value + upper)
+
+
 def ratio_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
     """Return the ratios first / second with their intervals.
 

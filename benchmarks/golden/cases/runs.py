@@ -109,7 +109,7 @@ OTHERS = (
     _number("slow_faithful", "method=faithful_nll_reference"),
     _number("constant", "learner=random_forest", "learner.n_estimators=5", "method=constant_sd"),
     _number("several", "learner=mlp", QUICK_NETWORK, "method=deep_ensemble", "method.members=2"),
-    _number("covered", "method=conformal", "method.scaled=true", "method.per_group=true",
+    _number("covered", "method=conformal", "method.scaled=true", "method.guarantee=group",
             "intervention=disparate_impact_remover"),
 )  # fmt: skip
 

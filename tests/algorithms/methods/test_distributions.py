@@ -101,7 +101,11 @@ def test_members_that_agree_have_no_epistemic_variance():
     np.testing.assert_allclose(table["sd"], 0.3)
 
 
-RADII = {"radius": [[1.0, np.inf]], "group_radius": [[2.0, 3.0]]}
+RADII = {
+    "radius": [[1.0, np.inf]],
+    "group_radius": [[2.0, 3.0]],
+    "overlapping_radius": [[1.5, 4.0]],
+}
 
 
 def test_intervals_reach_a_radius_to_both_sides():
@@ -114,12 +118,14 @@ def test_intervals_reach_a_radius_to_both_sides():
         "lower_90": -np.inf,
         "upper_90": np.inf,
     }
-    own = read(Conformal(levels=(0.5, 0.9), per_group=True), {"mean": [10], **RADII})
+    own = read(Conformal(levels=(0.5, 0.9), guarantee="group"), {"mean": [10], **RADII})
     assert own[["lower_90", "upper_90"]].iloc[0].tolist() == [7, 13]
+    both = read(Conformal(levels=(0.5, 0.9), guarantee="overlapping"), {"mean": [10], **RADII})
+    assert both[["lower_90", "upper_90"]].iloc[0].tolist() == [6, 14]
 
 
 def test_scaled_intervals_are_multiples_of_the_sd():
-    method = Conformal(levels=(0.5, 0.9), per_group=True, scaled=True)
+    method = Conformal(levels=(0.5, 0.9), guarantee="group", scaled=True)
     table = read(method, {"mean": [10], "sd": [0.5], **RADII})
     assert table[["lower_50", "upper_50", "uncertainty"]].iloc[0].tolist() == [9, 11, 0.5]
     assert method.fitter.loss(REGRESSION).name == "normal_nll"
@@ -130,12 +136,15 @@ def test_a_set_holds_the_labels_that_are_not_too_improbable():
     raw = {"score": [0.1, 0.5], "radius": [[0.2], [0.6]], "group_radius": [[0.05], [0.4]]}
     table = read(Conformal(levels=(0.9,)), raw, BINARY)
     assert table[["set_0_90", "set_1_90"]].to_numpy().tolist() == [[1, 0], [1, 1]]
-    own = read(Conformal(levels=(0.9,), per_group=True), raw, BINARY)
+    own = read(Conformal(levels=(0.9,), guarantee="group"), raw, BINARY)
     assert own[["set_0_90", "set_1_90"]].to_numpy().tolist() == [[0, 0], [0, 0]]
 
 
-def test_both_conformal_readings_share_their_cells_and_levels_are_percents():
-    assert Conformal().fitter == Conformal(per_group=True).fitter
+def test_all_conformal_guarantees_share_their_cells_and_levels_are_percents():
+    for guarantee in ("group", "overlapping"):
+        assert Conformal().fitter == Conformal(guarantee=guarantee).fitter
+    with pytest.raises(UserError, match=r"^unknown method\.guarantee"):
+        Conformal(guarantee="everyone")
     for level in (0.905, 1.0, 0.0):
         with pytest.raises(UserError, match=r"^method\.levels "):
             Conformal(levels=(level,))

@@ -134,7 +134,7 @@ def test_conformal_covers_everyone_or_each_group_as_it_says(task, level):
 
     split = covered(predicted(Conformal(), TREES, task), level)
     assert split.mean() == pytest.approx(level / 100, abs=tolerance(len(split)))
-    table = predicted(Conformal(per_group=True), TREES, task)
+    table = predicted(Conformal(guarantee="group"), TREES, task)
     for _, rows in table.groupby("group", observed=True):
         hit = covered(rows, level)
         assert hit.mean() == pytest.approx(level / 100, abs=tolerance(len(hit)))

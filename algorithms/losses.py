@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_softmax, logit, softmax
 
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Loss
@@ -22,6 +22,7 @@ class Binomial(Loss):
     """Negative log-likelihood of a 0 / 1 label; the raw score is the log odds."""
 
     name = "binomial"
+    classes = 2
 
     def initial(self, y: Array, weight: Array | None = None) -> Array:
         """Return the log odds of the mean label, which is kept off 0 and 1."""
@@ -45,6 +46,56 @@ class Binomial(Loss):
     def link(self, raw: Array) -> Array:
         """Return the probability of label 1."""
         p: Array = expit(raw)
+        return p
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """Negative log-likelihood of one of C classes; the raw scores are log probabilities, unscaled.
+
+    A number added to all scores of a row changes nothing: they start with a sum of 0.
+    """
+
+    classes: int = 3
+
+    name = "softmax"
+
+    @property
+    def outputs(self) -> int:
+        """A raw score a class."""
+        return self.classes
+
+    def initial(self, y: Array, weight: Array | None = None) -> Array:
+        """Return the logs of the classes' shares, which are kept off 0, less their mean."""
+        share = np.bincount(y.astype(np.intp), weight, minlength=self.classes)
+        log_share = np.log(np.maximum(share / share.sum(), 1e-6))
+        start: Array = log_share - log_share.mean()
+        return start
+
+    def value(self, y: Array, raw: Array) -> Array:
+        """Return -log p of the label's class."""
+        label = y.astype(np.intp)[:, None]
+        loss: Array = -np.take_along_axis(log_softmax(raw, axis=1), label, axis=1)[:, 0]
+        return loss
+
+    def gradient(self, y: Array, raw: Array) -> Array:
+        """Return p_k - 1(y = k)."""
+        return self.link(raw) - (y[:, None] == np.arange(self.classes))
+
+    def curvature(self, y: Array, raw: Array) -> Array:
+        """Return 2 p_k (1 - p_k), twice the second derivative.
+
+        The scores of a row move together: a step in each by its own second derivative can go too
+        far. The diagonal matrix of these is not less than the matrix of second derivatives, whose
+        rows sum to p_k (1 - p_k) off the diagonal, too. XGBoost's own objective has the same.
+        """
+        p = self.link(raw)
+        curvature: Array = np.maximum(2 * p * (1 - p), 1e-16)
+        return curvature
+
+    def link(self, raw: Array) -> Array:
+        """Return the probabilities of the classes."""
+        p: Array = softmax(raw, axis=1)
         return p
 
 
@@ -208,11 +259,15 @@ def _reference_curvature(y: Array, raw: Array) -> Array:
         return np.column_stack([1 / sd**2, 2 + 3 * error**2 / sd**4])
 
 
-def default_loss(task: Task) -> Loss:
+def default_loss(task: Task, classes: int = 2) -> Loss:
     """Return the loss of a plain model: the likelihood of a label, or squared error."""
-    return Binomial() if task is Task.BINARY else SquaredError()
+    return SquaredError() if task is Task.REGRESSION else _likelihood(task, classes)
 
 
-def distribution_loss(task: Task) -> Loss:
+def distribution_loss(task: Task, classes: int = 2) -> Loss:
     """Return the likelihood of a label, or of a value with a standard deviation of its own."""
-    return Binomial() if task is Task.BINARY else NormalLoss()
+    return NormalLoss() if task is Task.REGRESSION else _likelihood(task, classes)
+
+
+def _likelihood(task: Task, classes: int) -> Loss:
+    return Binomial() if task is Task.BINARY else Softmax(classes)

@@ -27,6 +27,13 @@ DATASHEET = Datasheet(
 )
 MAJORITY, MINORITY = "majority", "minority"
 TRAIN_SHARE = 0.8
+CLASSES = ("low", "middle", "high")
+_CUTS = (-1.0, 1.0)
+_DATASETS = {
+    Task.BINARY: "simulated",
+    Task.MULTICLASS: "simulated_classes",
+    Task.REGRESSION: "simulated_regression",
+}
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,16 @@ def load(
     """Draw a population.
 
     Two of the standard normal features and their product carry the signal. The binary task has
-    p(x) = expit(signal / noise of the group); the regression has mean signal and a standard
-    deviation that grows with the third feature and is larger for minorities. `truth` holds
-    ``probability``, or ``mean`` and ``sd``, of the labels before any bias.
+    p(x) = expit(signal / noise of the group); three ordered classes have P(class > k) =
+    expit((signal - cut k) / noise) with cuts at -1 and 1; the regression has mean signal and a
+    standard deviation that grows with the third feature and is larger for minorities. `truth`
+    holds ``probability``, ``probability_0`` ... of the classes, or ``mean`` and ``sd``, of the
+    labels before any bias.
 
     Parameters
     ----------
     archive : unused; nothing is read.
-    task : ``binary`` or ``regression``.
+    task : ``binary``, ``multiclass`` or ``regression``.
     n_samples, n_features : size of the population, and number of features besides the group.
     n_groups : the majority and ``n_groups - 1`` minorities of equal expected size; noise and base
         rate change in equal steps from the majority's to the last minority's.
@@ -75,7 +84,7 @@ def load(
     base_rate_gap : by how much the majority's signal exceeds the last minority's.
     label_bias : binary: the probability that a minority's 1 is recorded as 0, and `truth` also
         holds ``observed`` = P(recorded 1); regression: what is taken off a minority's outcome, and
-        ``observed`` is the mean of what is recorded.
+        ``observed`` is the mean of what is recorded; of several classes there is none.
     missing : the probability that a minority's first or second feature is not recorded.
     shift : added to the first feature of the last fifth of the rows, which become the ``test``
         part of `partition`; labels still follow p(x).
@@ -94,7 +103,7 @@ def load(
     names = _names(n_groups)
     sensitive = pd.Categorical.from_codes(group, names)
     return Dataset(
-        name="simulated" if task == Task.BINARY else "simulated_regression",
+        name=_DATASETS[Task(task)],
         task=Task(task),
         features=_features(people, names, missing, rng(seed, "simulated gaps", task, n, d)),
         target=pd.Series(labels, name="y"),
@@ -106,6 +115,8 @@ def load(
         partition=pd.Series(np.where(test, "test", "train")) if shift else None,
         truth=truth,
         redistributable=True,
+        classes=CLASSES if task == Task.MULTICLASS else (),
+        ordered=task == Task.MULTICLASS,
     )
 
 
@@ -152,6 +163,11 @@ def _labels(
             labels[minority & (faults.random(n) < bias)] = 0
             truth["observed"] = np.where(minority, p * (1 - bias), p)
         return labels, truth
+    if task is Task.MULTICLASS:
+        above = expit((people.signal[:, None] - _CUTS) / people.scale[:, None])
+        p = -np.diff(above, axis=1, prepend=1, append=0)
+        labels = (generator.random(n)[:, None] < above).sum(axis=1)
+        return labels, pd.DataFrame({f"probability_{k}": p[:, k] for k in range(len(CLASSES))})
     sd = 0.2 * people.scale * np.exp(0.5 * people.x[:, 2])
     truth = pd.DataFrame({"mean": people.signal, "sd": sd})
     outcome = people.signal + sd * generator.standard_normal(n)
@@ -202,5 +218,7 @@ def _check(
 def _check_faults(task: str, label_bias: float, missing: float) -> None:
     if task == Task.BINARY and not 0 <= label_bias < 1:
         raise UserError(f"dataset.label_bias is {label_bias}; it must be at least 0 and under 1")
+    if task == Task.MULTICLASS and label_bias:
+        raise UserError("dataset.label_bias is of labels 0 and 1 or of values: leave it out")
     if not 0 <= missing < 1:
         raise UserError(f"dataset.missing is {missing}; it must be at least 0 and under 1")

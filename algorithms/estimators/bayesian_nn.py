@@ -40,8 +40,8 @@ class BayesianNNEstimator(LinkedEstimator):
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> BayesianNNEstimator:
         """Fit to labels or values; a weight of w is w rows, and rows of weight 0 are left out."""
-        self.classes_ = np.array([0, 1])
-        data, self.unit_ = standardised(X, y, sample_weight, labels=self.loss.name == "binomial")
+        self.classes_ = np.arange(self.loss.classes or 2)
+        data, self.unit_ = standardised(X, y, sample_weight, labels=self.loss.classes > 0)
         with one_thread():
             self.posterior_ = _train(data, self.loss, self.training, self.seed)
         return self
@@ -56,9 +56,9 @@ class BayesianNNEstimator(LinkedEstimator):
     def linked(self, X: Frame) -> Array:
         """Return the predictions of the mixture over networks drawn from the posterior."""
         members = self.predict_members(X, self.training.samples, self.seed)
-        if self.loss.outputs == 1:
-            mean: Array = members[..., 0].mean(axis=0)
-            return mean[:, None]
+        if self.loss.classes or self.loss.outputs == 1:
+            mean: Array = members.mean(axis=0)
+            return mean
         means, sds = np.moveaxis(members, -1, 0)
         return np.column_stack(
             [means.mean(axis=0), np.sqrt((sds**2).mean(axis=0) + means.var(axis=0))]

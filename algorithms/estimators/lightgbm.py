@@ -60,19 +60,20 @@ class LightGBMEstimator(BaseEstimator):
         }
         data = fairgbm.Dataset(X, y, constraint_group=groups, weight=sample_weight, params=options)
         self.booster_ = fairgbm.train(options, data, self.rounds)
-        self.classes_ = np.array([0.0, 1.0])
+        self.classes_ = np.arange(float(self.parameters.get("num_class", 2)))
         return self
 
     @available_if(lambda self: self.objective != "regression")
     def predict_proba(self, X: Frame) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
+        """Return the (n, C) probabilities of the classes."""
         p = self._output(X)
-        return np.column_stack([1 - p, p])
+        return p if p.ndim > 1 else np.column_stack([1 - p, p])
 
     def predict(self, X: Frame) -> Array:
-        """Return labels (the greater probability, ties 0), or values."""
-        output = self._output(X)
-        return output if self.objective == "regression" else (output > 0.5).astype(np.float64)
+        """Return labels (the greatest probability, of a tie the first), or values."""
+        if self.objective == "regression":
+            return self._output(X)
+        return self.predict_proba(X).argmax(axis=1).astype(np.float64)
 
     def _output(self, X: Frame) -> Array:
         return np.asarray(self.booster_.predict(X, num_threads=1), np.float64)

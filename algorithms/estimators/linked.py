@@ -29,21 +29,22 @@ class LinkedEstimator(BaseEstimator, ABC):
     def linked(self, X: Frame) -> Array:
         """Return the (n, k) probabilities, means, or means and standard deviations of rows."""
 
-    @available_if(lambda self: self.loss.name == "binomial")
+    @available_if(lambda self: self.loss.classes > 0)
     def predict_proba(self, X: Frame) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        p = self.linked(X)[:, 0]
-        return np.column_stack([1 - p, p])
+        """Return the (n, C) probabilities of the classes."""
+        p = self.linked(X)
+        return p if self.loss.outputs > 1 else np.column_stack([1 - p[:, 0], p[:, 0]])
 
-    @available_if(lambda self: self.loss.outputs == 2)
+    @available_if(lambda self: self.loss.outputs == 2 and not self.loss.classes)
     def predict_distribution(self, X: Frame) -> Array:
         """Return the (n, 2) means and standard deviations."""
         return self.linked(X)
 
     def predict(self, X: Frame) -> Array:
-        """Return labels (ties are 0), values or means."""
-        first = self.linked(X)[:, 0]
-        return (first > 0.5).astype(np.float64) if self.loss.name == "binomial" else first
+        """Return labels (of a tie the first), values or means."""
+        if self.loss.classes:
+            return self.predict_proba(X).argmax(axis=1).astype(np.float64)
+        return self.linked(X)[:, 0]
 
 
 def link(scores: Array, loss: Loss, unit: Unit) -> Array:
@@ -54,8 +55,6 @@ def link(scores: Array, loss: Loss, unit: Unit) -> Array:
     unit : the one the labels were standardised to; probabilities have none.
     """
     flat = loss.link(scores.reshape(-1, scores.shape[-1]))
-    if loss.outputs == 2:
-        flat = unit.distribution(flat)
-    elif loss.name != "binomial":
-        flat = unit.mean(flat)
+    if not loss.classes:
+        flat = unit.distribution(flat) if loss.outputs == 2 else unit.mean(flat)
     return flat.reshape(scores.shape)

@@ -35,8 +35,8 @@ class MLPEstimator(LinkedEstimator):
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> MLPEstimator:
         """Fit to labels or values; rows of weight 0 are left out, and do not say when to stop."""
-        self.classes_ = np.array([0, 1])
-        data, self.unit_ = standardised(X, y, sample_weight, labels=self.loss.name == "binomial")
+        self.classes_ = np.arange(self.loss.classes or 2)
+        data, self.unit_ = standardised(X, y, sample_weight, labels=self.loss.classes > 0)
         with one_thread():
             self.network_ = _train(data, self.loss, self.training, self.seed)
         return self

@@ -18,11 +18,13 @@ class Weighted(BaseEstimator):
     """An estimator that sees the rows of positive weight, and their weights unless all are 1.
 
     Leaving rows out is not the same as a weight of 0 to what splits, counts or calibrates rows. A
-    solver that stops at its limit of iterations has done what it was asked to.
+    solver that stops at its limit of iterations has done what it was asked to. Of several
+    `classes`, one that no row has gets probability 0.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, classes: int = 0) -> None:
         self.estimator = estimator
+        self.classes = classes
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Weighted:
         """Fit to labels or values `y`."""
@@ -40,8 +42,13 @@ class Weighted(BaseEstimator):
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Array) -> Array:
-        """Return the (n, 2) probabilities of labels 0 and 1."""
-        return np.asarray(self.fitted_.predict_proba(X), np.float64)
+        """Return the (n, C) probabilities of the classes."""
+        p = np.asarray(self.fitted_.predict_proba(X), np.float64)
+        if p.shape[1] >= self.classes:
+            return p
+        every = np.zeros((len(p), self.classes))
+        every[:, self.fitted_.classes_.astype(np.intp)] = p
+        return every
 
     def predict(self, X: Array) -> Array:
         """Return labels or values."""

@@ -40,7 +40,7 @@ class XGBoostEstimator(LinkedEstimator):
 
     def fit(self, X: Frame, y: Array, sample_weight: Array | None = None) -> XGBoostEstimator:
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
-        self.classes_ = np.array([0, 1])
+        self.classes_ = np.arange(self.loss.classes or 2)
         self.unit_ = unit_of(self.loss, y, sample_weight)
         matrix, labels = binned(X, self.max_bin), self.unit_.standard(y)
         grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom

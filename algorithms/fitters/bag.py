@@ -29,9 +29,9 @@ class Bag(Fitter):
         """Refuse an empty bag."""
         check_minimum("method.members", self.members, 1)
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Likelihood of the label, or squared error."""
-        return default_loss(task)
+        return default_loss(task, classes)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit every member with its own seed and weights."""
@@ -67,9 +67,9 @@ class DeepEnsemble(Bag):
         """Refuse an ensemble without disagreement."""
         check_minimum("method.members", self.members, 2)
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the likelihood of a label, or of a value with a standard deviation of its own."""
-        return distribution_loss(task)
+        return distribution_loss(task, classes)
 
     def _weights(
         self, train: TrainingSet, generator: np.random.Generator
@@ -84,12 +84,12 @@ class Fitted:
     models: list[Model]
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
-        """Return each output of the members as an (n, members) array."""
+        """Return each output of the members side by side, (n, members) or (n, members, classes)."""
         outputs = [
             model.outputs(X, sensitive_features=sensitive, random_state=integer_seed(generator))
             for model, generator in zip(self.models, rng.spawn(len(self.models)), strict=True)
         ]
-        return {name: np.column_stack([each[name] for each in outputs]) for name in outputs[0]}
+        return {name: np.stack([each[name] for each in outputs], axis=1) for name in outputs[0]}
 
 
 def bootstrap_weights(train: TrainingSet, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -99,7 +99,7 @@ def bootstrap_weights(train: TrainingSet, generator: np.random.Generator) -> NDA
     fitted to it.
     """
     n = len(train.y)
-    classes = np.unique(train.y) if train.task is Task.BINARY else np.empty(0)
+    classes = np.unique(train.y) if train.task is not Task.REGRESSION else np.empty(0)
     while True:
         weight = np.bincount(generator.integers(n, size=n), minlength=n).astype(np.float64)
         if all(weight[train.y == label].any() for label in classes):

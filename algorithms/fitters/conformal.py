@@ -48,9 +48,9 @@ class Conformal(Fitter):
 
     capabilities = Capabilities(reads_groups=True)
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the likelihood of label or scaled value, or squared error."""
-        return distribution_loss(task) if self.scaled else default_loss(task)
+        return distribution_loss(task, classes) if self.scaled else default_loss(task, classes)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit the model, and score the rows held out."""

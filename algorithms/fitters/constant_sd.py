@@ -26,7 +26,7 @@ class ConstantSD(Fitter):
         """Refuse a single fold."""
         check_minimum("method.folds", self.folds, 2)
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return squared error."""
         return SquaredError()
 

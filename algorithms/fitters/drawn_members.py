@@ -34,9 +34,9 @@ class DrawnMembers(Fitter):
         """Refuse members without disagreement."""
         check_minimum("method.members", self.members, 2)
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the likelihood of a label, or of a value with a standard deviation of its own."""
-        return distribution_loss(task)
+        return distribution_loss(task, classes)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit one network to all training rows."""

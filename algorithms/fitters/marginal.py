@@ -17,26 +17,29 @@ from fairbench.experiments.contracts import Fitter, Loss, MakeModel, RawOutputs,
 class Marginal(Fitter):
     """Mean and standard deviation of the training labels."""
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the loss of a plain model, though none is fitted."""
-        return default_loss(task)
+        return default_loss(task, classes)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Take the moments of the labels."""
-        return Fitted(train.task, float(train.y.mean()), float(train.y.std()))
+        if train.task is Task.MULTICLASS:
+            counts = np.bincount(train.y.astype(np.intp), minlength=train.classes)
+            return Fitted(train.task, np.asarray(counts / len(train.y)), np.nan)
+        return Fitted(train.task, train.y.mean(), float(train.y.std()))
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The moments."""
+    """The moments; of several classes their shares, (C,)."""
 
     task: Task
-    mean: float
+    mean: np.ndarray | np.float64
     sd: float
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
         """Return the same score, or mean and standard deviation, for every row."""
         n = X.shape[0]
-        if self.task is Task.BINARY:
-            return {"score": np.full(n, self.mean)}
+        if self.task is not Task.REGRESSION:
+            return {"score": np.tile(self.mean, (n, 1) if self.mean.ndim else n)}
         return {"mean": np.full(n, self.mean), "sd": np.full(n, self.sd)}

@@ -20,9 +20,9 @@ class Single(Fitter):
 
     objective: Loss | None = None
 
-    def loss(self, task: Task) -> Loss:
+    def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the objective, by default the likelihood of the label, or squared error."""
-        return self.objective or default_loss(task)
+        return self.objective or default_loss(task, classes)
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit one model."""

@@ -16,7 +16,7 @@ from algorithms.interventions.quantiles import Quantiles, repaired_values
 from algorithms.interventions.shared import group_names, last_call
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Intervention, Model, RawOutputs
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class DisparateImpactRemover(Intervention):
 
     repair_level: float = 1.0
 
-    capabilities = Capabilities(losses=None, reads_groups=True)
+    capabilities = Capabilities(tasks=ANY_TASK, losses=None, reads_groups=True)
 
     def __post_init__(self) -> None:
         """Refuse more than a full repair."""

@@ -10,14 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Intervention, Model, RawOutputs
 
 
 @dataclass(frozen=True)
 class NoIntervention(Intervention):
     """The learner as it is: what interventions are compared with."""
 
-    capabilities = Capabilities(losses=None, gives_members=True)
+    capabilities = Capabilities(tasks=ANY_TASK, losses=None, gives_members=True)
 
     def wrap(self, estimator: Any, seed: int) -> Unconstrained:
         """Return the estimator as a model."""
@@ -48,13 +48,14 @@ class Unconstrained(Model):
             mean, sd = self.estimator.predict_distribution(X).T
             return {"mean": mean, "sd": sd}
         if hasattr(self.estimator, "predict_proba"):
-            return {"score": self.estimator.predict_proba(X)[:, 1]}
+            p = self.estimator.predict_proba(X)
+            return {"score": p if p.shape[1] > 2 else p[:, 1]}
         return {"mean": self.estimator.predict(X)}
 
     def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
-        """Return the same of networks drawn from the fitted one, each (n, members)."""
+        """Return the same of networks drawn from the fitted one, each (n, members[, classes])."""
         drawn = np.moveaxis(self.estimator.predict_members(X, members, random_state), 0, 1)
         if hasattr(self.estimator, "predict_distribution"):
             return {"mean": drawn[..., 0], "sd": drawn[..., 1]}
         name = "score" if hasattr(self.estimator, "predict_proba") else "mean"
-        return {name: drawn[..., 0]}
+        return {name: drawn if drawn.shape[-1] > 2 else drawn[..., 0]}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from algorithms.interventions.none import Unconstrained
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
+from fairbench.experiments.contracts import BINARY, MULTICLASS, Capabilities, Intervention
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 class Reweighing(Intervention):
     """The learner's own estimator, fitted with weights."""
 
-    capabilities = Capabilities(tasks=BINARY, losses=None, reads_groups=True, gives_members=True)
+    capabilities = Capabilities(
+        tasks=BINARY | MULTICLASS, losses=None, reads_groups=True, gives_members=True
+    )
 
     def wrap(self, estimator: Any, seed: int) -> Reweighed:
         """Return the unfitted model."""
@@ -50,7 +52,7 @@ def independence_weights(groups: pd.Series, y: Array, weight: Array) -> Array:
     Rows of weight 0 get 0: their group and label may never occur together.
     """
     codes = pd.factorize(groups)[0]
-    together = np.zeros((codes.max() + 1, 2))
+    together = np.zeros((codes.max() + 1, max(2, int(y.max()) + 1)))
     np.add.at(together, (codes, y.astype(np.intp)), weight)
     apart = together.sum(axis=1, keepdims=True) * together.sum(axis=0) / together.sum()
     ratio = np.divide(apart, together, out=np.zeros_like(apart), where=together > 0)

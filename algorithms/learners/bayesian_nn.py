@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class BayesianNN(Learner):
     patience: int = 10
 
     capabilities = Capabilities(
-        losses=frozenset({"binomial", "squared_error", "normal_nll"}),
+        tasks=ANY_TASK,
+        losses=frozenset({"binomial", "softmax", "squared_error", "normal_nll"}),
         packages=("torch",),
         seeded=True,
         gives=frozenset({"a posterior over weights"}),

@@ -7,7 +7,14 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
+from fairbench.experiments.contracts import (
+    ANY_LABEL,
+    BINARY,
+    MULTICLASS,
+    Capabilities,
+    Learner,
+    Loss,
+)
 
 
 @dataclass(frozen=True)
@@ -16,7 +23,9 @@ class GaussianNB(Learner):
 
     var_smoothing: float = 1e-9
 
-    capabilities = Capabilities(tasks=BINARY, packages=("scikit-learn", "scipy"))
+    capabilities = Capabilities(
+        tasks=BINARY | MULTICLASS, losses=ANY_LABEL, packages=("scikit-learn", "scipy")
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -29,4 +38,5 @@ class GaussianNB(Learner):
 
         from algorithms.estimators.weighted import Weighted
 
-        return Weighted(sklearn.naive_bayes.GaussianNB(var_smoothing=self.var_smoothing))
+        bayes = sklearn.naive_bayes.GaussianNB(var_smoothing=self.var_smoothing)
+        return Weighted(bayes, loss.classes)

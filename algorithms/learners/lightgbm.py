@@ -7,9 +7,9 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
-_OBJECTIVES = {"binomial": "binary", "squared_error": "regression"}
+_OBJECTIVES = {"binomial": "binary", "softmax": "multiclass", "squared_error": "regression"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class LightGBM(Learner):
     def capabilities(self) -> Capabilities:
         """Labels and values, by a package that not every machine can install."""
         return Capabilities(
+            tasks=ANY_TASK,
+            losses=ANY_LABEL | {"squared_error"},
             packages=("fairgbm",),
             requires=("fairgbm",),
             # Nothing is drawn unless rows or columns are.
@@ -65,4 +67,6 @@ class LightGBM(Learner):
             "colsample_bytree": self.colsample_bytree,
             "max_bin": self.max_bin,
         }
+        if loss.outputs > 1:
+            parameters["num_class"] = loss.classes
         return LightGBMEstimator(_OBJECTIVES[loss.name], self.rounds, parameters, seed)

@@ -7,7 +7,14 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import BINARY, Capabilities, Learner, Loss
+from fairbench.experiments.contracts import (
+    ANY_LABEL,
+    BINARY,
+    MULTICLASS,
+    Capabilities,
+    Learner,
+    Loss,
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,8 @@ class LogisticRegression(Learner):
     tol: float = 1e-4
 
     capabilities = Capabilities(
-        tasks=BINARY,
+        tasks=BINARY | MULTICLASS,
+        losses=ANY_LABEL,
         packages=("scikit-learn", "scipy"),
         gives=frozenset({"a linear decision rule", "a logistic likelihood"}),
     )
@@ -34,6 +42,9 @@ class LogisticRegression(Learner):
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
         import sklearn.linear_model
 
-        return sklearn.linear_model.LogisticRegression(
+        from algorithms.estimators.weighted import Weighted
+
+        regression = sklearn.linear_model.LogisticRegression(
             C=self.C, max_iter=self.max_iter, tol=self.tol, random_state=seed
         )
+        return regression if loss.name == "binomial" else Weighted(regression, loss.classes)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum, check_share
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ class MLP(Learner):
     def capabilities(self) -> Capabilities:
         """Every loss but the reference's, which are of trees; with dropout, thinned networks."""
         return Capabilities(
+            tasks=ANY_TASK,
             packages=("torch",),
             losses=frozenset(
-                {"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"}
+                {"binomial", "softmax", "squared_error", "normal_nll", "beta_nll", "faithful_nll"}
             ),
             seeded=True,
             gives=frozenset({"dropout"} if self.dropout and self.hidden else ()),

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,12 @@ class RandomForest(Learner):
     min_samples_leaf: int = 1
     max_features: float | None = None
 
-    capabilities = Capabilities(packages=("scikit-learn", "scipy"), seeded=True)
+    capabilities = Capabilities(
+        tasks=ANY_TASK,
+        losses=ANY_LABEL | {"squared_error"},
+        packages=("scikit-learn", "scipy"),
+        seeded=True,
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -37,14 +42,13 @@ class RandomForest(Learner):
 
         from algorithms.estimators.weighted import Weighted
 
-        binary = loss.name == "binomial"
-        name = "RandomForestClassifier" if binary else "RandomForestRegressor"
+        name = "RandomForestClassifier" if loss.classes else "RandomForestRegressor"
         forest = getattr(sklearn.ensemble, name)(
             n_estimators=self.n_estimators,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
-            max_features=self.max_features or ("sqrt" if binary else 1.0),
+            max_features=self.max_features or ("sqrt" if loss.classes else 1.0),
             n_jobs=1,
             random_state=seed,
         )
-        return Weighted(forest)
+        return Weighted(forest, loss.classes)

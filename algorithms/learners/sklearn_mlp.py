@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbench.core.errors import check_minimum
 from fairbench.data.encoding import Encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,12 @@ class SklearnMLP(Learner):
     max_iter: int = 200
     early_stopping: bool = False
 
-    capabilities = Capabilities(packages=("scikit-learn", "scipy"), seeded=True)
+    capabilities = Capabilities(
+        tasks=ANY_TASK,
+        losses=ANY_LABEL | {"squared_error"},
+        packages=("scikit-learn", "scipy"),
+        seeded=True,
+    )
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
@@ -38,7 +43,7 @@ class SklearnMLP(Learner):
 
         from algorithms.estimators.weighted import Weighted
 
-        name = "MLPClassifier" if loss.name == "binomial" else "MLPRegressor"
+        name = "MLPClassifier" if loss.classes else "MLPRegressor"
         network = getattr(sklearn.neural_network, name)(
             hidden_layer_sizes=tuple(self.hidden_layer_sizes),
             alpha=self.alpha,
@@ -47,4 +52,4 @@ class SklearnMLP(Learner):
             early_stopping=self.early_stopping,
             random_state=seed,
         )
-        return Weighted(network)
+        return Weighted(network, loss.classes)

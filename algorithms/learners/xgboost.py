@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.data.encoding import Encoding, parse_encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 PACKAGES = ("xgboost-cpu", "xgboost")
 _DEVICES = ("cpu", "cuda")
@@ -17,8 +17,8 @@ _DEVICES = ("cpu", "cuda")
 class XGBoost(Learner):
     """Hyperparameters; the defaults are those of FairlyUncertain (10 rounds, depth 6).
 
-    Losses of two scores (a mean and a scale) grow a tree for each in every round; with
-    `vector_leaves` one tree for both. The reference losses always do the latter.
+    Losses of several scores (a mean and a scale, or one a class) grow a tree for each in every
+    round; with `vector_leaves` one tree for all. The reference losses always do the latter.
     """
 
     rounds: int = 10
@@ -49,6 +49,7 @@ class XGBoost(Learner):
     def capabilities(self) -> Capabilities:
         """Every loss, from its gradient and curvature."""
         return Capabilities(
+            tasks=ANY_TASK,
             packages=PACKAGES,
             losses=None,
             # Nothing is drawn unless rows or columns are.

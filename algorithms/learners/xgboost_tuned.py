@@ -9,7 +9,7 @@ from typing import Any
 from algorithms.learners.xgboost import PACKAGES, XGBoost
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.encoding import Encoding, parse_encoding
-from fairbench.experiments.contracts import Capabilities, Learner, Loss
+from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class TunedXGBoost(Learner):
     device: str = "cpu"
 
     capabilities = Capabilities(
-        losses=frozenset({"binomial", "squared_error", "normal_nll", "beta_nll", "faithful_nll"}),
+        tasks=ANY_TASK,
+        losses=ANY_LABEL | {"squared_error", "normal_nll", "beta_nll", "faithful_nll"},
         packages=PACKAGES,
         # The seed draws the rows it chooses on alone: members that differ by that are too alike.
         seeded=False,

@@ -7,20 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters.single import Single
-from algorithms.methods.baseline import point_predictions
+from algorithms.methods.baseline import label_sd, point_predictions
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import BINARY, Capabilities, Method, RawOutputs
+from fairbench.experiments.contracts import BINARY, MULTICLASS, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
 class BinomialNLL(Method):
-    """Binomial negative log-likelihood (FairlyUncertain, section 4)."""
+    """Binomial negative log-likelihood (FairlyUncertain, section 4), of classes the softmax one."""
 
     fitter = Single()
-    capabilities = Capabilities(tasks=BINARY, reads_score=True)
+    capabilities = Capabilities(tasks=BINARY | MULTICLASS, reads_score=True)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
-        """Return label, probability and the standard deviation of the label."""
+        """Return label, probability and the standard deviation of the label.
+
+        The codes of several classes have none: their uncertainty is that of `label_sd`.
+        """
         p = raw["score"]
+        if p.ndim > 1:
+            return {**point_predictions(raw), "uncertainty": label_sd(p)}
         sd = np.sqrt(p * (1 - p))
         return {**point_predictions(raw), "sd": sd, "uncertainty": sd}

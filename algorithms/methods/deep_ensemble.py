@@ -8,10 +8,11 @@ import numpy as np
 
 from algorithms.fitters import bag
 from algorithms.fitters.drawn_members import DrawnMembers
+from algorithms.methods.baseline import class_predictions, label_sd
 from algorithms.methods.ensemble import decomposed
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs
 
 # What draws networks from a fitted one -> what a learner then needs, and where none has it.
 _SOURCES = {
@@ -26,7 +27,7 @@ class DeepEnsemble(Method):
 
     members: int = 5
 
-    capabilities = Capabilities(reads_score=True)
+    capabilities = Capabilities(tasks=ANY_TASK, reads_score=True)
 
     def __post_init__(self) -> None:
         """Refuse an ensemble without disagreement."""
@@ -62,7 +63,7 @@ class DrawnNetworks(Method):
     def capabilities(self) -> Capabilities:
         """Learners whose estimators have what networks are drawn by."""
         needs, advice = _SOURCES[self.drawn_by]
-        return Capabilities(reads_score=True, needs=needs, advice=advice)
+        return Capabilities(tasks=ANY_TASK, reads_score=True, needs=needs, advice=advice)
 
     @property
     def fitter(self) -> DrawnMembers:
@@ -78,8 +79,12 @@ def total_variance(raw: RawOutputs, task: Task) -> RawOutputs:
     """Return the mean of the members' distributions, its variance by the law of total variance.
 
     Aleatoric is the mean of the members' variances, epistemic the variance of their means, of
-    labels summed over the two classes. The uncertainty is the standard deviation of the target.
+    labels summed over the classes. The uncertainty is the standard deviation of the target, of
+    three or more classes what `label_sd` has in its place.
     """
+    if task is Task.MULTICLASS:
+        score = raw["score"].mean(axis=1)
+        return {**class_predictions(score), "uncertainty": label_sd(score), **decomposed(raw)}
     if task is Task.BINARY:
         mean = raw["score"].mean(axis=1)
         sd, variances = np.sqrt(mean * (1 - mean)), decomposed(raw)

@@ -9,9 +9,17 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from algorithms.fitters.bag import Bag
+from algorithms.methods.baseline import class_predictions
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import BINARY, REGRESSION, Capabilities, Method, RawOutputs
+from fairbench.experiments.contracts import (
+    ANY_TASK,
+    BINARY,
+    MULTICLASS,
+    Capabilities,
+    Method,
+    RawOutputs,
+)
 from fairbench.metrics.group_means import variance_decomposition
 
 _READINGS = ("mean", "sign_test", "disagreement")
@@ -25,6 +33,10 @@ class Ensemble(Method):
     ``sign_test``: the majority's label, and the two-sided binomial p-value of the votes at 1/2
     (Black, Leino, Fredrikson 2022). ``disagreement``: the majority's label, and the share of pairs
     of members that disagree (Cooper et al. 2024).
+
+    Of several classes, the standard deviation is the root of half the sum of the classes'
+    variances, the majority the class of most votes, and the sign test that of the two classes with
+    most votes, as its authors have it. Of two classes all are what they are of labels.
     """
 
     members: int = 10
@@ -38,7 +50,7 @@ class Ensemble(Method):
     @property
     def capabilities(self) -> Capabilities:
         """Only labels are voted on."""
-        return Capabilities(tasks=BINARY | REGRESSION if self.reading == "mean" else BINARY)
+        return Capabilities(tasks=ANY_TASK if self.reading == "mean" else BINARY | MULTICLASS)
 
     @property
     def fitter(self) -> Bag:
@@ -47,6 +59,8 @@ class Ensemble(Method):
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return label or mean with the uncertainty of the reading."""
+        if task is Task.MULTICLASS:
+            return self._read_classes(raw)
         if self.reading == "mean":
             return _mean(raw)
         members = raw["score"] if "score" in raw else raw["prediction"]
@@ -54,6 +68,28 @@ class Ensemble(Method):
         uncertainty = _p_values(k)[ones] if self.reading == "sign_test" else _disagreement(ones, k)
         # A tie is 0, as a mode's smallest value is.
         return {"prediction": 2 * ones > k, "uncertainty": uncertainty, **decomposed(raw)}
+
+    def _read_classes(self, raw: RawOutputs) -> RawOutputs:
+        """Return class and uncertainty, from the members' probabilities (n, M, C)."""
+        members = raw["score"]
+        if self.reading == "mean":
+            score = members.mean(axis=1)
+            uncertainty = np.sqrt(members.var(axis=1).sum(axis=1) / 2)
+            return {**class_predictions(score), "uncertainty": uncertainty, **decomposed(raw)}
+        votes = class_votes(members)
+        k, most = members.shape[1], np.sort(votes, axis=1)[:, -2:]
+        if self.reading == "sign_test":
+            uncertainty = np.minimum(1, 2 * bdtr(most[:, 0], most.sum(axis=1), 0.5))
+        else:
+            uncertainty = (k * k - (votes**2).sum(axis=1)) / (k * (k - 1))
+        # Of a tie the first class, as a mode's smallest value is.
+        return {"prediction": votes.argmax(axis=1), "uncertainty": uncertainty, **decomposed(raw)}
+
+
+def class_votes(members: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many of the members (n, M, C) find each class likeliest, (n, C)."""
+    winner, classes = members.argmax(axis=2), members.shape[2]
+    return np.stack([(winner == k).sum(axis=1) for k in range(classes)], axis=1)
 
 
 def _mean(raw: RawOutputs) -> RawOutputs:
@@ -83,8 +119,10 @@ def _disagreement(ones: NDArray[np.int64], k: int) -> NDArray[np.float64]:
 
 
 def decomposed(raw: RawOutputs) -> RawOutputs:
-    """Return aleatoric and epistemic variance of (n, members) probabilities, if there are any.
+    """Return aleatoric and epistemic variance of the members' probabilities, if there are any.
 
     Labels claim no probability, so their disagreement cannot be told from noise in the label.
     """
-    return variance_decomposition(raw["score"].T)._asdict() if "score" in raw else {}
+    if "score" not in raw:
+        return {}
+    return variance_decomposition(np.moveaxis(raw["score"], 0, 1))._asdict()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters import marginal
-from algorithms.methods.baseline import point_predictions
+from algorithms.methods.baseline import label_sd, point_predictions
 from algorithms.methods.normal_nll import normal_predictions
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Method, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,14 @@ class Marginal(Method):
     """What is known of a label before any feature is seen: the least a method must beat."""
 
     fitter = marginal.Marginal()
+    capabilities = Capabilities(tasks=ANY_TASK)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return mean and sd, or the base rate and the sd of a label drawn with it."""
         if task is Task.REGRESSION:
             return normal_predictions(raw)
         p = raw["score"]
+        if p.ndim > 1:
+            return {**point_predictions(raw), "uncertainty": label_sd(p)}
         sd = np.sqrt(p * (1 - p))
         return {**point_predictions(raw), "sd": sd, "uncertainty": sd}

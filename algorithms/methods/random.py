@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.fitters.single import Single
 from algorithms.methods.baseline import point_predictions
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Method, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Random(Method):
     """Uncertainty uniform on [0, 1/2], as in FairlyUncertain."""
 
     fitter = Single()
+    capabilities = Capabilities(tasks=ANY_TASK)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Return the baseline's predictions with random uncertainty."""

@@ -30,6 +30,8 @@ _PLAIN = (
     "positive_label",
     "favourable",
     "redistributable",
+    "classes",
+    "ordered",
 )
 
 
@@ -156,4 +158,5 @@ def _restored(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, .
         parts.setdefault(column["part"], {})[column["name"]] = values.rename(column["name"])
     frames = {name: pd.DataFrame(parts[name]) for name in _FRAMES if name in parts}
     series = {name: next(iter(parts[name].values())) for name in _SERIES if name in parts}
-    return Dataset(task=Task(meta["task"]), sources=sources, **meta["plain"], **frames, **series)
+    plain = {**meta["plain"], "classes": tuple(meta["plain"]["classes"])}
+    return Dataset(task=Task(meta["task"]), sources=sources, **plain, **frames, **series)

@@ -43,6 +43,7 @@ class Task(StrEnum):
     """What is predicted."""
 
     BINARY = "binary"
+    MULTICLASS = "multiclass"
     REGRESSION = "regression"
 
 
@@ -75,10 +76,12 @@ class Dataset:
     Attributes
     ----------
     features : (n, d) numeric, boolean or pandas categorical columns, never object or string.
-    target : (n,) 0 / 1 for binary tasks, float for regression.
+    target : (n,) 0 / 1 for binary tasks, 0 .. C - 1 for several classes, float for regression.
     sensitive : (n, a) categorical columns of human-readable labels.
     privileged : attribute -> label of the reference group.
     favourable : the label that is good for the person, where there is one.
+    classes : of several classes, their C >= 3 names in the order of the codes of `target`.
+    ordered : whether that order means something, such as never, rarely, daily.
     partition : the archive's own ``train`` / ``test`` marks.
     clusters : rows with one value must stay on one side of a split.
     weight : how many people of the population a row stands for (survey weights); no feature and
@@ -102,12 +105,15 @@ class Dataset:
     truth: pd.DataFrame | None = None
     sources: tuple[Source, ...] = field(default=())
     redistributable: bool = False
+    classes: tuple[str, ...] = ()
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no later stage could mend."""
         _check_lengths(self)
         _check_features(self.name, self.features)
         _check_target(self.name, self.task, self.target)
+        _check_classes(self)
         _check_sensitive(self)
         _check_weight(self.name, self.weight)
 
@@ -120,6 +126,8 @@ class Dataset:
         """A hash of the content: what was loaded, not by whom or from where."""
         total = hashlib.sha256()
         facts = [self.name, str(self.task), dict(self.privileged), self.favourable]
+        if self.task is Task.MULTICLASS:
+            facts += [list(self.classes), self.ordered]
         total.update(json.dumps(facts, sort_keys=True).encode())
         for part in ("features", "target", "sensitive", "partition", "clusters", "truth"):
             values = getattr(self, part)
@@ -270,6 +278,28 @@ def _check_target(name: str, task: Task, target: pd.Series) -> None:
             f"{name}: target '{target.name}' is {values[row]:g} in row {row}; a binary target is "
             "0 or 1"
         )
+
+
+def _check_classes(data: Dataset) -> None:
+    """Refuse codes without a name, and names without a use: of one or two classes, of values."""
+    if data.task is not Task.MULTICLASS:
+        if data.classes or data.ordered:
+            raise DataError(f"{data.name}: classes are named, and the task is {data.task}")
+        return
+    names, values = data.classes, data.target.to_numpy(float)
+    if len(names) < 3 or len(set(names)) < len(names) or not all(names):
+        raise DataError(
+            f"{data.name}: classes are {', '.join(map(repr, names)) or 'not named'}; several "
+            "classes are three or more names, each given once (of two, the task is binary)"
+        )
+    wrong = np.flatnonzero(~np.isin(values, range(len(names))))
+    if wrong.size:
+        raise DataError(
+            f"{data.name}: target '{data.target.name}' is {values[wrong[0]]:g} in row {wrong[0]}; "
+            f"the codes of {len(names)} classes are 0 .. {len(names) - 1}"
+        )
+    if data.favourable is not None and data.favourable not in range(len(names)):
+        raise DataError(f"{data.name}: favourable is {data.favourable}, the code of no class")
 
 
 def _check_sensitive(data: Dataset) -> None:

@@ -101,7 +101,8 @@ class KFold:
         generator = rng(seed, "split", dataset.name, repeat)
         units = _units(dataset)
         order = generator.permutation(units.max() + 1)
-        if self.stratified and dataset.task is Task.BINARY and dataset.clusters is None:
+        labels = dataset.task is not Task.REGRESSION
+        if self.stratified and labels and dataset.clusters is None:
             # A stable sort of a random order by label deals every label out evenly.
             order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
         fold_of_unit = np.empty(len(order), np.intp)

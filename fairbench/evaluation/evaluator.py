@@ -19,6 +19,7 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
+from fairbench.evaluation.classes import evaluate_classes
 from fairbench.evaluation.given import (
     SensitiveFeatures,
     check_lengths,
@@ -174,10 +175,12 @@ class Evaluator:
             arrays = data.target, data.predictions, self.bins, self.minimum_group_size
             levels = self.coverage_levels
             ScoreEvaluation(weighed, *arrays, data.design, levels).run(data.groups)
+        elif data.task is Task.MULTICLASS:
+            evaluate_classes(weighed, data)
         else:
             minimum, levels = self.minimum_group_size, self.coverage_levels
             evaluate_regression(weighed, data, levels, minimum=minimum)
-        if "uncertainty" in data.predictions:
+        if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
             self._spread(table, data.target, data.predictions)
         attribute = protect or next(iter(data.groups), "")
         if can_abstain(data) and data.groups:
@@ -188,7 +191,8 @@ class Evaluator:
         if data.task is Task.BINARY:
             evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
-        evaluate_against_truth(table, data)
+        if data.task is not Task.MULTICLASS:
+            evaluate_against_truth(table, data)
         UncertaintyEvaluation(
             table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
         ).run(data)

@@ -25,25 +25,31 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 _KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", "aleatoric", "epistemic")
 _NON_NEGATIVE = ("sd", "uncertainty", "aleatoric", "epistemic")
 _INTERVAL = re.compile(r"(lower|upper)_\d+")
-_SET = re.compile(r"set_[01]_\d+")
+_SET = re.compile(r"set_\d+_\d+")
 _CLASS = re.compile(r"score_.+")
 _ROUNDING = 1e-5  # up to which the scores of the classes may miss a sum of 1
 
 
 def read_predictions(
-    columns: Columns, task: Task, method: str, *, keep_invalid: bool = False
+    columns: Columns,
+    task: Task,
+    method: str,
+    *,
+    keep_invalid: bool = False,
+    classes: int = 0,
 ) -> pd.DataFrame:
     """Check the columns that a method's reading returned, and make them a table of float64.
 
     Parameters
     ----------
-    columns : name -> (n,) values; `prediction` is required (0 / 1 or the predicted mean), the
+    columns : name -> (n,) values; `prediction` is required (label, class or predicted mean), the
         others are present where they apply: `score` (probability of label 1), `mean`, `sd`
         (where a standard deviation is claimed), `uncertainty` (orders abstention, any unit),
         `aleatoric` and `epistemic` (variances), `lower_<level>` and `upper_<level>` (the ends of
         an interval that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where
         the class is in the set that does). Of more classes than two, `score_<class>` is the
         probability of each class, in the order of the codes 0 .. C - 1 that `prediction` holds.
+    classes : how many classes there are, of several.
     keep_invalid : keep values that cannot be, such as NaN or a standard deviation below 0, instead
         of refusing them.
 
@@ -59,14 +65,17 @@ def read_predictions(
             f"this one returned {', '.join(columns)}"
         )
     table = pd.DataFrame({name: np.asarray(values, float) for name, values in columns.items()})
-    classes = [name for name in columns if _CLASS.fullmatch(name)]
-    if len(classes) == 1:
-        raise UserError(f"method {method}: '{classes[0]}' is the score of a single class: name all")
+    scores = [name for name in columns if _CLASS.fullmatch(name)]
+    if len(scores) == 1:
+        raise UserError(f"method {method}: '{scores[0]}' is the score of a single class: name all")
+    if classes and len(scores) not in (0, classes):
+        raise UserError(f"method {method}: {len(scores)} scores of {classes} classes: name all")
     for name in () if keep_invalid else table.columns:
-        _check(table[name].to_numpy(), name, task, method, classes=max(len(classes), 2))
-    if classes and not keep_invalid:
-        total = table[classes].to_numpy().sum(axis=1)
-        _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(classes), method)
+        count = max(classes, len(scores), 2)
+        _check(table[name].to_numpy(), name, task, method, classes=count)
+    if scores and not keep_invalid:
+        total = table[scores].to_numpy().sum(axis=1)
+        _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(scores), method)
     return table
 
 
@@ -85,7 +94,7 @@ def _check(
         _refuse((values < 0) | (values > 1), "outside [0, 1]", name, method)
     if name == "prediction" and classes > 2:
         _refuse(~np.isin(values, range(classes)), f"no class of 0 .. {classes - 1}", name, method)
-    elif (name == "prediction" and task is Task.BINARY) or _SET.fullmatch(name):
+    elif (name == "prediction" and task is not Task.REGRESSION) or _SET.fullmatch(name):
         _refuse(~np.isin(values, (0, 1)), "neither 0 nor 1", name, method)
     if name in _NON_NEGATIVE:
         _refuse(values < 0, "negative", name, method)

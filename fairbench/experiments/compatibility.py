@@ -18,6 +18,16 @@ from fairbench.experiments.build import configurations, constructor
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
 
 _LISTED = 6
+_TARGETS = {
+    Task.BINARY: "a binary target",
+    Task.MULTICLASS: "one of several classes",
+    Task.REGRESSION: "a numeric target",
+}
+_KINDS = {
+    Task.BINARY: "binary",
+    Task.MULTICLASS: "of several classes",
+    Task.REGRESSION: "a regression",
+}
 # A sentence that refuses a combination, and the group of which another choice may mend it.
 Objection = tuple[str, str]
 
@@ -101,7 +111,7 @@ def _objections(c: Combination) -> Iterator[Objection]:
         sentence = f"{c.named('method')} reads the members of one fitted learner"
         yield f"{sentence}, which {c.named('intervention')} does not pass on", "intervention"
     yield from _about_losses(c)
-    reads_score = c.dataset.task is Task.BINARY and c.of("method").reads_score
+    reads_score = c.dataset.task is not Task.REGRESSION and c.of("method").reads_score
     if reads_score and not c.of("intervention").gives_score:
         sentence = f"{c.named('method')} reads a probability"
         yield f"{sentence}, and {c.named('intervention')} predicts labels only", "method"
@@ -117,9 +127,8 @@ def _about_data(c: Combination, group: str) -> Iterator[Objection]:
             sentence = f"{here} needs the package {module}, which is not installed"
             yield f"{sentence} ({install})", group
     if c.dataset.task not in own.tasks:
-        needed = "a binary target" if Task.BINARY in own.tasks else "a numeric target"
-        kind = "binary" if c.dataset.task is Task.BINARY else "a regression"
-        yield f"{here} needs {needed}, and {data} is {kind}", group
+        needed = " or ".join(needs for task, needs in _TARGETS.items() if task in own.tasks)
+        yield f"{here} needs {needed}, and {data} is {_KINDS[c.dataset.task]}", group
     rows = len(c.dataset.target)
     if own.rows_at_most and rows > own.rows_at_most[0]:
         most, option = own.rows_at_most
@@ -135,7 +144,7 @@ def _about_needs(c: Combination, group: str) -> Iterator[Objection]:
 
 
 def _about_losses(c: Combination) -> Iterator[Objection]:
-    loss = c.method.fitter.loss(c.dataset.task).name
+    loss = c.method.fitter.loss(c.dataset.task, len(c.dataset.classes)).name
     for group, verb, other in (
         ("learner", "minimises", "learner"),
         ("intervention", "takes", "method"),

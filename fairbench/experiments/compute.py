@@ -25,7 +25,8 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
     Returns
     -------
     columns : ``part`` (1 validation, 2 test), ``row`` (position in the data set) and the outputs
-        as float32, an (n, M) output as M columns ``name.0`` ...
+        as float32, an (n, M) output as M columns ``name.0`` ..., an (n, M, C) one as M C columns
+        ``name.0.0`` ...
     notes : ``fit_seconds``, ``predict_seconds``, ``train_rows``, ``diagnostics``, the means of what
         the models say of their fits, and, where the training rows hold one class only, ``invalid``
         with the reason the outputs are NaN.
@@ -55,11 +56,11 @@ def _thread_pools(modules: int) -> Any:
 
 
 def _one_class(dataset: Dataset, fold: Fold) -> str:
-    if dataset.task is not Task.BINARY:
+    if dataset.task is Task.REGRESSION:
         return ""
     labels = np.unique(dataset.target.to_numpy()[fold.train])
     return (
-        "" if len(labels) == 2 else f"only class {labels[0]} among {len(fold.train)} training rows"
+        "" if len(labels) > 1 else f"only class {labels[0]} among {len(fold.train)} training rows"
     )
 
 
@@ -69,6 +70,7 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
     if study.replicate:
         keys.append(study.replicate)
     train, rest = _taken(data, fold)
+    classes = len(data.classes)
     frame, frame_of_rest = _encoded(study, fold, train, rest)
     training = TrainingSet(
         frame,
@@ -76,8 +78,9 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
         train.groups(study.protect),
         data.task,
         study.learner.capabilities.seeded,
+        classes,
     )
-    loss = study.fitter.loss(data.task)
+    loss = study.fitter.loss(data.task, classes)
 
     models: list[Model] = []
 
@@ -133,24 +136,23 @@ def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[F
 
 
 def _flatten(outputs: RawOutputs) -> dict[str, NDArray[np.float32]]:
-    columns = {}
-    for name, values in outputs.items():
-        if values.ndim == 1:
-            columns[name] = values.astype(np.float32)
-        else:
-            for member in range(values.shape[1]):
-                columns[f"{name}.{member}"] = values[:, member].astype(np.float32)
-    return columns
+    return {
+        ".".join(map(str, (name, *place))): values[:, *place].astype(np.float32)
+        for name, values in outputs.items()
+        for place in np.ndindex(values.shape[1:])
+    }
 
 
 def raw_outputs(columns: RawOutputs) -> dict[str, NDArray[np.float64]]:
     """Return stored columns as the float64 raw outputs a reading takes, members side by side."""
-    members: dict[str, list[NDArray[Any]]] = {}
+    parts: dict[str, list[NDArray[Any]]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}  # by the place of the last column, one less each
     for name, values in columns.items():
         if name not in ("part", "row"):
-            members.setdefault(name.partition(".")[0], []).append(values.astype(np.float64))
-    single = {name for name in members if name in columns}
+            output, *place = name.split(".")
+            parts.setdefault(output, []).append(values.astype(np.float64))
+            shapes[output] = tuple(int(each) + 1 for each in place)
     return {
-        name: arrays[0] if name in single else np.column_stack(arrays)
-        for name, arrays in members.items()
+        name: np.column_stack(arrays).reshape(-1, *shapes[name]) if shapes[name] else arrays[0]
+        for name, arrays in parts.items()
     }

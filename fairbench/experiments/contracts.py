@@ -16,7 +16,10 @@ from fairbench.data.encoding import Encoding, Frame
 RawOutputs = Mapping[str, NDArray[Any]]
 
 BINARY = frozenset({Task.BINARY})
+MULTICLASS = frozenset({Task.MULTICLASS})
 REGRESSION = frozenset({Task.REGRESSION})
+ANY_TASK = BINARY | MULTICLASS | REGRESSION
+ANY_LABEL = frozenset({"binomial", "softmax"})
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Capabilities:
 
     Attributes
     ----------
-    tasks : what it works on: `BINARY`, `REGRESSION`, or both.
+    tasks : what it works on: `BINARY`, `MULTICLASS`, `REGRESSION`, or a union of them.
     packages : distributions whose version can change its predictions.
     reads_groups : its predictions depend on the protected groups beyond the features.
     requires : modules that must be installed, which not every machine can have.
@@ -87,6 +90,11 @@ class Loss(Protocol):
         return 1
 
     @property
+    def classes(self) -> int:
+        """How many classes the labels are of; 0 where they are values."""
+        return 0
+
+    @property
     def scale_detached_from_trunk(self) -> bool:
         """Whether a network keeps the second score's gradient out of what the scores share."""
         return False
@@ -123,7 +131,7 @@ class Loss(Protocol):
         ...
 
     def link(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return predictions, (n, k): a probability, a mean, or mean and standard deviation."""
+        """Return predictions, (n, k): probabilities, a mean, or mean and standard deviation."""
         ...
 
 
@@ -142,8 +150,9 @@ class Learner(Component, Protocol):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
 
-        ``predict_proba`` for binary tasks, ``predict`` for regression; where the loss has two
-        outputs also ``predict_distribution``, the (n, 2) means and standard deviations.
+        ``predict_proba`` for labels, (n, C) of C classes, those not trained on too; ``predict``
+        for regression; where the loss is of values and has two outputs also
+        ``predict_distribution``, the (n, 2) means and standard deviations.
         """
         ...
 
@@ -168,7 +177,10 @@ class Model(Protocol):
         ...
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
-        """Return (n,) arrays: ``score``, ``prediction``, or ``mean`` with or without ``sd``."""
+        """Return (n,) arrays: ``score``, ``prediction``, or ``mean`` with or without ``sd``.
+
+        The ``score`` is the probability of label 1, or (n, C) those of three or more classes.
+        """
         ...
 
 
@@ -188,7 +200,7 @@ class TrainingSet:
     """Encoded training rows; `X` is one object for every fit, so learners may keep its bins.
 
     `seeded` says whether fits depend on their seed: where they do not, members that should differ
-    by it need bootstraps.
+    by it need bootstraps. `classes` is how many classes there are, 0 where not several.
     """
 
     X: Frame
@@ -196,21 +208,22 @@ class TrainingSet:
     sensitive: pd.Series
     task: Task
     seeded: bool = False
+    classes: int = 0
 
 
 class Fitted(Protocol):
     """Fitted models that turn features into raw outputs."""
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
-        """Return raw outputs: name -> (n,) or (n, members) arrays."""
+        """Return raw outputs: name -> (n,) or (n, members) arrays, with a last axis of classes."""
         ...
 
 
 class Fitter(Component, Protocol):
     """A frozen dataclass that fits the models of a cell, and never sees test targets."""
 
-    def loss(self, task: Task) -> Loss:
-        """Return the loss minimised on this task."""
+    def loss(self, task: Task, classes: int = 2) -> Loss:
+        """Return the loss minimised on this task, of so many classes."""
         ...
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:

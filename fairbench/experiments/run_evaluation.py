@@ -153,6 +153,7 @@ class RunEvaluation:
                 self.dataset.task,
                 type(method).__name__,
                 keep_invalid=method.capabilities.keep_invalid,
+                classes=len(self.dataset.classes),
             )
         truth, design = self.dataset.truth, None
         if self.evaluator.interval == FREQUENTIST:

@@ -43,7 +43,7 @@ class Study:
         classes and their options; code by what it computes.
         """
         components = (self.learner, self.intervention, self.fitter)
-        loss = self.fitter.loss(self.dataset.task)
+        loss = self.fitter.loss(self.dataset.task, len(self.dataset.classes))
         modules = [
             "fairbench.experiments.compute",
             *(type(each).__module__ for each in (*components, loss)),

@@ -36,6 +36,8 @@ class Description:
     positive_label: str
     favourable: int | None
     redistributable: bool
+    classes: tuple[str, ...] = ()
+    ordered: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,8 @@ def read_people(results: Path, digest: str) -> People:
             f"{path} is missing or damaged: it is left out where data may not be passed on; repeat "
             "the command of a run of this data set, which fits nothing that is in the store"
         ) from error
-    about = Description(**{**meta, "task": Task(meta["task"])})
+    named = {"task": Task(meta["task"]), "classes": tuple(meta.get("classes", ()))}
+    about = Description(**{**meta, **named})
     groups = [name for name in frame if name.startswith("group.")]
     sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
     optional = (frame.get(name) for name in ("clusters", "weight"))

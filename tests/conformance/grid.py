@@ -14,6 +14,7 @@ from tests.harness import CONF, configuration, options
 SPLITS = ("holdout", "kfold", "half_splits", "predefined")
 POPULATIONS = {
     "simulated": {"missing": 0.1},
+    "simulated_classes": {"task": "multiclass"},
     "simulated_regression": {"task": "regression"},
     "three_groups": {"n_groups": 3},
 }
@@ -92,7 +93,7 @@ def _composed(*overrides):
 def composed(row, results):
     """Return the configuration of a row; each choice is composed once, as that takes longest."""
     dataset, *others = row
-    task = "simulated_regression" if dataset == "simulated_regression" else "simulated"
+    task = "simulated" if dataset == "three_groups" else dataset
     groups = ("split", "learner", "intervention", "method")
     choices = {"dataset": task, **dict(zip(groups, others, strict=True))}
     cfg = _composed(f"dataset={task}").copy()

@@ -16,6 +16,10 @@ def numeric(values, name="x"):
     return pd.DataFrame({name: values})
 
 
+def several(*classes):
+    return {"task": Task.MULTICLASS, "classes": classes}
+
+
 REFUSED = {
     "features of another length": (
         {"features": numeric([1.0, 2.0, 3.0])},
@@ -78,6 +82,24 @@ REFUSED = {
     "share as a label": (
         {"target": pd.Series([0, 0.5, 1, 1], name="y")},
         "toy: target 'y' is 0.5 in row 1; a binary target is 0 or 1",
+    ),
+    "code without a class": (
+        {"target": pd.Series([0, 1, 3, 2], name="y"), **several("a", "b", "c")},
+        "toy: target 'y' is 3 in row 2; the codes of 3 classes are 0 .. 2",
+    ),
+    "two of several classes": (
+        several("a", "b"),
+        "toy: classes are 'a', 'b'; several classes are three or more names, each given once (of "
+        "two, the task is binary)",
+    ),
+    "a class given twice": (
+        several("a", "b", "a"),
+        "toy: classes are 'a', 'b', 'a'; several classes are three or more names, each given once "
+        "(of two, the task is binary)",
+    ),
+    "classes of a binary target": (
+        {"classes": ("a", "b")},
+        "toy: classes are named, and the task is binary",
     ),
     "sensitive column of numbers": (
         {"sensitive": pd.DataFrame({"sex": [0, 1, 0, 1]})},

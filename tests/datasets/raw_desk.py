@@ -162,4 +162,32 @@ def acs_travel_time():
     return "fairground/folktables_acstraveltime_small.parquet", _parquet(columns)
 
 
-PARQUET = {make.__name__: make for make in (heart_disease, south_german_credit, acs_travel_time)}
+def nursery():
+    """Return path and content: texts; one class has few rows."""
+    names = words("parents has_nurs form children housing finance social health class")
+    columns = {name: cycle(["usual", "other"], 10) for name in names}
+    columns["finance"] = cycle(["convenient", "inconv"], 10)
+    columns["class"] = words("not_recom recommend very_recom priority spec_prior") * 2
+    return "fairground/nursery.parquet", _parquet(columns)
+
+
+def drug():
+    """Return path and content: texts and scores; nicotine is in the column semer."""
+    draw, n = np.random.default_rng(25), 14
+    columns = {"id": np.arange(n), "age": cycle(["18-24", "25-34", "65+"], n)}
+    columns |= {"gender": cycle(["Male", "Female"], n)}
+    columns |= {name: cycle(["UK", "Other"], n) for name in ("education", "country")}
+    columns |= {"ethnicity": cycle(["White", "White", "Black", "Asian"], n)}
+    scores = words("nscore escore oscore ascore cscore impulsive ss")
+    columns |= {name: draw.normal(size=n) for name in scores}
+    substances = words(
+        "alcohol amphet amyl benzos caff cannabis choc coke crack ecstasy heroin ketamine legalh "
+        "lsd meth mushrooms semer nicotine vsa"
+    )
+    columns |= {name: [f"CL{row % 7}" for row in range(n)] for name in substances}
+    columns |= {"nicotine": ["CL0"] * n}
+    return "fairground/drug.parquet", _parquet(columns)
+
+
+_MAKERS = (heart_disease, south_german_credit, acs_travel_time, nursery, drug)
+PARQUET = {make.__name__: make for make in _MAKERS}

@@ -116,6 +116,20 @@ def test_hearts_south_germans_and_commuters(load):
     assert 0 < len(load("acs_travel_time", share=0.5)) < len(commuters)
 
 
+def test_ranks_of_applications_and_answers_about_drugs(load):
+    nursery = load("nursery")
+    assert nursery.target.tolist() == [0, 1, 1, 2, 3] * 2
+    assert nursery.classes[1] == "recommended"
+    assert load("nursery", rank="five").target.tolist() == [0, 1, 2, 3, 4] * 2
+    drug = load("drug")
+    assert drug.target.tolist() == [0, 1, 1, 2, 2, 2, 2] * 2
+    assert (drug.classes[0], drug.ordered) == ("never", True)
+    assert set(drug.sensitive["ethnicity"]) == {"White", "not White"}
+    smokers = load("drug", substance="nicotine", periods="seven")
+    assert smokers.target.tolist() == list(range(7)) * 2
+    assert len(smokers.classes) == 7
+
+
 def _real(loader, **options):
     try:
         return loader.load(Archive.of(download=False), **options)

@@ -14,8 +14,8 @@ from tests.harness import TINY, configuration
 REFUSED = [
     (
         "dataset=simulated_regression method=binomial_nll",
-        "method=binomial_nll needs a binary target, and dataset=simulated_regression is a "
-        "regression: use method=baseline, beta_nll, ",
+        "method=binomial_nll needs a binary target or one of several classes, and "
+        "dataset=simulated_regression is a regression: use method=baseline, beta_nll, ",
     ),
     (
         "method=normal_nll",
@@ -55,11 +55,25 @@ REFUSED = [
     (
         "dataset=simulated_regression learner=random_forest method=normal_nll",
         "method=normal_nll minimises normal_nll, and learner=random_forest only minimises "
-        "binomial, squared_error: use learner=bayesian_nn, mlp, xgboost or xgboost_tuned$",
+        "binomial, softmax, squared_error: use learner=bayesian_nn, mlp, xgboost or xgboost_tuned$",
     ),
     (
         "dataset=simulated_regression intervention=grid_search method=normal_nll",
         "intervention=grid_search only takes binomial, squared_error: use method=baseline, ",
+    ),
+    (
+        "dataset=simulated_classes method=baseline learner=svm",
+        "learner=svm needs a binary target, and dataset=simulated_classes is of several classes: "
+        "use learner=bayesian_nn, ",
+    ),
+    (
+        "dataset=simulated_classes method=baseline intervention=hardt",
+        "intervention=hardt needs a binary target, .* use intervention=disparate_impact_remover, "
+        "none or reweighing$",
+    ),
+    (
+        "dataset=simulated_classes method=normal_nll",
+        "method=normal_nll needs a numeric target, .* use method=baseline, ",
     ),
     (
         "intervention=threshold_optimizer method=binomial_nll",

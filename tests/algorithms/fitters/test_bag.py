@@ -8,6 +8,7 @@ from algorithms.fitters.bag import Bag, bootstrap_weights
 from algorithms.fitters.single import Single
 from algorithms.interventions.none import NoIntervention
 from algorithms.learners.logistic_regression import LogisticRegression
+from algorithms.losses import Binomial
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.contracts import TrainingSet
@@ -91,7 +92,7 @@ def test_weights_fit_the_same_model_as_resampled_rows(training):
     weight = bootstrap_weights(training, np.random.default_rng(3))
     rows = np.repeat(np.arange(80), weight.astype(int))
     weighted, resampled = (
-        NoIntervention().wrap(learner.estimator("binomial", 0), 0) for _ in range(2)
+        NoIntervention().wrap(learner.estimator(Binomial(), 0), 0) for _ in range(2)
     )
     groups = training.sensitive
     weighted.fit(training.X, training.y, sensitive_features=groups, sample_weight=weight)
@@ -101,7 +102,7 @@ def test_weights_fit_the_same_model_as_resampled_rows(training):
         for model in (weighted, resampled)
     )
     np.testing.assert_allclose(one, other, atol=1e-6)
-    plain = NoIntervention().wrap(learner.estimator("binomial", 0), 0)
+    plain = NoIntervention().wrap(learner.estimator(Binomial(), 0), 0)
     plain.fit(training.X, training.y, sensitive_features=groups)
     full = plain.outputs(training.X, sensitive_features=groups, random_state=0)["score"]
     assert np.abs(one - full).max() > 0.01

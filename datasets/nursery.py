@@ -1,0 +1,73 @@
+"""Nursery school applications (Olave et al. 1989): a rank of several classes for each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import as_texts, parquet_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.tabular import categories, labels, one_of
+
+DATASHEET = Datasheet(
+    title="Nursery school applications in Ljubljana (Olave, Rajkovic, Bohanec 1989)",
+    source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W; the Parquet file "
+    "of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    licence="CC BY 4.0",
+    paper_differences="In none of the papers. Classes in the order of their rank: not_recom, "
+    "recommended (very_recom and the 2 rows of recommend, which rank=five keeps apart), priority, "
+    "spec_prior.",
+    criticism="No data of people: all 12960 combinations of eight attributes, once each, ranked "
+    "by the rules of an expert system. The class is a function of the features, and any rate of a "
+    "group is one of the list of combinations. No attribute is of a person: the family's finances "
+    "stand in for one. health=not_recom decides the class not_recom alone.",
+)
+NURSERY = Source(
+    "fairground/nursery.parquet",
+    "cae290c67c86f7667a5e67c2bf88379438520990f6e6de421daa28bd60a4e372",
+    (
+        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
+        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/fairground_cache/nursery.parquet",
+    ),
+    "https://archive.ics.uci.edu/dataset/76/nursery",
+    size=95_966,
+)
+_FEATURES = ("parents", "has_nurs", "form", "children", "housing", "social", "health")
+_FINANCE = {"convenient": "convenient", "inconv": "inconvenient"}
+_RANKS = ("not_recom", "recommend", "very_recom", "priority", "spec_prior")
+_MERGED = ("not_recom", "recommended", "priority", "spec_prior")
+
+
+def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -> Dataset:
+    """Return the 12960 applications; the class is how strongly a place is recommended.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    rank : ``four`` classes, or ``five``, of which one has two rows.
+    keep_sensitive : keep the family's finances among the features.
+    """
+    one_of("rank", rank, ("four", "five"))
+    file = NURSERY.path
+    raw = as_texts(parquet_table(archive.read(NURSERY), file), file)
+    require_columns(raw, (*_FEATURES, "finance", "class"), file, width=9)
+    finance = labels(categories(raw, "finance", file, allowed=tuple(_FINANCE)), _FINANCE)
+    columns = {name: categories(raw, name, file) for name in _FEATURES}
+    if keep_sensitive:
+        columns["finance"] = finance
+    code = np.array([_RANKS.index(each) for each in categories(raw, "class", file, allowed=_RANKS)])
+    if rank == "four":
+        code -= code >= _RANKS.index("very_recom")
+    return Dataset(
+        name="nursery",
+        task=Task.MULTICLASS,
+        features=pd.DataFrame(columns),
+        target=pd.Series(code, name="rank"),
+        sensitive=pd.DataFrame({"finance": finance}),
+        privileged={"finance": "convenient"},
+        target_name="recommendation of a place",
+        classes=_RANKS if rank == "five" else _MERGED,
+        ordered=True,
+        sources=(NURSERY,),
+    )

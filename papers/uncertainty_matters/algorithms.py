@@ -36,14 +36,18 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "SVM + Hardt": (*_SVM, "intervention=hardt"),
     "Linear SVM + Hardt": (*_LINEAR_SVM, "intervention=hardt"),
 }
+# What stands for an algorithm in the setting that was chosen by looking at the published numbers.
+CHOSEN = {"FERM": "FERM, C = 0.4"}
+_VARIANTS = {CHOSEN["FERM"]: (*_SVM[:1], "learner.C=0.4", *_SVM[2:], _GOOD, "intervention=ferm")}
+KNOWN = ALGORITHMS | _VARIANTS
 
 
 def overrides(name: str) -> list[str]:
     """Return the overrides of the run of one algorithm, its data set included."""
-    return [*DATA, *ALGORITHMS[name], "method=baseline"]
+    return [*DATA, *KNOWN[name], "method=baseline"]
 
 
-@lru_cache(maxsize=len(ALGORITHMS))
+@lru_cache(maxsize=len(KNOWN))
 def study(name: str) -> Study:
     """Return the data and components of one algorithm, as that run would build them."""
     with initialize_config_dir(str(CONF), version_base="1.3"):

@@ -1,19 +1,24 @@
 """Labels that an algorithm gives to rows it has not seen, in many cross-validations.
 
-Plain and reweighed learners are fitted by the solvers of this study, and Hardt's rule is derived
-from their labels; all others run as ``run.py split=kfold`` would run them. Either way the labels
-are those of the project's components, on the folds that `KFold` draws.
+Plain and reweighed learners are fitted by the solvers of this study, as are kernel machines under
+equal opportunity or on repaired numbers, and Hardt's rule is derived from their labels; all others
+run as ``run.py split=kfold`` would run them. Either way the labels are those of the project's
+components, on the folds that `KFold` draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from algorithms.estimators.ferm import mean_difference
+from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
+from algorithms.interventions.ferm import FERM
 from algorithms.interventions.hardt import Hardt
 from algorithms.interventions.none import NoIntervention
 from algorithms.interventions.reweighing import Reweighing, independence_weights
@@ -26,7 +31,13 @@ from fairbench.data.encoding import onehot
 from fairbench.data.splits import Fold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Study
-from papers.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
+from papers.uncertainty_matters.solvers import (
+    hardt_cv,
+    logistic_cv,
+    rbf_svm_cv,
+    repair_cv,
+    squared_hinge_cv,
+)
 from papers.uncertainty_matters.solvers.folds import Array, Rows, held_out, training
 
 FOLDS = 10
@@ -48,6 +59,8 @@ SOLVERS: dict[type, Solver] = {
     LinearSVM: squared_hinge_cv.margins,
     SVM: rbf_svm_cv.margins,
 }
+# What an intervention adds to the solver of its learner.
+BESIDE: dict[type, ModuleType] = {Hardt: hardt_cv, DisparateImpactRemover: repair_cv}
 
 
 def partitions(dataset: Dataset, repeats: Sequence[int], seed: int) -> Rows:
@@ -62,18 +75,40 @@ def partitions(dataset: Dataset, repeats: Sequence[int], seed: int) -> Rows:
 def held_out_labels(study: Study, repeats: Sequence[int]) -> Labels:
     """Return the label of each row by the model that did not see it, (B, n)."""
     fold = partitions(study.dataset, repeats, study.seed)
-    intervention = type(study.intervention)
-    if intervention in (NoIntervention, Reweighing):
-        weight = _independence(study, fold) if intervention is Reweighing else None
-        return held_out(_margins(study, fold, weight), fold) > 0
-    if intervention is Hardt:
+    if not solved_here(study):
+        return np.stack([_composed(study, *each) for each in zip(repeats, fold, strict=True)])
+    if isinstance(study.intervention, Hardt):
         return _derived(study, fold, repeats, _margins(study, fold) > 0)
-    return np.stack([_composed(study, *each) for each in zip(repeats, fold, strict=True)])
+    return held_out(_margins(study, fold, **_options(study, fold)), fold) > 0
 
 
 def solved_here(study: Study) -> bool:
     """Say whether the solvers of this study fit the algorithm."""
-    return isinstance(study.intervention, NoIntervention | Reweighing | Hardt)
+    chosen = study.intervention
+    if isinstance(chosen, NoIntervention | Reweighing | Hardt):
+        return not isinstance(chosen, Hardt) or chosen.derived_from == "labels"
+    if not isinstance(study.learner, SVM) or study.dataset.groups(study.protect).nunique() != 2:
+        return False
+    if isinstance(chosen, FERM):
+        return chosen.epsilon == 0
+    return isinstance(chosen, DisparateImpactRemover) and chosen.repair_level == 1
+
+
+def _options(study: Study, fold: Rows) -> dict[str, Any]:
+    """Return what an intervention tells the solver."""
+    chosen = study.intervention
+    if isinstance(chosen, Reweighing):
+        return {"weight": _independence(study, fold)}
+    codes = study.dataset.groups(study.protect).cat.codes.to_numpy(np.intp)
+    if isinstance(chosen, FERM):
+        compared = study.dataset.target.to_numpy() == chosen.label
+        shares = [
+            mean_difference(codes, compared & used, used.astype(float)) for used in training(fold)
+        ]
+        return {"apart": np.stack(shares)}
+    if isinstance(chosen, DisparateImpactRemover):
+        return {"repair": repair_cv.Repair.of(onehot(study.dataset.features).astype(float), codes)}
+    return {}
 
 
 def modules_read(study: Study) -> list[str]:
@@ -84,11 +119,11 @@ def modules_read(study: Study) -> list[str]:
     return modules
 
 
-def _margins(study: Study, fold: Rows, weight: Array | None = None) -> Array:
+def _margins(study: Study, fold: Rows, **options: Any) -> Array:
     data, learner = study.dataset, study.learner
     X, y = onehot(data.features).astype(float), data.target.to_numpy(float)
     solver = SOLVERS[type(learner)]
-    return solver(X, y, fold, C=getattr(learner, "C"), weight=weight)  # noqa: B009
+    return solver(X, y, fold, C=getattr(learner, "C"), **options)  # noqa: B009
 
 
 def _independence(study: Study, fold: Rows) -> Array:
@@ -99,32 +134,26 @@ def _independence(study: Study, fold: Rows) -> Array:
     )
 
 
-@dataclass
-class Known:
-    """An estimator whose labels are known: they are its only feature."""
-
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Known:
-        """There is nothing to fit."""
-        return self
-
-    def predict_proba(self, X: Array) -> Array:
-        """Return certainty, (n, 2)."""
-        return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-
 def _derived(study: Study, fold: Rows, repeats: Sequence[int], labels: Labels) -> Labels:
-    """Return what the intervention makes of labels (F, n) that learners give to all rows."""
-    data, found = study.dataset, np.empty(fold.shape, bool)
-    groups, y = data.groups(study.protect), data.target.to_numpy(float)
-    for part, (used, own) in enumerate(zip(training(fold), labels, strict=True)):
+    """Return what Hardt's rule makes of labels (F, n) that learners give to all rows."""
+    data, found, used = study.dataset, np.empty(fold.shape, bool), training(fold)
+    codes, y = _by_name(data.groups(study.protect)), data.target.to_numpy(float)
+    rates, value = hardt_cv.rates_of(labels, used, y, codes), np.ones((len(used), 2))
+    if getattr(study.intervention, "objective") == "accuracy":  # noqa: B009
+        positive = used @ y / used.sum(axis=1)
+        value = np.column_stack([1 - positive, positive])
+    chances = hardt_cv.chances(rates, value)
+    for part, test in enumerate(~used):
         cv, k = divmod(part, FOLDS)
-        X = own[:, None].astype(float)
-        model: Any = study.intervention.wrap(Known(), 0)
-        model.fit(X[used], y[used], sensitive_features=groups[used])
         seed = integer_seed(rng(study.seed, "predict", data.name, repeats[cv], k))
-        outputs = model.outputs(X[~used], sensitive_features=groups[~used], random_state=seed)
-        found[cv, ~used] = outputs["prediction"] > 0.5
+        chance = chances[part][codes[test], labels[part, test].astype(np.intp)]
+        found[cv, test] = np.random.default_rng(seed).random(int(test.sum())) < chance
     return found
+
+
+def _by_name(groups: pd.Series) -> Rows:
+    """Return the place of each row's group among the sorted names, as the rule has them."""
+    return np.unique(groups.to_numpy(), return_inverse=True)[1]
 
 
 def _composed(study: Study, repeat: int, fold: Rows) -> Labels:

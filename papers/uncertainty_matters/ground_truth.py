@@ -26,8 +26,9 @@ from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, binary_confusion, total, true_positive_rate
 from fairbench.results.cells import Store
 from papers import ROOT
-from papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from papers.uncertainty_matters.algorithms import ALGORITHMS, KNOWN, study
 from papers.uncertainty_matters.cross_validation import (
+    BESIDE,
     FOLDS,
     SOLVERS,
     held_out_labels,
@@ -74,8 +75,8 @@ def load(algorithm: str, cvs: int | None = None, results: Path = RESULTS) -> Cou
 
 def cell_id(algorithm: str, batch: int) -> str:
     """Return the id of a batch: a hash of the data, the components, the code and the batch."""
-    if algorithm not in ALGORITHMS:
-        raise unknown_name("algorithm", algorithm, ALGORITHMS)
+    if algorithm not in KNOWN:
+        raise unknown_name("algorithm", algorithm, KNOWN)
     return digest([_identity(algorithm), FOLDS, BATCH, batch])
 
 
@@ -96,6 +97,8 @@ def solver_files(part: Study) -> list[Path]:
     """Return the files of the solver that fits an algorithm, those it imports among them."""
     package = f"{SOLVERS[type(part.learner)].__module__.rpartition('.')[0]}."
     found = [Path(inspect.getfile(SOLVERS[type(part.learner)]))]
+    beside = BESIDE.get(type(part.intervention))
+    found += [Path(inspect.getfile(beside))] if beside else []
     for file in found:  # which grows
         nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
@@ -192,7 +195,7 @@ def main() -> None:
     from rich.progress import track
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
+    parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=KNOWN)
     parser.add_argument("--cvs", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()

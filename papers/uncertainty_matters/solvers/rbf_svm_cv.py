@@ -4,11 +4,14 @@ A support vector machine is a system of linear equations once it is known which 
 which are C and which lie between. Each part starts from what the fit of all rows says of its
 training rows; rows whose multiplier or margin contradicts their state change it, until none does
 (a primal-dual active set method: some four systems of 200 rows a part). Kernel columns are computed
-only for candidates, rows that may have a multiplier.
+only for candidates, rows that may have a multiplier. A part may have features of its own, as where
+numbers are repaired group by group, and a direction that its machine must not use, as under equal
+opportunity (Donini et al. 2018).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +31,14 @@ PATIENCE = 3  # rounds without fewer contradictions
 
 
 def margins(
-    X: Array, y: Array, fold: Rows, *, C: float = 1.0, weight: Array | None = None
+    X: Array,
+    y: Array,
+    fold: Rows,
+    *,
+    C: float = 1.0,
+    weight: Array | None = None,
+    repair: Callable[[Array, NDArray[np.bool_]], Array] | None = None,
+    apart: Array | None = None,
 ) -> Array:
     """Return the margins of all rows by every model, (F, n).
 
@@ -40,26 +50,35 @@ def margins(
     X, y : (n, d) features and (n,) labels 0 and 1.
     fold : (B, n) test folds, see :class:`Folds`.
     weight : (F, n) weights of the training rows, which multiply C.
+    repair : what is done to standardised features, (n, d) and which rows train -> (n, d).
+    apart : (F, n) weights of training rows, 0 for the others: no machine uses the direction of the
+        sum of these rows in the kernel's feature space.
     """
     folds = Folds.of(X, fold, weight)
-    Z = folds.Z[:, :-1]
-    problem = Problem.of(Z, np.where(y == 1, 1, -1).astype(np.float32), C * folds.common)
+    sign = np.where(y == 1, 1, -1).astype(np.float32)
     cost = (C * folds.weight).astype(np.float32)
+
+    def kernel(standard: Array, used: NDArray[np.bool_], direction: Array | None) -> Kernel:
+        own = standard if repair is None else repair(standard, used)
+        return Kernel.of(_points(own, used), direction)
+
+    everywhere = None if apart is None else apart.mean(axis=0)
+    start = kernel(folds.Z[:, :-1], np.ones(len(y), bool), everywhere)
+    problem = Problem.of(start, sign, C * folds.common)
     values = np.empty(folds.used.shape)
     for part, used in enumerate(folds.used):
-        points = _points((Z - folds.mean[part]) / folds.sd[part], used)
-        values[part] = problem.solved(points, used, cost[part])
+        standard = (folds.Z[:, :-1] - folds.mean[part]) / folds.sd[part]
+        own = kernel(standard, used, None if apart is None else apart[part])
+        values[part] = problem.solved(own, used, cost[part])
     return values
 
 
 def _points(standard: Array, used: NDArray[np.bool_]) -> Single:
     """Return rows whose kernel is exp(-|a - b|² / 2), (n, d).
 
-    scikit-learn's gamma is one over the number of features times the variance of their matrix,
-    which is the share of standardised features that vary.
+    scikit-learn's gamma is one over the number of features times the variance of their matrix.
     """
-    varying = (standard[used] ** 2).mean()
-    points: Array = standard * np.sqrt(2 / (standard.shape[1] * varying))
+    points: Array = standard * np.sqrt(2 / (standard.shape[1] * standard[used].var()))
     return points.astype(np.float32)
 
 
@@ -70,22 +89,34 @@ class Kernel:
     Attributes
     ----------
     left, right : (n, d + 2) the points, and what makes their products the exponent.
+    along : (n,) the points' coordinates along a direction that is left out of the feature space,
+        in units of its length; None where nothing is left out.
     """
 
     left: Single
     right: Single
+    along: Single | None = None
 
     @classmethod
-    def of(cls, points: Single) -> Kernel:
-        """Return the kernel of points (n, d)."""
+    def of(cls, points: Single, apart: Array | None = None) -> Kernel:
+        """Return the kernel of points (n, d) without the direction of a weighted sum of them."""
         half = 0.5 * np.einsum("ij,ij->i", points, points)[:, None]
         ones = np.ones_like(half)
-        return cls(np.hstack([points, -half, ones]), np.hstack([points, ones, -half]))
+        whole = cls(np.hstack([points, -half, ones]), np.hstack([points, ones, -half]))
+        if apart is None or not apart.any():
+            return whole
+        rows = np.flatnonzero(apart)
+        weights = apart[rows].astype(np.float32)
+        along = whole.between(np.arange(len(points)), rows) @ weights
+        return cls(whole.left, whole.right, along / np.sqrt(weights @ along[rows]))
 
     def between(self, rows: Rows, columns: Rows) -> Single:
         """Return the kernel of some points and others, (r, c)."""
         values: Single = self.left[rows] @ self.right[columns].T
-        return np.exp(values, out=values)
+        np.exp(values, out=values)
+        if self.along is not None:
+            values -= np.outer(self.along[rows], self.along[columns])
+        return values
 
     def among(self, rows: Rows) -> Single:
         """Return the kernel of some points, (r, r): what is above its diagonal is copied."""
@@ -113,25 +144,26 @@ class Problem:
     likely: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, Z: Array, sign: Single, cost: Array) -> Problem:
+    def of(cls, kernel: Kernel, sign: Single, cost: Array) -> Problem:
         """Learn from the fit of all rows, of costs (n,), where to start."""
         from sklearn.svm import SVC
 
-        machine = SVC(C=1, tol=1e-5).fit(Z, sign, sample_weight=cost)
-        alpha = np.zeros(len(Z))
+        values = kernel.among(np.arange(len(sign))).astype(float)
+        machine = SVC(C=1, tol=1e-5, kernel="precomputed").fit(values, sign, sample_weight=cost)
+        alpha = np.zeros(len(sign))
         alpha[machine.support_] = np.abs(machine.dual_coef_[0])
         states = np.where(alpha >= cost * (1 - 1e-9), AT_C, np.where(alpha > 0, FREE, ZERO)).astype(
             np.int8
         )
-        return cls(sign, states, sign * machine.decision_function(Z) < LIKELY)
+        return cls(sign, states, sign * machine.decision_function(values) < LIKELY)
 
-    def solved(self, points: Single, used: NDArray[np.bool_], cost: Single) -> Array:
+    def solved(self, kernel: Kernel, used: NDArray[np.bool_], cost: Single) -> Array:
         """Return the margins of all rows by the machine of the training rows, (n,).
 
         `cost` are the rows' own C. A training row that was no candidate and should have been
         becomes one.
         """
-        kernel, candidate, values = Kernel.of(points), used & self.likely, np.empty(len(used))
+        candidate, values = used & self.likely, np.empty(len(used))
         for _ in range(ROUNDS):
             chosen, rest = np.flatnonzero(candidate), np.flatnonzero(~candidate)
             beta, intercept, values[chosen] = self._multipliers(

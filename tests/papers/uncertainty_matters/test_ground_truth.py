@@ -10,6 +10,7 @@ import pytest
 
 from algorithms.fitters.single import Single
 from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
+from algorithms.interventions.ferm import FERM
 from algorithms.interventions.hardt import Hardt
 from algorithms.interventions.none import NoIntervention
 from algorithms.interventions.reweighing import Reweighing
@@ -68,6 +69,7 @@ def every_pair():
         names = f"{type(learner).__name__}-{type(intervention).__name__}"
         marks = pytest.mark.thorough if known else ()
         yield pytest.param(learner, intervention, marks=marks, id=names)
+    yield pytest.param(SVM(C=0.4, folds=0), FERM(label=0), id="SVM-FERM")
 
 
 @pytest.mark.parametrize(("learner", "intervention"), list(every_pair()))

@@ -6,7 +6,13 @@ import sklearn.linear_model
 import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
-from papers.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
+from algorithms.interventions.hardt import equalised_odds
+from papers.uncertainty_matters.solvers import (
+    hardt_cv,
+    logistic_cv,
+    rbf_svm_cv,
+    squared_hinge_cv,
+)
 from papers.uncertainty_matters.solvers.folds import Folds, held_out, training
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
@@ -111,3 +117,29 @@ def test_one_contradiction_at_a_time_ends_circles():
     chosen = [len(pivots.choose(wrong)) for _ in range(6)]
     assert chosen == [4, 4, 4, 4, 1, 1]
     assert len(pivots.choose(wrong[:3])) == 3
+
+
+def test_chances_are_those_of_the_linear_programme():
+    """Rates of any kind, better than chance or worse, and a group whose labels say nothing."""
+    draw = np.random.default_rng(8)
+    positive = draw.random((60, 2, 2))
+    positive[0, 1] = 0.3
+    rates = np.stack([1 - positive, positive], axis=-1)
+    value = draw.uniform(0.2, 1, (60, 2))
+    mine = hardt_cv.chances(rates, value)
+    for own, rate, worth in zip(mine, rates, value, strict=True):
+        theirs = equalised_odds(rate, worth)
+        prices = [worth * [1, -1] @ (rate[0] @ each[0]) for each in (own, theirs)]
+        assert prices[0] == pytest.approx(prices[1], abs=1e-9)
+        np.testing.assert_allclose(rate[0] @ own[0], rate[1] @ own[1], atol=1e-9)
+        assert ((own >= 0) & (own <= 1)).all()
+
+
+def test_rates_are_of_the_training_rows():
+    draw = np.random.default_rng(9)
+    labels, used = draw.random((3, 80)) < 0.4, draw.random((3, 80)) < 0.8
+    y, groups = (draw.random((2, 80)) < 0.5).astype(int)
+    rates = hardt_cv.rates_of(labels, used, y, groups)
+    rows = used[1] & (groups == 1) & (y == 0)
+    assert rates[1, 1, 0, 1] == pytest.approx(labels[1, rows].mean())
+    np.testing.assert_allclose(rates.sum(axis=-1), 1)

@@ -7,7 +7,7 @@ import pandas as pd
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, labels, numbers
+from fairbench.data.tabular import flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="HMDA Boston: mortgage applications of 1990 (Munnell, Tootell, Browne, McEneaney 1996)",
@@ -64,7 +64,7 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
     require_columns(
         raw, (*_NUMERIC, *_YES_NO, "insurance", "afam", "single", "deny"), file, width=15
     )
-    flags = {name: _flag(raw, name) for name in (*_YES_NO, "insurance", "afam", "single")}
+    flags = {name: _yes(raw, name) for name in (*_YES_NO, "insurance", "afam", "single")}
     columns = {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
     columns |= {new: flags[name] for name, new in _YES_NO.items()}
     if keep_insurance:
@@ -77,7 +77,7 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
         name="hmda_boston",
         task=Task.BINARY,
         features=pd.DataFrame(columns),
-        target=_flag(raw, "deny").astype(int).rename("deny"),
+        target=_yes(raw, "deny").astype(int).rename("deny"),
         sensitive=pd.DataFrame({"race": race, "marital_status": marital}),
         privileged={"race": "white", "marital_status": "not single"},
         target_name="mortgage application",
@@ -87,5 +87,5 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
     )
 
 
-def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
-    return binary(raw, column, HMDA.path, positive="yes", negative="no") == 1
+def _yes(raw: pd.DataFrame, column: str) -> pd.Series:
+    return flag(raw, column, HMDA.path, positive="yes", negative="no")

@@ -9,7 +9,7 @@ from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, categories, labels, numbers
+from fairbench.data.tabular import categories, flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="Loan applications: Boston mortgages with 59 variables (Hunter, Walker 1996)",
@@ -74,18 +74,18 @@ def load(
     raw[[*_CODES, *_PERSON]] = raw[[*_CODES, *_PERSON]].replace(r"\.0$", "", regex=True)
     sensitive = _sensitive(raw)
     columns = {name: _number(raw, name) for name in _NUMERIC}
-    columns |= {name: _flag(raw, name) for name in _FLAGS}
+    columns |= {name: flag(raw, name, file) for name in _FLAGS}
     columns |= {name: categories(raw, name, file, missing="") for name in _CODES}
     if keep_judgements:
         columns |= {"gdlin": categories(raw, "gdlin", file, allowed=("0", "1"), missing="666")}
-        columns |= {"unver": _flag(raw, "unver")}
+        columns |= {"unver": flag(raw, "unver", file)}
     if keep_sensitive:
         columns |= {name: sensitive[name] for name in sensitive}
     return Dataset(
         name="loan_application",
         task=Task.BINARY,
         features=pd.DataFrame(columns),
-        target=_flag(raw, "approve").astype(int).rename("approve"),
+        target=flag(raw, "approve", file).astype(int).rename("approve"),
         sensitive=sensitive,
         privileged={
             "race": "white",
@@ -105,7 +105,7 @@ _PERSON = ("black", "hispan", "male", "married", "old")
 
 def _sensitive(raw: pd.DataFrame) -> pd.DataFrame:
     """Return race, sex, marital status and age; nobody is both Black and Hispanic."""
-    black, hispanic = _flag(raw, "black"), _flag(raw, "hispan")
+    black, hispanic = flag(raw, "black", LOANS.path), flag(raw, "hispan", LOANS.path)
     if (black & hispanic).any():
         row = int(np.flatnonzero(black & hispanic)[0]) + 1
         raise DataError(f"{LOANS.path}: column 'hispan', row {row}: both black and hispan are 1")
@@ -116,7 +116,7 @@ def _sensitive(raw: pd.DataFrame) -> pd.DataFrame:
         "race": labels(race, {name: name for name in ("white", "Black", "Hispanic")}),
         "sex": labels(sex, _SEX),
         "marital_status": labels(marital, _MARITAL),
-        "age": labels(_flag(raw, "old"), _AGE),
+        "age": labels(flag(raw, "old", LOANS.path), _AGE),
     })  # fmt: skip
 
 
@@ -125,7 +125,3 @@ def _number(raw: pd.DataFrame, column: str) -> pd.Series:
     gaps = column in ("unit", "dep", "rep")
     values = numbers(raw, column, LOANS.path, missing="" if gaps else None)
     return values.mask(values >= _UNKNOWN.get(column, np.inf))
-
-
-def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
-    return binary(raw, column, LOANS.path, positive="1", negative="0") == 1

@@ -8,7 +8,7 @@ from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, binary, labels, numbers
+from fairbench.data.tabular import at_least, flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="Recidivism: return to prison in North Carolina (Chung, Schmidt, Witte 1991)",
@@ -71,8 +71,8 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
     raw = read_table(archive.read(RECID), file)
     needed = (*_FLAGS, *_NUMERIC, "black", "age", "follow", "durat", "cens", "ldurat")
     require_columns(raw, needed, file, width=19)
-    age, black = numbers(raw, "age", file) / 12, _flag(raw, "black")
-    columns = {new: _flag(raw, name) for name, new in _FLAGS.items()}
+    age, black = numbers(raw, "age", file) / 12, flag(raw, "black", file)
+    columns = {new: flag(raw, name, file) for name, new in _FLAGS.items()}
     columns |= {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
     if keep_sensitive:
         columns |= {"black": black, "age": age}
@@ -94,7 +94,7 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
 def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
     """Return who came back, in time; refuse a censored row that was followed for a shorter time."""
     file = RECID.path
-    back, time = ~_flag(raw, "cens"), numbers(raw, "durat", file)
+    back, time = ~flag(raw, "cens", file), numbers(raw, "durat", file)
     if months is None:
         return back
     short = ~back & (time < months)
@@ -105,7 +105,3 @@ def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
             f"than dataset.months={months}"
         )
     return back & (time <= months)
-
-
-def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
-    return binary(raw, column, RECID.path, positive="1", negative="0") == 1

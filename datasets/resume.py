@@ -7,7 +7,7 @@ import pandas as pd
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, categories, labels, numbers
+from fairbench.data.tabular import categories, flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="Résumés: callbacks for fictitious applicants (Bertrand, Mullainathan 2004)",
@@ -73,20 +73,18 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     race = labels(categories(raw, "race", file, allowed=tuple(_RACE)), _RACE)
     gender = labels(categories(raw, "gender", file, allowed=tuple(_GENDER)), _GENDER)
     columns = {name: numbers(raw, name, file) for name in _NUMERIC}
-    columns |= {name: _flag(raw, name) for name in _FLAGS}
+    columns |= {name: flag(raw, name, file) for name in _FLAGS}
     columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
     columns["job_fed_contractor"] = numbers(raw, "job_fed_contractor", file, missing="")
     columns["job_req_min_experience"] = categories(raw, "job_req_min_experience", file, missing="")
-    columns["high_quality"] = (
-        binary(raw, "resume_quality", file, positive="high", negative="low") == 1
-    )
+    columns["high_quality"] = flag(raw, "resume_quality", file, positive="high", negative="low")
     if keep_sensitive:
         columns |= {"white": race == "white", "male": gender == "male"}
     return Dataset(
         name="resume",
         task=Task.BINARY,
         features=pd.DataFrame(columns),
-        target=_flag(raw, "received_callback").astype(int).rename("received_callback"),
+        target=flag(raw, "received_callback", file).astype(int).rename("received_callback"),
         sensitive=pd.DataFrame({"race": race, "gender": gender}),
         privileged={"race": "white", "gender": "male"},
         target_name="answer to a résumé",
@@ -95,7 +93,3 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
         clusters=numbers(raw, "job_ad_id", file).astype(int),
         sources=(RESUME,),
     )
-
-
-def _flag(raw: pd.DataFrame, column: str) -> pd.Series:
-    return binary(raw, column, RESUME.path, positive="1", negative="0") == 1

@@ -1,4 +1,4 @@
-"""Your own table: a CSV or Parquet file with a target and sensitive columns."""
+"""Your own table: a CSV, Excel, Parquet or Arrow file with a target and sensitive columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
 
 DATASHEET = Datasheet(
     title="Your own table",
-    source="A CSV or Parquet file of yours, named by dataset.path",
+    source="A CSV, Excel, Parquet or Arrow file of yours, named by dataset.path",
     licence="Yours",
     paper_differences="Text columns become categoricals; missing features stay missing; missing "
     "sensitive labels are a group of their own, 'unknown'.",
@@ -118,8 +118,8 @@ def _read(
         if not file.is_file():
             raise DataError(f"dataset.path: no file {file}")
         content = content_of(file)
-        parts = _arrow if content.kind in (PARQUET, ARROW) else _text
-        frame, texts = parts(file, content, sensitive, named)
+        read = _arrow if content.kind in (PARQUET, ARROW) else _text
+        frame, texts = read(file, content, sensitive, named)
     except (ValueError, OSError) as error:
         raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
     if frame.empty:

@@ -56,7 +56,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
-_shown: list[int] = []
+_shown: list[Figure] = []
 
 
 def figures_of_the_block(
@@ -64,9 +64,9 @@ def figures_of_the_block(
 ) -> str:
     """Save the figure that a block of a tutorial ends with; the library draws without pyplot."""
     value = block_vars["example_globals"].get("___")
-    if not isinstance(value, Figure) or id(value) in _shown:
+    if not isinstance(value, Figure) or any(value is each for each in _shown):
         return ""
-    _shown.append(id(value))
+    _shown.append(value)
     path = next(block_vars["image_path_iterator"])
     value.savefig(path, format="png", dpi=110)
     return str(figure_rst([path], gallery_conf["src_dir"]))

@@ -24,6 +24,13 @@ from fairbench.data.dataset import reference_first
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
 from fairbench.data.tabular import plain_pair, spelled
 
+Floats = NDArray[np.float64]
+
+MOST_GROUPS = 50
+_MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
+_MANY_NUMBERS = 10  # different ones, which are more than the names of classes
+_FEW_CODES = 12  # different numbers, which may be codes of groups
+
 
 def read_frame(
     options: Options, *, every: bool = False, source: Table | None = None
@@ -57,9 +64,9 @@ def read_frame(
 
 def _numeric(options: Options) -> list[str]:
     """Return the columns of numbers, of those that are named."""
-    scores = (options.score, options.against, *options.scores)
     banded = (each.rpartition(":")[0] for each in options.cuts)
-    return [each for each in (*scores, options.weight, *options.proxy, *banded) if each]
+    named = (*options.score_columns, options.weight, *options.proxy, *banded)
+    return [each for each in named if each]
 
 
 def _of_table(source: Table, options: Options, every: bool) -> pd.DataFrame:
@@ -71,22 +78,15 @@ def _of_table(source: Table, options: Options, every: bool) -> pd.DataFrame:
 
 def _derived(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
     """Return the table with bands, shares and pooled groups, and notes on them."""
-    frame = with_bands(frame, options, options.path.name)
+    frame = with_bands(frame, options.cuts, options.path.name)
     if options.scale == PERCENT:
-        scores = (options.score, options.against, *options.scores)
-        frame = frame.assign(**{name: as_shares(frame[name]) for name in scores if name})
+        shares = {name: as_shares(frame[name]) for name in options.score_columns}
+        frame = frame.assign(**shares)
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)
     if left_out or pooled:
         frame.attrs["notes"] = [*left_out, *pooled]
     return frame
-
-
-Floats = NDArray[np.float64]
-
-MOST_GROUPS = 50
-_MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
-_MANY_NUMBERS = 10  # different ones, which are more than the names of classes
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _hint(present: Sequence[str]) -> str:
     if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
         return (
             f", here {len(present)} different numbers: make two classes of them, such as those "
-            "above a limit; a regression goes through fairbench.evaluate(task='regression')"
+            "above a limit; an audit of predicted numbers names their column by prediction="
         )
     return "; of several classes name prediction=, the column of predicted ones, too"
 
@@ -199,9 +199,6 @@ def are_quantities(values: Sequence[str]) -> bool:
     return bool(1 < numbers.min() <= numbers.max() <= 120) and (
         np.ptp(numbers) < 1.5 * len(numbers)
     )
-
-
-_FEW_CODES = 12
 
 
 def _bands_hint(column: str, names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,31 +15,26 @@ from numpy.typing import NDArray
 
 from fairbench.auditing.named_columns import QUANTILES
 from fairbench.core.errors import UserError, check_choice
-from fairbench.core.formats import quoted
+from fairbench.core.formats import MISSING, quoted
 from fairbench.data.tabular import to_numbers
 
 Floats = NDArray[np.float64]
 _POOLED = "other groups"
 
 
-class _Asked(Protocol):
-    """The options that columns are derived by."""
-
-    @property
-    def group(self) -> tuple[str, ...]: ...
-    @property
-    def cuts(self) -> tuple[str, ...]: ...
-
-
-def with_bands(frame: pd.DataFrame, options: _Asked, file: str) -> pd.DataFrame:
+def with_bands(frame: pd.DataFrame, cuts: Sequence[str], file: str) -> pd.DataFrame:
     """Return a table with the numbers of some columns as the bands that they lie in.
+
+    Parameters
+    ----------
+    cuts : each as ``age:25,40,62``.
 
     Raises
     ------
     UserError : a value that is no number; names the row.
     """
     changed = {}
-    for each in options.cuts:
+    for each in cuts:
         name, _, spec = each.rpartition(":")
         if each in frame:
             raise UserError(
@@ -115,7 +109,7 @@ def with_rare_pooled(
         if len(small) < 2:
             continue
         changed[name] = frame[name].where(~frame[name].isin(small), _POOLED)
-        shown = ", ".join(quoted(each or "unknown") for each in small[:5])
+        shown = ", ".join(quoted(each or MISSING) for each in small[:5])
         more = f" and {len(small) - 5} more" if len(small) > 5 else ""
         notes.append(f"{name}: {shown}{more} have fewer than {rare} rows, and are '{_POOLED}' here")
     return frame.assign(**changed), notes
@@ -140,9 +134,9 @@ def without_groups(
         if not equals:
             raise UserError(f"leave_out={each}: name column and group, such as race=Other")
         check_choice("column of leave_out", name, groups)
-        found = {str(value) or "unknown" for value in frame[name].unique()}
+        found = {str(value) or MISSING for value in frame[name].unique()}
         check_choice(f"group of '{name}' in leave_out", label, found)
-        rows = (frame[name].replace("", "unknown") == label).to_numpy()
+        rows = (frame[name].replace("", MISSING) == label).to_numpy()
         keep &= ~rows
         notes.append(
             f"{name}: the {int(rows.sum())} rows of {quoted(label)} are left out, as asked"

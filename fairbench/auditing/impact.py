@@ -16,7 +16,6 @@ from fairbench.data.tabular import spelled
 from fairbench.evaluation.group_intervals import CountIntervals, SurveyIntervals
 from fairbench.inference.impact import (
     FOUR_FIFTHS,
-    ImpactLimits,
     ratios_to_group,
     ratios_to_highest,
     wider_level,
@@ -109,25 +108,23 @@ def impact_ratios_of(
     if len(names) < 2:
         return []
     given, rates = reference in names, _limits(intervals, intervals.level)
+    shared = intervals.correlation(selection_rate)
     if given:
-        shared = intervals.correlation(selection_rate)
         found = ratios_to_group(rates, names.index(reference), correlation=shared)
     else:
-        found = _to_highest(intervals, rows)
+        highest = may_be_compared_with(rows)
+        wider = _limits(intervals, wider_level(intervals.level, highest))
+        found = ratios_to_highest(rates, wider, highest, correlation=shared)
     reference = names[int(found.reference)]
     return [
         ImpactRatio(
             attribute,
             name,
             int(rows[g]),
-            rates.value[g].item(),
-            rates.lower[g].item(),
-            rates.upper[g].item(),
+            *rates.at(g),
             reference,
             given,
-            found.ratios.value[g].item(),
-            found.ratios.lower[g].item(),
-            found.ratios.upper[g].item(),
+            *found.ratios.at(g),
             found.below[g].item(),
         )
         for g, name in enumerate(names)
@@ -149,13 +146,6 @@ def _intervals(
 def _limits(intervals: CountIntervals, level: float) -> Limits:
     found = replace(intervals, level=level).limits([selection_rate])
     return Limits(*(each[0].copy() for each in found))
-
-
-def _to_highest(intervals: CountIntervals, rows: NDArray[np.intp]) -> ImpactLimits:
-    highest = may_be_compared_with(rows)
-    wider = _limits(intervals, wider_level(intervals.level, highest))
-    rates, shared = _limits(intervals, intervals.level), intervals.correlation(selection_rate)
-    return ratios_to_highest(rates, wider, highest, correlation=shared)
 
 
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:

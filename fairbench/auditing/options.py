@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,13 @@ from fairbench.auditing.named_columns import PROBABILITY, SCALES, bands_apart, c
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.core.options import hidden, option
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.metrics.rates import (
+    Rate,
+    false_negative_rate,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,11 @@ class Options:
         "true_positive_rate, false_positive_rate or false_negative_rate.",
         shown="RATIO|RATE:BOUND",
     )
-    epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+    epsilon: float = option(
+        0.05,
+        "A gap under this makes no practical difference; of predicted numbers, as a share of the "
+        "standard deviation of the true ones.",
+    )
     interval: str = option(
         FREQUENTIST,
         "Of complete labels: intervals that hold in repeated samples, however few the rows, or "
@@ -247,22 +259,28 @@ class Options:
             raise UserError(f"proxy= cannot be taken together with {named}: leave one out")
 
     @property
+    def score_columns(self) -> tuple[str, ...]:
+        """The columns of scores that are named."""
+        return tuple(name for name in (self.score, self.against, *self.scores) if name)
+
+    @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        scores = (self.score, self.against, *self.scores)
         marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
-        named = (self.target, *scores, *marks, *self.group, *self.proxy, *self.bounds, self.lists)
+        groups = (*self.group, *self.proxy)
+        named = (self.target, *self.score_columns, *marks, *groups, *self.bounds, self.lists)
         return list(dict.fromkeys(name for name in named if name))
 
 
 RATIO = "ratio"
-CONSTRAINTS = (
-    RATIO,
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "false_negative_rate",
-)
+# What a constraint may be about, and the rate of groups that it compares.
+CONSTRAINED: Mapping[str, Rate] = {
+    RATIO: selection_rate,
+    **{
+        rate.name: rate
+        for rate in (selection_rate, true_positive_rate, false_positive_rate, false_negative_rate)
+    },
+}
 
 
 def constraint_of(text: str) -> tuple[str, float]:
@@ -273,7 +291,7 @@ def constraint_of(text: str) -> tuple[str, float]:
     UserError : it is none.
     """
     name, _, bound = text.partition(":")
-    check_choice("constraint", name, CONSTRAINTS)
+    check_choice("constraint", name, CONSTRAINED)
     try:
         value = float(bound)
     except ValueError:

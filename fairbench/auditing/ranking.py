@@ -133,15 +133,11 @@ def _places(
                     kind,
                     int(rows[g]),
                     float(found.rows.value[g]),
-                    _at(found.shares, g),
-                    _at(found.ratios, g),
+                    found.shares.at(g),
+                    found.ratios.at(g),
                     float(found.below[g]),
                     bool(surely[g]),
                 )
-
-
-def _at(limits: Limits, g: int) -> tuple[float, float, float]:
-    return float(limits.value[g]), float(limits.lower[g]), float(limits.upper[g])
 
 
 def _curve(score: Floats, attribute: str, groups: pd.Series, lists: Codes | None) -> TopCurve:
@@ -166,10 +162,22 @@ def first_places(top: float, lists: int) -> str:
 
 def conclude_ranking(assessment: RankingAssessment) -> Conclusions:
     """Return what follows, and what does not, in sentences."""
-    options, lists = assessment.options, assessment.lists
-    first = first_places(options.top, lists)
-    basis = [
-        f"{count(assessment.rows)} rows ranked by '{options.score}', the highest first"
+    first = first_places(assessment.options.top, assessment.lists)
+    notes = [
+        *assessment.notes,
+        "What can be concluded is said so rarely that in at most one audit of twenty any of it is "
+        "wrong.",
+    ]
+    can = [_settled(each, first) for each in assessment.places if each.surely]
+    return Conclusions(
+        "", _basis(assessment), can, list(_not_settled(assessment.places, first)), notes
+    )
+
+
+def _basis(assessment: RankingAssessment) -> list[str]:
+    lists = assessment.lists
+    return [
+        f"{count(assessment.rows)} rows ranked by '{assessment.options.score}', the highest first"
         + (f", in {count(lists)} lists." if lists > 1 else "."),
         "Exposure: a place counts 1 / log2(1 + place), so that the first is seen most; rows of the "
         "same score share their places.",
@@ -177,34 +185,28 @@ def conclude_ranking(assessment: RankingAssessment) -> Conclusions:
         + ("lists" if lists > 1 else "people")
         + " like these were ranked.",
     ]
-    can, cannot = [], []
-    for each in assessment.places:
-        what = f"the {first}" if each.kind == TOP else "the exposure"
-        numbers_of = (
-            f"{number(each.share[0])} of {what} at {number(each.of_rows)} of the rows: "
-            f"{number(each.ratio[0], 2)} times as much, {interval(*each.ratio[1:], 2)}"
-        )
-        if each.surely:
-            side = "less" if each.ratio[0] < 1 else "more"
-            can.append(f"{each.attribute}: {each.group} gets {side} than its share ({numbers_of}).")
-    open_ = {
-        (each.attribute, each.kind): [
-            other.group
-            for other in assessment.places
-            if (other.attribute, other.kind) == (each.attribute, each.kind) and not other.surely
-        ]
-        for each in assessment.places
-    }
+
+
+def _settled(each: GroupPlaces, first: str) -> str:
+    """Return which way a group's places surely differ from its share of the rows."""
+    what = f"the {first}" if each.kind == TOP else "the exposure"
+    side = "less" if each.ratio[0] < 1 else "more"
+    return (
+        f"{each.attribute}: {each.group} gets {side} than its share "
+        f"({number(each.share[0])} of {what} at {number(each.of_rows)} of the rows: "
+        f"{number(each.ratio[0], 2)} times as much, {interval(*each.ratio[1:], 2)})."
+    )
+
+
+def _not_settled(places: Sequence[GroupPlaces], first: str) -> Iterator[str]:
+    """Yield of which groups of an attribute it is open whether they get their share."""
+    open_: dict[tuple[str, str], list[str]] = {}
+    for each in places:
+        if not each.surely:
+            open_.setdefault((each.attribute, each.kind), []).append(each.group)
     for (attribute, kind), names in open_.items():
-        if names:
-            what = f"the {first}" if kind == TOP else "exposure"
-            cannot.append(
-                f"{attribute}: open whether {', '.join(names)} get more or less of {what} than "
-                "their share of the rows."
-            )
-    notes = [
-        *assessment.notes,
-        "What can be concluded is said so rarely that in at most one audit of twenty any of it is "
-        "wrong.",
-    ]
-    return Conclusions("", basis, can, cannot, notes)
+        what = f"the {first}" if kind == TOP else "exposure"
+        yield (
+            f"{attribute}: open whether {', '.join(names)} get more or less of {what} than "
+            "their share of the rows."
+        )

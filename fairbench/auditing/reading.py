@@ -24,7 +24,7 @@ from fairbench.auditing.group_sampling import GroupSampling
 from fairbench.auditing.leakage import check_score, notes_on_labels
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import count, label_notes, quoted
+from fairbench.core.formats import MISSING, count, label_notes, quoted
 from fairbench.data.dataset import check_combinable, combine, reference_first
 from fairbench.data.tabular import numbers, spelled, to_numbers
 from fairbench.evaluation.evaluator import design_of, group_columns
@@ -276,7 +276,7 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
             f"{name}:quantiles(4) makes bands of them"
         )
     elif len(rare) and len(sizes) <= MOST_GROUPS:
-        first = quoted(str(rare.index[0]) or "unknown")
+        first = quoted(str(rare.index[0]) or MISSING)
         listed = first if len(rare) == 1 else f"{len(rare)} groups, such as {first},"
         yield (
             f"{name}: {listed} {'has' if len(rare) == 1 else 'have'} fewer than {_RARE} rows, of "

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.auditing.columns import Place, each_value, marks_of
+from fairbench.auditing.columns import Place, codes_of, each_value, marks_of
 from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.gaps import CERTAIN, LARGE, OPEN, SMALL, UNKNOWN
 from fairbench.auditing.options import Options
@@ -256,7 +256,7 @@ def _by_gap(metrics: pd.DataFrame) -> dict[tuple[str, str], _GapRow]:
 
 def _curve(table: RegressionTable, attribute: str, groups: pd.Series) -> ResidualCurve:
     """Return mean residuals in bins of predictions, a tenth of all rows each."""
-    codes, names = groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
+    codes, names = codes_of(groups)
     ends = np.unique(np.quantile(table.prediction, np.arange(1, _BINS) / _BINS))
     cells = codes * _BINS + np.searchsorted(ends, table.prediction, side="left")
     values = np.stack([table.target - table.prediction, table.prediction])

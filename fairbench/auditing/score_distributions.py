@@ -89,8 +89,8 @@ def _of_attribute(
                 attribute,
                 name,
                 int(mine.sum()),
-                _at(means, g),
-                _at(differences, g) if g else _NAN,
+                means.at(g),
+                differences.at(g) if g else _NAN,
                 _quantiles(score[mine], None if weight is None else weight[mine]),
                 edges.tolist(),
                 density[g].tolist(),
@@ -111,10 +111,6 @@ def _means(
     if parts.sample is not None and totals is not None:
         shared = parts.sample.correlation(totals)[1:, 1:]
     return found.take(slice(1, None)), shared
-
-
-def _at(limits: Limits, g: int) -> tuple[float, float, float]:
-    return float(limits.value[g]), float(limits.lower[g]), float(limits.upper[g])
 
 
 def _quantiles(score: Floats, weight: Floats | None) -> tuple[float, ...]:

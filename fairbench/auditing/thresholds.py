@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.auditing.columns import codes_of
 from fairbench.auditing.impact import may_be_compared_with, unfavourable_is_1
-from fairbench.auditing.options import RATIO, Options, constraint_of
+from fairbench.auditing.options import CONSTRAINED, RATIO, Options, constraint_of
 from fairbench.auditing.reading import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
@@ -26,7 +26,6 @@ from fairbench.metrics.rates import (
     false_positive_rate,
     selection_rate,
     shares_of,
-    true_positive_rate,
 )
 
 Floats = NDArray[np.float64]
@@ -35,13 +34,6 @@ STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, and among which one is looked for
 _SURVEYED = 20  # the same of weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
-_CONSTRAINED: Mapping[str, Rate] = {
-    RATIO: selection_rate,
-    **{
-        each.name: each
-        for each in (selection_rate, true_positive_rate, false_positive_rate, false_negative_rate)
-    },
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,14 +251,10 @@ def _steps(
             curve.attribute,
             float(curve.thresholds[k]),
             float(everyone[k]),
-            *_floats(ratio, k),
-            *_floats(gap, k),
+            *ratio.at(k),
+            *gap.at(k),
             bool(curve.thresholds[k] == current),
         )
-
-
-def _floats(limits: Limits, k: int) -> tuple[float, float, float]:
-    return float(limits.value[k]), float(limits.lower[k]), float(limits.upper[k])
 
 
 def _compared(rates: GroupLimits, codes: Codes) -> GroupLimits:
@@ -335,7 +323,7 @@ def _measured(rows: _Rows, groups: pd.Series, name: str, thresholds: Floats) -> 
     """Return what a constraint is about at thresholds (K,), in any order, with its interval."""
     codes, names = codes_of(groups)
     order = np.argsort(thresholds)
-    (rates,) = rows.limits([_CONSTRAINED[name]], codes, len(names), thresholds[order])
+    (rates,) = rows.limits([CONSTRAINED[name]], codes, len(names), thresholds[order])
     found = (smallest_ratio if name == RATIO else largest_gap)(_compared(rates, codes))
     back = np.argsort(order)
     return Limits(*(each[back] for each in found))
@@ -349,7 +337,7 @@ def _judged(
     found: Limits, attribute: str, chosen: float, *, name: str, bound: float
 ) -> JudgedConstraint:
     """Return the verdict on the first of two thresholds, beside the value at the second."""
-    value, lower, upper = _floats(found, 0)
+    value, lower, upper = found.at(0)
     surely, surely_not = lower >= bound, upper < bound
     if name != RATIO:
         surely, surely_not = upper <= bound, lower > bound
@@ -362,4 +350,4 @@ def _accuracy(rows: _Rows, threshold: float) -> tuple[float, float, float]:
         return (float("nan"),) * 3
     everyone = np.zeros(len(rows.score), np.intp)
     (found,) = rows.limits([accuracy], everyone, 1, np.array([threshold]))
-    return _floats(found.single.take(0), 0)
+    return found.single.take(0).at(0)

@@ -86,7 +86,8 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
         return UserError(f"{start}there is none")
     close = [shortened(each) for each in nearest(name, valid)] if len(valid) <= _MANY else []
     hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return UserError(f"{start}{hint}valid: {_listed(valid, _LONGEST - len(start + hint))}")
+    start += f"{hint}valid: "
+    return UserError(start + _listed(valid, _LONGEST - len(start)))
 
 
 _MANY = 10_000  # names, among which looking for the nearest takes seconds
@@ -96,12 +97,12 @@ def _listed(names: Sequence[str], room: int) -> str:
     """Return names in so many signs, and how many more there are."""
     shown = [shortened(each) for each in names[:_LONGEST]]
     whole = ", ".join(shown)
-    if len(names) == len(shown) and len(whole) <= room - len("valid: "):
+    if len(names) == len(shown) and len(whole) <= room:
         return whole
     kept: list[str] = []
     rest = f" and {len(names)} more"
     for each in shown:
-        if len(", ".join([*kept, each]) + rest) > room - len("valid: ") and kept:
+        if len(", ".join([*kept, each]) + rest) > room and kept:
             break
         kept.append(each)
     return f"{', '.join(kept)} and {len(names) - len(kept)} more"

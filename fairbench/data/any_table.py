@@ -43,9 +43,13 @@ class TextTable:
 def check_file(path: Path) -> None:
     """Refuse a file that is not there, naming those beside it that are called nearly so."""
     if not path.is_file():
-        near = nearest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UserError(f"{path} is not a file{hint}")
+        raise UserError(f"{path} is not a file{near_files(path)}")
+
+
+def near_files(path: Path) -> str:
+    """Return the end of a sentence on a missing file: those beside it that are called nearly so."""
+    near = nearest(path.name, [each.name for each in path.parent.glob("*") if each.is_file()])
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def read_any_table(

@@ -282,6 +282,11 @@ _NO_ROWS = re.compile(rb"[\r\n]*\Z")
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
+def line_of(content: bytes, place: int) -> int:
+    """Return the line that a byte of a text is in, the first being 1."""
+    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, place))
+
+
 def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     """Return the names in the first line that is not empty, and the byte that rows begin at.
 
@@ -295,8 +300,9 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     if kind := _kind(content):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (place := content.find(b"\0")) >= 0:
-        line = 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, place))
-        raise DataError(f"{file}: line {line} holds a byte of value 0, as UTF-16 text does")
+        raise DataError(
+            f"{file}: line {line_of(content, place)} holds a byte of value 0, as UTF-16 text does"
+        )
     read = start = len(content) - len(content.lstrip(b"\r\n"))
 
     def lines() -> Iterator[str]:
@@ -350,8 +356,7 @@ def _not_text(content: bytes) -> str:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, error.start))
-        return f"not UTF-8 text (line {line}, byte {error.start})"
+        return f"not UTF-8 text (line {line_of(content, error.start)}, byte {error.start})"
     return "not UTF-8 text"
 
 

@@ -85,6 +85,13 @@ def binary(
     return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
 
 
+def flag(
+    frame: pd.DataFrame, column: str, file: str, *, positive: str = "1", negative: str = "0"
+) -> pd.Series:
+    """Return True where the column is `positive` and False where `negative`; nothing else goes."""
+    return binary(frame, column, file, positive=positive, negative=negative) == 1
+
+
 def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:
     """Return codes as a categorical of human-readable names, in the order of `names`."""
     return pd.Series(

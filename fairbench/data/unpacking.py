@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from fairbench.core.errors import DataError
 from fairbench.core.files import FIELD, check_memory
+from fairbench.data.delimited import line_of
 
 TEXT, PARQUET, ARROW, EXCEL = "text", "Parquet", "Arrow", "Excel"
 _BLOCK = 1 << 20
@@ -207,7 +208,6 @@ _SEQUENCE = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_LINE = re.compile(rb"\r\n|\r|\n")
 
 
 def _western(data: bytes, name: str, error: UnicodeDecodeError) -> str:
@@ -217,8 +217,7 @@ def _western(data: bytes, name: str, error: UnicodeDecodeError) -> str:
     ------
     DataError : a part of it is UTF-8, or it has bytes that no text has.
     """
-    line = 1 + sum(1 for _ in _LINE.finditer(data, 0, error.start))
-    where = f"{name}: not UTF-8 text (line {line}, byte {error.start})"
+    where = f"{name}: not UTF-8 text (line {line_of(data, error.start)}, byte {error.start})"
     if _NO_TEXT.search(data):
         raise DataError(f"{where}, but bytes that no text has: is it a table at all?") from error
     if _SEQUENCE.search(data):

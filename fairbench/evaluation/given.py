@@ -27,7 +27,8 @@ class Aligned:
 
     Attributes
     ----------
-    arrays : name -> values, of those that were given. features : the sensitive ones.
+    arrays : name -> values, of those that were given.
+    features : the sensitive ones.
     """
 
     arrays: Mapping[str, Any]

@@ -28,6 +28,10 @@ class Limits(NamedTuple):
         """Return the same of some positions of the last axis."""
         return Limits(*(each[..., group] for each in self))
 
+    def at(self, place: int) -> tuple[float, float, float]:
+        """Return one estimate of a single axis, with both ends, as plain numbers."""
+        return float(self.value[place]), float(self.lower[place]), float(self.upper[place])
+
 
 def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.95) -> Limits:
     """Return rates with their modified Jeffreys intervals.

@@ -21,8 +21,7 @@ from fairbench.core.formats import interval, number
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5a5a5a"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
-_MARKERS = "os^DvPX*<"  # matplotlib's
-
+MARKERS = "os^DvPX*<"  # matplotlib's
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -305,7 +304,7 @@ def with_looks(table: pd.DataFrame) -> pd.DataFrame:
         best=table.index.isin(best.index),
         letter=table["run"].map(letters),
         colour=table["intervention"].map(colours),
-        marker=kind.map(_cycled(dict.fromkeys(kind), _MARKERS)),
+        marker=kind.map(_cycled(dict.fromkeys(kind), MARKERS)),
     )
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from fairbench.core.formats import visible
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE
 
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
@@ -99,7 +99,6 @@ def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 _OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
-_SHAPES = "os^DvPX*<"
 
 
 def group_rates_figure(
@@ -121,7 +120,7 @@ def group_rates_figure(
             rows["value"],
             y,
             xerr=[low, high],
-            fmt=_SHAPES[g % len(_SHAPES)],
+            fmt=MARKERS[g % len(MARKERS)],
             markersize=5,
             capsize=3,
             color=COLOURS[g % len(COLOURS)],

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
+from fairbench.reporting.charts import BLUE, COLOURS, GREY, MARKERS, ORANGE
 from fairbench.reporting.figures import (
     SHIFT_LABEL,
     TOP_FEATURES,
@@ -25,7 +25,6 @@ from fairbench.reporting.figures import (
 )
 
 Named: TypeAlias = tuple[str, Figure]
-_MARKERS = "os^DvPX*<"
 _LETTERS_PER_INCH = 10
 _OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
@@ -94,7 +93,7 @@ def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: floa
     """Return a figure with a panel for each data set, methods alike in all of them."""
     methods = list(dict.fromkeys(metrics["method"]))
     styles = {
-        name: Style(COLOURS[i % 8], _MARKERS[i % 9], ("-", "--")[i % 2])
+        name: Style(COLOURS[i % 8], MARKERS[i % 9], ("-", "--")[i % 2])
         for i, name in enumerate(methods)
     }
     datasets = list(dict.fromkeys(metrics["dataset"]))

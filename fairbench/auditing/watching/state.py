@@ -75,7 +75,7 @@ class WatchOptions:
         group, cuts = bands_apart(self.group)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
-        if any("quantiles" in each for each in self.cuts):
+        if any("quantiles" in each.rpartition(":")[2] for each in self.cuts):
             raise UserError(
                 "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.auditing.options import Options, PlanOptions
 from fairbench.cli.command import Command, Results
-from fairbench.core.errors import UserError, nearest, refused
+from fairbench.core.errors import UserError, refused
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class AuditOptions(Results, Options):
 
     path: Path = option(
         Path,
-        "A CSV, TSV or Parquet file with one row a person; or a finished run, by the beginning of "
-        "its id, whose columns need not be named.",
+        "A CSV, Excel, Parquet or Arrow file with one row a person, packed or not; or a finished "
+        "run, by the beginning of its id, whose columns need not be named.",
         argument="PREDICTIONS|RUN",
     )
     repeat: int = option(0, "Of a run: which repeat of its split.")
@@ -108,10 +108,10 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
 
 
 def _neither(options: AuditOptions) -> str:
-    path = options.path
-    near = nearest(path.name, [each.name for each in path.parent.glob("*") if each.is_file()])
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"{path} is not a file, and {options.results} has no finished runs{hint}"
+    from fairbench.data.any_table import near_files
+
+    hint = near_files(options.path)
+    return f"{options.path} is not a file, and {options.results} has no finished runs{hint}"
 
 
 def write(

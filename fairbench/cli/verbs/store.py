@@ -93,15 +93,14 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
-    from fairbench.results.catalogue import GROUPS, told_apart
+    from fairbench.results.catalogue import GROUPS, differing_options
 
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
     chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
     telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
     same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
     names = [", ".join(choices[key] for key in telling) for choices in chosen]
-    options = [full[len(name) + 2 :] for name, full in
-               zip(names, told_apart(names, runs, GROUPS), strict=True)]  # fmt: skip
+    options = [", ".join(own) for own in differing_options(names, runs, GROUPS)]
     more = ["options"] * any(options)
     rows = [("run", *telling, *more, "finished")]
     rows += [

@@ -95,7 +95,8 @@ def _selected(options: TableOptions) -> Catalogue:
     if not options.ids and not options.keys:
         return catalogue.only([max(catalogue, key=lambda run: run.finished)])
     for each in ids:
-        catalogue.one(each) if not any(id_.startswith(each) for id_ in catalogue.runs) else None
+        if not any(id_.startswith(each) for id_ in catalogue.runs):
+            catalogue.one(each)  # refused, with the nearest
     found = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
     if not found.runs:
         raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")

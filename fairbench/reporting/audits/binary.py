@@ -2,117 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairbench.auditing.assessment import Assessment
 from fairbench.auditing.calibration import GroupCalibration
 from fairbench.auditing.conclusions import Conclusions, conclude, verdict_text
 from fairbench.auditing.gaps import RATE_NAMES, Gap
 from fairbench.auditing.labels_needed import WORLDS, Needed, rounded
-from fairbench.auditing.options import Options
-from fairbench.core import VERSION
 from fairbench.core.formats import count, number, signed
-from fairbench.evaluation.columns import records, setting_text, status_text
+from fairbench.evaluation.columns import records
 from fairbench.reporting.audits.decisions import calibration_table, decision_sections, impact_blocks
+from fairbench.reporting.audits.parts import MOST_ROWS, all_metrics, audit_of, bars, header, starts
 from fairbench.reporting.audits.pictures import diagrams, pictures
-from fairbench.reporting.audits.summary import audit_summary, differ_somehow, summary_of
+from fairbench.reporting.audits.summary import audit_summary, differ_somehow, estimates
 from fairbench.reporting.document.model import (
-    Bar,
     Column,
     Details,
     Document,
-    ExecutiveSummary,
     Gallery,
     Link,
-    Paragraph,
     Section,
     Table,
     TableCell,
     Text,
-    Verdict,
 )
 
-
-def audit_of(
-    options: Options,
-    conclusions: Conclusions,
-    sections: Iterable[Section],
-    data: Mapping[str, Any],
-    *,
-    title: str = "",
-    labels: Sequence[str] = (),
-    files: Mapping[str, str] | None = None,
-    summary: ExecutiveSummary | None = None,
-    pictures: Sequence[Section] = (),
-) -> Document:
-    """Return the document of any audit: what can and cannot be concluded, and what that rests on.
-
-    Parameters
-    ----------
-    title : what it is called; after the file without one.
-    labels : what label 0 and label 1 are called, where there are two.
-    files : name -> text of further files beside the page.
-    summary : what a page opens with; made of the conclusions where it is not given.
-    """
-    verdict = Verdict(
-        conclusions.can, conclusions.cannot, basis=conclusions.basis, warning=conclusions.warning
-    )
-    return Document(
-        title or f"Audit of {options.path.name}",
-        list(sections),
-        verdict,
-        notes=conclusions.notes,
-        lead=pictures,
-        summary=summary or summary_of(options, conclusions),
-        origin=origin(options, labels),
-        data=data,
-        files=files or {},
-    )
-
-
-def origin(options: Options, labels: Sequence[str] = ()) -> str:
-    """Return the version and the options that an audit was made with, as a sentence."""
-    names = f"label 1 is '{labels[1]}', label 0 '{labels[0]}'; " if labels else ""
-    return f"fairbench {VERSION}; {names}seed {options.seed}."
-
-
-def header(options: Options, **content: Any) -> Mapping[str, Any]:
-    """Return the start of an audit's data: version, options, and what is given."""
-    return {
-        "version": VERSION,
-        "options": {**asdict(options), "path": str(options.path)},
-        **content,
-    }
-
-
-def starts(names: Sequence[str]) -> frozenset[int]:
-    """Return the positions where a name differs from the one before."""
-    return frozenset(i for i in range(len(names)) if i == 0 or names[i] != names[i - 1])
-
-
-def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> Iterator[Bar | None]:
-    """Yield (lower, value, upper) placed on a scale that all share; None of what is undefined."""
-    shown = [each for triple in ends for each in triple if not np.isnan(each)]
-    low, high = min([-epsilon, *shown]), max([epsilon, *shown])
-
-    def place(value: float) -> float:
-        return round(100 * (value - low) / (high - low), 1)
-
-    band, zero = (place(-epsilon), place(epsilon)), place(0)
-    for triple in ends:
-        if np.isnan(triple).any():
-            yield None
-        else:
-            lower, value, upper = map(place, triple)
-            yield Bar(lower, value, upper, band=band, zero=zero)
-
-
-_MOST_GROUPS = 16  # on a terminal
 _MAIN_RATES = (
     ("selected", "selection_rate"),
     ("TPR", "true_positive_rate"),
@@ -239,7 +157,7 @@ def _pairs(assessment: Assessment) -> Iterator[Section]:
             "Two groups a row that surely differ, though by how much is open; all rows of a rate "
             "are true together with 95 % confidence."
         )
-        table = Table(columns, rows, caption=caption, most=_MOST_GROUPS)
+        table = Table(columns, rows, caption=caption, most=MOST_ROWS)
         yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
 
 
@@ -279,11 +197,7 @@ def _rates(assessment: Assessment) -> Table:
     labelled = not assessment.of_decisions
     main = _MAIN_RATES if labelled else _MAIN_RATES[:1]
     wanted = [name for _, name in main]
-    shown = assessment.metrics[assessment.metrics["metric"].isin(wanted)]
-    values: dict[tuple[str, str], dict[str, tuple[float, float, float]]] = {}
-    for row in shown.itertuples():
-        key = (str(row.attribute), str(row.group))
-        values.setdefault(key, {})[str(row.metric)] = (row.value, row.lower, row.upper)
+    values = estimates(assessment.metrics, wanted)
     columns = [Column("of", left_out=1), Column("group"), Column("rows", "count")]
     columns += [Column("labels", "count")] * labelled
     columns += [Column(title, "estimate") for title, _ in main]
@@ -293,43 +207,17 @@ def _rates(assessment: Assessment) -> Table:
             each.group,
             each.rows,
             *[each.labels] * labelled,
-            *map(values[each.key].get, wanted),
+            *(values.get((*each.key, name)) for name in wanted),
         ]
         for each in assessment.sizes
     ]
     attributes = [each.attribute for each in assessment.sizes]
-    return Table(columns, rows, rules=starts(attributes), most=_MOST_GROUPS)
+    return Table(columns, rows, rules=starts(attributes), most=MOST_ROWS)
 
 
 _ON_METRICS = (
     "Values and intervals rest on the labels; those of scores themselves on labelled rows."
 )
-
-
-def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
-    """Return every metric in a table that is folded away."""
-    metrics = found.assign(setting=setting_text(found))
-    everyone = metrics["attribute"] == ""
-    ordered = [*records(metrics[everyone]), *records(metrics[~everyone])]
-    columns = [Column("metric"), Column("of"), Column("group"), Column("setting")]
-    columns += [Column("value", "number"), Column("95 % interval", "interval")]
-    columns += [Column("n", "count"), Column("status")]
-    rows = [
-        [
-            row["metric"].replace("_", " "),
-            row["attribute"],
-            row["group"],
-            row["setting"],
-            row["value"],
-            (row["lower"], row["upper"]),
-            row["n"],
-            "" if row["status"] == "ok" else status_text(row["status"], row["reason"]),
-        ]
-        for row in ordered
-    ]
-    table = Table(columns, rows)
-    notes = [Paragraph(note, "note")] if note else []
-    return Details(f"All metrics ({len(rows)})", [*notes, table])
 
 
 def _data(assessment: Assessment, conclusions: Conclusions) -> Mapping[str, Any]:

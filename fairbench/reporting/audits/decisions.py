@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from fairbench.core.formats import count, interval, number
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
+from fairbench.reporting.audits.parts import MOST_LINES, MOST_ROWS, starts
+from fairbench.reporting.audits.summary import estimates
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import (
     Bar,
@@ -35,9 +37,6 @@ from fairbench.reporting.document.model import (
 )
 
 _LARGEST = 2.0  # of the ratios that a bar has room for
-_MOST_LINES = 8  # groups in a figure
-_MOST_GROUPS = 16  # on a terminal
-Ends = tuple[float, float, float]
 Floats = NDArray[np.float64]
 
 
@@ -86,8 +85,8 @@ def _impact_table(ratios: Sequence[ImpactRatio]) -> Table:
             "that the rows are a sample of the people asked about. Shaded: from four fifths to its "
             "inverse."
         ),
-        rules=_starts([each.attribute for each in ratios]),
-        most=_MOST_GROUPS,
+        rules=starts([each.attribute for each in ratios]),
+        most=MOST_ROWS,
     )
 
 
@@ -106,10 +105,6 @@ def _allows(ratios: Sequence[ImpactRatio]) -> str:
         "Which group truly is selected most often is not known of a sample; the interval allows "
         "for each. Nobody is compared with a group of under 10 rows or under 2 % of them. "
     )
-
-
-def _starts(names: Sequence[str]) -> frozenset[int]:
-    return frozenset(i for i in range(len(names)) if i == 0 or names[i] != names[i - 1])
 
 
 def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
@@ -140,25 +135,29 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
         yield Section("Scores by group", [score_table(assessment.scores, "score")])
 
 
+_ERRORS = (
+    *("false_positive_rate", "false_negative_rate"),
+    *("false_positive_rate_difference", "equal_opportunity_difference"),
+)
+
+
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
-    values = _estimates(assessment)
+    values = estimates(assessment.metrics, _ERRORS)
     rows = []
     for each in assessment.sizes:
-        of_group = values.get(each.key, {})
-        if "false_positive_rate" not in of_group and "false_negative_rate" not in of_group:
-            continue
-        positive, negative = (
-            of_group.get(f"{name}_difference")
-            for name in ("false_positive_rate", "equal_opportunity")
+        positives, negatives, positive, negative = (
+            values.get((*each.key, name)) for name in _ERRORS
         )
+        if positives is None and negatives is None:
+            continue
         rows.append(
             [
                 each.attribute,
                 each.group,
-                of_group.get("false_positive_rate"),
+                positives,
                 None if positive is None else positive[1:],
-                of_group.get("false_negative_rate"),
+                negatives,
                 None if negative is None else (-negative[2], -negative[1]),
             ]
         )
@@ -179,22 +178,9 @@ def _errors(assessment: Assessment) -> Table:
             f"whose label is '{one}', the share predicted '{zero}'; more than reference: 95 % "
             "interval of the difference from the attribute's first group"
         ),
-        rules=_starts([str(row[0]) for row in rows]),
-        most=_MOST_GROUPS,
+        rules=starts([str(row[0]) for row in rows]),
+        most=MOST_ROWS,
     )
-
-
-def _estimates(assessment: Assessment) -> Mapping[tuple[str, str], dict[str, Ends]]:
-    names = (
-        *("false_positive_rate", "false_negative_rate"),
-        *("false_positive_rate_difference", "equal_opportunity_difference"),
-    )
-    shown = assessment.metrics[assessment.metrics["metric"].isin(names)]
-    values: dict[tuple[str, str], dict[str, Ends]] = {}
-    for row in shown.itertuples():
-        key = (str(row.attribute), str(row.group))
-        values.setdefault(key, {})[str(row.metric)] = (row.value, row.lower, row.upper)
-    return values
 
 
 def calibration_table(assessment: Assessment) -> Table:
@@ -219,8 +205,8 @@ def calibration_table(assessment: Assessment) -> Table:
         columns,
         rows,
         caption="excess: the mean score less the share; scores are too high where it is above 0",
-        rules=_starts([each.attribute for each in shown]),
-        most=_MOST_GROUPS,
+        rules=starts([each.attribute for each in shown]),
+        most=MOST_ROWS,
     )
 
 
@@ -254,7 +240,7 @@ def _threshold_table(steps: Sequence[AtThreshold]) -> Table:
             "the largest; gap: the largest less the smallest; of groups of at least 10 rows and "
             "2 % of them"
         ),
-        rules=_starts([each.attribute for each in steps]),
+        rules=starts([each.attribute for each in steps]),
     )
 
 
@@ -321,7 +307,7 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
         Panel(
             [
                 group_line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
-                for g, name in enumerate(curves.groups[:_MOST_LINES])
+                for g, name in enumerate(curves.groups[:MOST_LINES])
             ],
             "threshold",
             label(rate),
@@ -354,7 +340,7 @@ def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
     corners = np.repeat(scores[0].edges, 2)[1:-1]
     lines = [
         group_line(each.group, g, corners, np.repeat(each.density, 2))
-        for g, each in enumerate(scores[:_MOST_LINES])
+        for g, each in enumerate(scores[:MOST_LINES])
     ]
     return Panel(lines, what, "share of the group", from_zero="y")
 
@@ -394,6 +380,6 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
             "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
             f"90 %: so many of the group's {what}s are at most this"
         ),
-        rules=_starts([each.attribute for each in scores]),
-        most=_MOST_GROUPS,
+        rules=starts([each.attribute for each in scores]),
+        most=MOST_ROWS,
     )

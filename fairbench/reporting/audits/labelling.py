@@ -19,7 +19,7 @@ from fairbench.auditing.labelling.measures import measure
 from fairbench.auditing.labelling.questions import QUESTIONS, KnownFigures, Suggested
 from fairbench.auditing.labelling.session import Session
 from fairbench.core.formats import count
-from fairbench.reporting.audits.binary import audit_of, header
+from fairbench.reporting.audits.parts import audit_of, header
 from fairbench.reporting.document.model import (
     Block,
     Column,

@@ -20,7 +20,7 @@ from fairbench.auditing.many_groups import (
 )
 from fairbench.core.formats import count, csv_text
 from fairbench.metrics.registry import label
-from fairbench.reporting.audits.binary import audit_of, bars, header
+from fairbench.reporting.audits.parts import audit_of, bars, header
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10

@@ -10,7 +10,7 @@ from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.multiclass_assessment import MulticlassAssessment, Part, RankedEstimate
 from fairbench.auditing.multiclass_conclusions import conclude_multiclass
 from fairbench.core.formats import interval, number, probability
-from fairbench.reporting.audits.binary import audit_of, header
+from fairbench.reporting.audits.parts import audit_of, header
 from fairbench.reporting.document.model import (
     Bar,
     Block,

@@ -16,7 +16,7 @@ from fairbench.auditing.pair import (
     measured,
     verdict_text,
 )
-from fairbench.reporting.audits.binary import audit_of, bars, header, starts
+from fairbench.reporting.audits.parts import audit_of, bars, header, starts
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
 
 

@@ -11,7 +11,7 @@ from fairbench.auditing.calibration import GroupCalibration
 from fairbench.auditing.gaps import RATE_NAMES, RATE_OF
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.inference.impact import FOUR_FIFTHS
-from fairbench.reporting.audits.summary import Rates, rate_meaning, rates_of
+from fairbench.reporting.audits.summary import Estimates, rate_meaning, rates_of
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import Figure, Gallery, Section
 
@@ -71,7 +71,9 @@ def _impact_picture(assessment: Assessment) -> Figure | None:
     )
 
 
-def _of_groups(assessment: Assessment, rates: Rates, rate: str) -> tuple[list[list[Estimate]], int]:
+def _of_groups(
+    assessment: Assessment, rates: Estimates, rate: str
+) -> tuple[list[list[Estimate]], int]:
     """Return a rate's estimates by attribute, and of how many groups there is no room."""
     single = assessment.options.group
     parts: dict[str, list[Estimate]] = {}

@@ -18,8 +18,8 @@ from fairbench.auditing.ranking import (
     first_places,
 )
 from fairbench.inference.rates import Limits
-from fairbench.reporting.audits.binary import audit_of, header, starts
 from fairbench.reporting.audits.decisions import density_panel, group_line, score_table
+from fairbench.reporting.audits.parts import MOST_LINES, MOST_ROWS, audit_of, header, starts
 from fairbench.reporting.audits.summary import summary_of
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import (
@@ -30,9 +30,6 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-
-_MOST_LINES = 8
-_MOST = 16  # rows of a table on a terminal
 
 
 def ranking_document(assessment: RankingAssessment) -> Document:
@@ -51,11 +48,9 @@ def ranking_document(assessment: RankingAssessment) -> Document:
 
 
 def _summary(assessment: RankingAssessment, conclusions: Conclusions) -> ExecutiveSummary:
-    plain = summary_of(assessment.options, conclusions)
+    plain = summary_of(assessment.options, conclusions, settle="rank more rows")
     unseen = "Whether scores are right was not looked at, only who stands where."
-    more = "Read what stays open, and rank more rows for what matters most."
-    todo = [more if each.startswith("Read") else each for each in plain.todo]
-    return replace(plain, unseen=[*plain.unseen, unseen], todo=todo)
+    return replace(plain, unseen=[*plain.unseen, unseen])
 
 
 def _sections(assessment: RankingAssessment) -> Iterator[Section]:
@@ -100,12 +95,12 @@ def _table(assessment: RankingAssessment, kind: str) -> Table:
             "four fifths"
         ),
         rules=starts([each.attribute for each in mine]),
-        most=_MOST,
+        most=MOST_ROWS,
     )
 
 
 def _figure(curve: TopCurve, assessment: RankingAssessment) -> Figure:
-    shown = range(min(len(curve.groups), _MOST_LINES))
+    shown = range(min(len(curve.groups), MOST_LINES))
     lines = [
         group_line(
             curve.groups[g],

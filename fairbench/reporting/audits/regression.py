@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pandas as pd
-
 from fairbench.auditing.conclusions import Conclusions
 from fairbench.auditing.regression import (
     COVERAGE,
@@ -19,14 +17,18 @@ from fairbench.auditing.score_distributions import GroupScores
 from fairbench.evaluation.columns import records
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
-from fairbench.reporting.audits.binary import all_metrics, audit_of, header, starts
 from fairbench.reporting.audits.decisions import density_panel, group_line, score_table
+from fairbench.reporting.audits.parts import (
+    MOST_LINES,
+    MOST_ROWS,
+    all_metrics,
+    audit_of,
+    header,
+    starts,
+)
+from fairbench.reporting.audits.summary import estimates
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Document, Figure, Section, Table, TableCell
-
-_MOST = 16  # rows of a table on a terminal
-_MOST_LINES = 8
-Ends = tuple[float, float, float]
 
 
 def regression_document(assessment: RegressionAssessment) -> Document:
@@ -85,9 +87,9 @@ def _gaps(assessment: RegressionAssessment) -> Table:
 
 def _errors(assessment: RegressionAssessment) -> Iterator[Table]:
     """Yield the errors of every group and their differences from the reference's."""
-    values, shown = _estimates(assessment.metrics), ["mae"]
-    if assessment.table.bounds is not None:
-        shown.append(COVERAGE)
+    shown = ["mae", *[COVERAGE] * (assessment.table.bounds is not None)]
+    names = [f"{metric}{ending}" for metric in shown for ending in ("", "_difference")]
+    values = estimates(assessment.metrics, names)
     for metric in shown:
         rows = []
         for attribute, groups in assessment.table.groups.items():
@@ -110,15 +112,8 @@ def _errors(assessment: RegressionAssessment) -> Iterator[Table]:
             rows,
             title=f"{label(metric)}{promised * (metric == COVERAGE)}",
             rules=starts([str(row[0]) for row in rows]),
-            most=_MOST,
+            most=MOST_ROWS,
         )
-
-
-def _estimates(metrics: pd.DataFrame) -> Mapping[tuple[str, str, str], Ends]:
-    return {
-        (str(row.attribute), str(row.group), str(row.metric)): (row.value, row.lower, row.upper)
-        for row in metrics.itertuples()
-    }
 
 
 def _figure(curve: ResidualCurve, assessment: RegressionAssessment) -> Figure:
@@ -130,7 +125,7 @@ def _figure(curve: ResidualCurve, assessment: RegressionAssessment) -> Figure:
             Limits(*(end[g] for end in curve.residuals)),
             marked=True,
         )
-        for g, name in enumerate(curve.groups[:_MOST_LINES])
+        for g, name in enumerate(curve.groups[:MOST_LINES])
     ]
     panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
     for what, scores in (

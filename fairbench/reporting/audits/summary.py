@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import pandas as pd
 
 from fairbench.auditing.assessment import Assessment
 from fairbench.auditing.conclusions import Conclusions
@@ -16,7 +19,9 @@ from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.document.model import ExecutiveSummary
 
 _MOST = 3  # of a kind, that a summary names
-Rates = Mapping[tuple[str, str, str], tuple[float, float, float]]  # attribute, group, rate
+_FEW = 5  # conclusions in a summary
+# (attribute, group, metric) -> (value, lower, upper)
+Estimates: TypeAlias = Mapping[tuple[str, str, str], tuple[float, float, float]]
 
 
 def audit_summary(assessment: Assessment) -> ExecutiveSummary:
@@ -29,8 +34,10 @@ def audit_summary(assessment: Assessment) -> ExecutiveSummary:
     )
 
 
-def summary_of(options: Options, conclusions: Conclusions) -> ExecutiveSummary:
-    """Return a summary of any audit, made of its conclusions."""
+def summary_of(
+    options: Options, conclusions: Conclusions, *, settle: str = "collect more labels"
+) -> ExecutiveSummary:
+    """Return a summary of any audit, made of its conclusions; `settle` is what settles more."""
     found, left = list(conclusions.can[:_FEW]), len(conclusions.can) - _FEW
     found += [f"{left} more findings stand under “Can be concluded”."] * (left > 0)
     groups = _listed(list(options.group or options.proxy))
@@ -38,16 +45,13 @@ def summary_of(options: Options, conclusions: Conclusions) -> ExecutiveSummary:
     todo = []
     if conclusions.cannot:
         unseen.append("What is open stands under “Cannot be concluded”; open does not mean alike.")
-        todo.append("Read what stays open, and collect more labels for what matters most.")
+        todo.append(f"Read what stays open, and {settle} for what matters most.")
     if conclusions.can:
         todo.append(
             "Where groups differ, find out why before acting on it: an audit does not tell."
         )
     nothing = "Nothing is settled by these rows."
     return ExecutiveSummary(found or [nothing], list(conclusions.basis), unseen, todo)
-
-
-_FEW = 5  # conclusions in a summary
 
 
 def rate_meaning(rate: str, labels: tuple[str, str]) -> str:
@@ -75,11 +79,6 @@ def differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and bool(gap.pairs)
 
 
-def by(attribute: str) -> str:
-    """Return an attribute as a sentence begins with it."""
-    return f"By {attribute}"
-
-
 def _points(value: float) -> str:
     return f"{100 * value:.3g} percentage points"
 
@@ -88,14 +87,17 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def rates_of(assessment: Assessment) -> Rates:
-    """Return value, lower and upper of the rates that gaps are of, by attribute, group and rate."""
-    metrics = assessment.metrics
-    names = {rate.name for rate in RATE_OF.values()}
-    shown = metrics[metrics["metric"].isin(names)]
+def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
+    """Return value, lower and upper of metrics of these names, by attribute, group and metric."""
+    shown = metrics[metrics["metric"].isin(list(names))]
     columns = ("attribute", "group", "metric", "value", "lower", "upper")
     rows = zip(*(shown[name] for name in columns), strict=True)
     return {(str(a), str(g), str(m)): (v, low, up) for a, g, m, v, low, up in rows}
+
+
+def rates_of(assessment: Assessment) -> Estimates:
+    """Return the rates that gaps are of."""
+    return estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
 
 
 def _found(assessment: Assessment) -> Iterator[str]:
@@ -122,20 +124,20 @@ def _impact(assessment: Assessment) -> Iterator[str]:
         whom = found[0].reference if found[0].given else "the group selected most often"
         if under:
             named = _listed([f"{each.group} (ratio {each.ratio:.2f})" for each in under])
-            yield f"{by(attribute)}, selected less than four fifths as often as {whom}: {named}."
+            yield f"By {attribute}, selected less than four fifths as often as {whom}: {named}."
         if unsure:
             named = _listed([each.group for each in unsure])
-            yield f"{by(attribute)}, not known to be selected four fifths as often: {named}."
+            yield f"By {attribute}, not known to be selected four fifths as often: {named}."
         if not (under or unsure):
             least = f"at least four fifths as often as {whom}"
-            yield f"{by(attribute)}, every group is selected {least}."
+            yield f"By {attribute}, every group is selected {least}."
 
 
-def _is_large(gap: Gap, rates: Rates, epsilon: float) -> str:
+def _is_large(gap: Gap, rates: Estimates, epsilon: float) -> str:
     rate = RATE_OF[gap.metric].name
     high, low = (rates[gap.attribute, name, rate][0] for name in (gap.high, gap.low))
     return (
-        f"{by(gap.attribute)}, groups differ by more than {_points(epsilon)} in "
+        f"By {gap.attribute}, groups differ by more than {_points(epsilon)} in "
         f"{RATE_NAMES[gap.metric]}: {_percent(high)} for {gap.high}, {_percent(low)} for "
         f"{gap.low}.{_if_right(gap)}"
     )
@@ -155,24 +157,24 @@ def _of_attribute(attribute: str, gaps: Sequence[Gap], epsilon: float) -> Iterat
         small = [gap for gap in gaps if gap.verdict == SMALL and gap.assumed is assumed]
         if small:
             yield (
-                f"{by(attribute)}, no two groups differ by {_points(epsilon)} or more in "
+                f"By {attribute}, no two groups differ by {_points(epsilon)} or more in "
                 f"{named(small)}.{_if_right(small[0])}"
             )
     differ = [gap for gap in gaps if differ_somehow(gap)]
     if differ:
         yield (
-            f"{by(attribute)}, groups differ in {named(differ)}; between whom by "
+            f"By {attribute}, groups differ in {named(differ)}; between whom by "
             f"{_points(epsilon)} or more is not known. See the pairs."
         )
     still = [gap for gap in gaps if gap.verdict == OPEN and not differ_somehow(gap)]
     if still:
         yield (
-            f"{by(attribute)}, it is open whether groups differ by {_points(epsilon)} or more in "
+            f"By {attribute}, it is open whether groups differ by {_points(epsilon)} or more in "
             f"{named(still)}: these rows cannot tell."
         )
     bare = [gap for gap in gaps if gap.verdict == UNKNOWN]
     if bare:
-        yield f"{by(attribute)}, groups have too few rows to compare {named(bare)}."
+        yield f"By {attribute}, groups have too few rows to compare {named(bare)}."
 
 
 def _listed(names: Sequence[str]) -> str:

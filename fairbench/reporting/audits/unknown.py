@@ -13,7 +13,7 @@ from fairbench.auditing.proxy import ProxyAudit
 from fairbench.auditing.unknown import CANNOT, BoundedGap, BoundedRate, UnknownLabels
 from fairbench.core.formats import count, interval
 from fairbench.metrics.registry import label
-from fairbench.reporting.audits.binary import audit_of, header, starts
+from fairbench.reporting.audits.parts import audit_of, header, starts
 from fairbench.reporting.document.model import (
     Column,
     Details,

@@ -22,7 +22,7 @@ from fairbench.auditing.watching.findings import (
 from fairbench.auditing.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count
-from fairbench.reporting.audits.binary import bars, starts
+from fairbench.reporting.audits.parts import bars, starts
 from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document.model import (
     Column,

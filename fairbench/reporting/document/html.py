@@ -26,10 +26,8 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
     as_cell,
-    exact,
-    plain,
-    written,
 )
+from fairbench.reporting.document.values import cell_text, exact, written
 
 _UNSORTED = ("text", "interval", "bar")
 
@@ -148,7 +146,7 @@ def _letters(column: Column, cells: Sequence[Any]) -> Iterator[int]:
         if column.kind == "estimate":
             yield 2 + len(interval(cell.value[1], cell.value[2], column.decimals))
             continue
-        text = f"{cell.before}{plain(written(cell.value, column))}{plain(cell.after)}"
+        text = cell_text(cell, column)
         yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
 
 
@@ -243,7 +241,6 @@ def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
 
 
 _SCOPE = "fairbench-report"
-_WHOLE = re.compile(r"(?<![\w.#-])(?::root|html|body)(?=[\s{,.])")  # a page, in its style
 
 
 def to_fragment(document: Document) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fairbench.core.formats import visible
 from fairbench.reporting.document.model import (
@@ -17,7 +17,6 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
-    Verdict,
     as_cell,
     plain,
 )
@@ -38,35 +37,13 @@ _PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of
 """
 _HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
 _LONGEST = 40  # rows that stand on a page; more are set in parts
-_MOST = 100  # rows of what a page folds away
-LEFT_OUT = "These rows are on the page and in the JSON."
-
-
-def is_long(details: Details) -> bool:
-    """Say whether what a page folds away is too much for paper."""
-    return any(isinstance(each, Table) and len(each.rows) > _MOST for each in details.blocks)
 
 
 def to_latex_document(document: Document) -> str:
     """Return a document as one LaTeX file; figures are named, with what they show."""
     title = latex(_one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
-    verdict, summary = document.verdict, document.summary
-    if verdict is not None and verdict.warning:
-        parts.append(rf"\textbf{{{latex(_one_line(verdict.warning))}}}")
-    if summary is not None:
-        for heading, sentences in summary.parts:
-            parts += [_heading(0, heading), _items(sentences)]
-        parts += _blocks(document.lead, 0)
-    if verdict is not None:
-        parts += _verdict(verdict)
-    if summary is None:
-        parts += _blocks(document.lead, 0)
-    parts += _blocks(document.sections, 0)
-    if document.notes:
-        parts += [_heading(0, "Notes"), _items(document.notes)]
-    if document.origin:
-        parts.append(latex(_one_line(document.origin)))
+    parts += _blocks(document.in_order, 0)
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
@@ -84,30 +61,19 @@ def _items(sentences: Sequence[str]) -> str:
     return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    if verdict.basis:
-        yield latex(_one_line(" ".join(verdict.basis)))
-    for title, sentences in (("Can be concluded", verdict.can), ("Cannot be", verdict.cannot)):
-        heading = title if title.endswith("concluded") else f"{title} concluded"
-        yield _heading(0, heading)
-        yield _items(list(sentences) or ["Nothing."])
-
-
-def _blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
+def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
     for each in blocks:
         yield from _block(each, level)
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
     match block:
-        case Section() | Details():
-            title = block.title if isinstance(block, Section) else plain(block.summary)
-            if title:
-                yield _heading(level, title)
-            if isinstance(block, Details) and is_long(block):
-                yield LEFT_OUT
-            else:
-                yield from _blocks(block.blocks, level + 1)
+        case Details():
+            yield from _block(block.on_paper, level)
+        case Section():
+            if block.title:
+                yield _heading(level, block.title)
+            yield from _blocks(block.blocks, level + 1)
         case Table():
             if block.title:
                 yield _heading(level, block.title)
@@ -115,6 +81,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
             caption = block.explanation
             if caption:
                 yield rf"{{\small {latex(_one_line(caption))}}}"
+        case Paragraph(style="warning"):
+            yield rf"\textbf{{{latex(_one_line(plain(block.text)))}}}"
         case Paragraph():
             yield latex(_one_line(plain(block.text)))
         case Items():

@@ -1,17 +1,10 @@
-"""What a document is made of: a title, a verdict, and sections of sentences, tables and figures.
-
-And how the values of each kind of column are written.
-"""
+"""What a document is made of: a title, a verdict, and sections of sentences, tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
-
-from fairbench.core import formats
 
 # What the values of a column are, which says how every renderer writes them.
 Kind: TypeAlias = Literal[
@@ -223,6 +216,10 @@ class Gallery:
     caption: str = ""
 
 
+_MOST = 100  # rows of what a page folds away, which still go on paper
+_LEFT_OUT = "These rows are on the page and in the JSON."
+
+
 @dataclass(frozen=True, eq=False)
 class Details:
     """What most readers skip: folded on a page, left out on a terminal."""
@@ -233,6 +230,12 @@ class Details:
     name: str = ""
     style: str = ""
     is_open: bool = False
+
+    @property
+    def on_paper(self) -> Section:
+        """The same under a heading, where nothing folds; tables too long for paper are left out."""
+        long = any(isinstance(each, Table) and len(each.rows) > _MOST for each in self.blocks)
+        return Section(plain(self.summary), [Paragraph(_LEFT_OUT)] if long else self.blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +317,26 @@ class Document:
     summary: ExecutiveSummary | None = None
 
     @property
+    def in_order(self) -> Iterator[Block]:
+        """All but the title, as it is read from top to bottom where nothing stands beside it."""
+        if self.verdict is not None and self.verdict.warning:
+            yield Paragraph(self.verdict.warning, "warning")
+        if self.summary is not None:
+            yield from (_listed(title, said) for title, said in self.summary.parts)
+            yield from self.lead
+        if self.verdict is not None:
+            yield from [Paragraph(" ".join(self.verdict.basis))] * bool(self.verdict.basis)
+            yield _listed("Can be concluded", self.verdict.can)
+            yield _listed("Cannot be concluded", self.verdict.cannot)
+        if self.summary is None:
+            yield from self.lead
+        yield from self.sections
+        if self.notes:
+            yield _listed("Notes", self.notes)
+        if self.origin:
+            yield Paragraph(self.origin)
+
+    @property
     def blocks(self) -> Iterator[Block]:
         """Every block, those inside others too."""
         yield from _inside(self.lead)
@@ -328,6 +351,10 @@ class Document:
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
         return [each for each in self.blocks if isinstance(each, Figure)]
+
+
+def _listed(title: str, sentences: Sequence[str]) -> Section:
+    return Section(title, [Items(sentences, nothing="Nothing.")])
 
 
 def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -349,50 +376,3 @@ def plain(text: Text) -> str:
 def as_cell(value: Any) -> TableCell:
     """Return a value as a cell."""
     return value if isinstance(value, TableCell) else TableCell(value)
-
-
-def _text(value: Any, decimals: int) -> str:
-    return plain(value) if isinstance(value, tuple) else str(value)
-
-
-def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
-    """Return a value, and its interval in brackets."""
-    value, lower, upper = parts
-    ends = formats.interval(lower, upper, decimals)
-    return formats.number(value, decimals) + (f" ({ends})" if ends else "")
-
-
-def _spread(parts: tuple[float, float], decimals: int) -> str:
-    """Return a mean, and an sd in brackets."""
-    mean, sd = parts
-    return f"{formats.number(mean, decimals)} ({formats.number(sd, decimals)})"
-
-
-_FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
-    {
-        "text": _text,
-        "number": formats.number,
-        "signed": formats.signed,
-        "general": lambda value, decimals: f"{value:g}",
-        "count": lambda value, decimals: formats.count(value),
-        "probability": lambda value, decimals: formats.probability(value),
-        "percent": lambda value, decimals: formats.percent(value),
-        "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
-        "estimate": _estimate,
-        "spread": _spread,
-    }
-)
-
-
-def written(value: Any, column: Column) -> str:
-    """Return a value of a column as text; nothing where there is none, or only a bar."""
-    if value is None or column.kind == "bar":
-        return ""
-    return _FORMATS[column.kind](value, column.decimals)
-
-
-def exact(value: Any) -> str:
-    """Return a number for sorting, the first of several; nothing of one that is undefined."""
-    if isinstance(value, tuple):
-        value = value[0]
-    return "" if value is None or isnan(value) else f"{value:.8g}"

@@ -19,10 +19,9 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
-    as_cell,
     plain,
-    written,
 )
+from fairbench.reporting.document.values import cell_text
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -74,28 +73,8 @@ def latex_table(table: Table) -> str:
 def to_markdown(document: Document) -> str:
     """Return a document in Markdown; figures are named only."""
     parts = [f"# {markdown(document.title)}"]
-    verdict, summary = document.verdict, document.summary
-    lead = [text for block in document.lead for text in _markdown_block(block, 2)]
-    if verdict is not None:
-        parts += [f"**{markdown(verdict.warning)}**"] * bool(verdict.warning)
-    if summary is not None:
-        for title, sentences in summary.parts:
-            parts += [f"## {title}", _bullets(sentences)]
-        parts += lead
-    if verdict is not None:
-        parts += [markdown(" ".join(verdict.basis))] * bool(verdict.basis)
-        for title, items in (
-            ("Can be concluded", verdict.can),
-            ("Cannot be concluded", verdict.cannot),
-        ):
-            parts += [f"## {title}", _bullets(items or ["Nothing."])]
-    if summary is None:
-        parts += lead
-    for block in document.sections:
+    for block in document.in_order:
         parts += _markdown_block(block, 2)
-    if document.notes:
-        parts += ["## Notes", _bullets(document.notes)]
-    parts += [markdown(document.origin)] * bool(document.origin)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -117,12 +96,6 @@ def _lines(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     yield [escape(table.columns[i].title) for i in kept]
     for row in table.rows:
         yield [escape(cell_text(row[i], table.columns[i])) for i in kept]
-
-
-def cell_text(value: object, column: Column) -> str:
-    """Return a cell of a table as text, with what stands beside its value."""
-    cell = as_cell(value)
-    return f"{cell.before}{plain(written(cell.value, column))}{plain(cell.after)}"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -150,6 +123,8 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
             yield markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
+        case Paragraph(style="warning"):
+            yield f"**{markdown(plain(block.text))}**"
         case Paragraph():
             yield _markdown_text(plain(block.text))
         case Items():

@@ -28,8 +28,8 @@ from fairbench.reporting.document.model import (
     Verdict,
     as_cell,
     plain,
-    written,
 )
+from fairbench.reporting.document.values import written
 
 DEFAULT_WIDTH = 100  # where the output is no screen
 _NARROWEST = 80

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from fairbench.core.formats import visible
-from fairbench.reporting.document.latex import LEFT_OUT, is_long
 from fairbench.reporting.document.model import (
     Block,
     Commands,
@@ -23,7 +22,7 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.plain_text import cell_text
+from fairbench.reporting.document.values import cell_text
 
 _WIDE = 90  # letters of a table, from which the pages lie on their long side
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
@@ -37,22 +36,7 @@ def to_word(document: Document) -> bytes:
     file = new_file()
     _page(file, document)
     _set_text(file.add_heading(level=0), document.title)
-    verdict, summary = document.verdict, document.summary
-    if verdict is not None and verdict.warning:
-        _paragraph(file, verdict.warning, bold=True)
-    if summary is not None:
-        for title, sentences in summary.parts:
-            _listed(file, title, sentences)
-        _blocks(file, document.lead, 1)
-    if verdict is not None:
-        _paragraph(file, " ".join(verdict.basis))
-        _listed(file, "Can be concluded", list(verdict.can) or ["Nothing."])
-        _listed(file, "Cannot be concluded", list(verdict.cannot) or ["Nothing."])
-    if summary is None:
-        _blocks(file, document.lead, 1)
-    _blocks(file, document.sections, 1)
-    _listed(file, "Notes", document.notes)
-    _paragraph(file, document.origin)
+    _blocks(file, document.in_order, 1)
     content = io.BytesIO()
     file.save(content)
     return content.getvalue()
@@ -99,28 +83,19 @@ def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = 
         _set_text(file.add_paragraph(style=style), text, bold=bold)
 
 
-def _listed(file: Any, title: str, sentences: Sequence[str]) -> None:
-    if sentences:
-        _set_text(file.add_heading(level=1), title)
-        for each in sentences:
-            _paragraph(file, each, style="List Bullet")
-
-
-def _blocks(file: Any, blocks: Sequence[Block], level: int) -> None:
+def _blocks(file: Any, blocks: Iterable[Block], level: int) -> None:
     for each in blocks:
         _block(file, each, level)
 
 
 def _block(file: Any, block: Block, level: int) -> None:
     match block:
-        case Section() | Details():
-            title = block.title if isinstance(block, Section) else plain(block.summary)
-            if title:
-                _set_text(file.add_heading(level=min(level, 9)), title)
-            if isinstance(block, Details) and is_long(block):
-                _paragraph(file, LEFT_OUT)
-            else:
-                _blocks(file, block.blocks, level + 1)
+        case Details():
+            _block(file, block.on_paper, level)
+        case Section():
+            if block.title:
+                _set_text(file.add_heading(level=min(level, 9)), block.title)
+            _blocks(file, block.blocks, level + 1)
         case Table():
             if block.title:
                 _set_text(file.add_heading(level=min(level, 9)), block.title)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbench.auditing.assessment import Assessment, Size, assess
 from fairbench.auditing.conclusions import conclude, verdict_text
-from fairbench.auditing.gaps import RATE_NAMES
+from fairbench.auditing.gaps import LARGE, RATE_NAMES
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import read_audit_table
 from fairbench.core.formats import MISSING as NO_LABEL
@@ -107,7 +107,7 @@ def ai_act(options: Options, frame: pd.DataFrame, facts: Mapping[str, str]) -> D
         for each in found.sizes
         if each.group == NO_LABEL and each.attribute in options.group
     ]
-    large = [gap for gap in found.gaps if gap.verdict == "large"]
+    large = [gap for gap in found.gaps if gap.verdict == LARGE]
     asked = [
         measured(
             "quantity", "how many data there are, and whether that is enough", "article 10(2)(e)",

@@ -82,17 +82,17 @@ def four_fifths(options: Options, frame: pd.DataFrame, facts: Mapping[str, str])
         *(told(key, what, source, facts) for key, (what, source) in FOUR_FIFTHS_FACTS.items()),
     ]  # fmt: skip
     attributes = dict.fromkeys(each.attribute for each in ratios)
+    rate = "selection rate"
     by_attribute = [
-        Categories(name, [each for each in ratios if each.attribute == name], [], 0)
-        for name in attributes
+        Categories(name, [each for each in ratios if each.attribute == name]) for name in attributes
     ]
     return dossier(
         "four-fifths",
         "The four-fifths rule: selection rates and impact ratios",
         options,
         asked,
-        list(found_in(by_attribute, "selection rate")),
-        [*(_ratio_section(each) for each in by_attribute), _adverse_section(adverse)],
+        list(found_in(by_attribute, rate)),
+        [*(ratio_table(each, rate) for each in by_attribute), _adverse_section(adverse)],
         people=len(frame),
         groups=[asdict(each) for each in ratios],
         differences=[asdict(each) for each in adverse],
@@ -104,18 +104,6 @@ FOUR_FIFTHS_FACTS: Mapping[str, tuple[str, str]] = {
     "alternatives": ("which less adverse procedures were looked for", "29 CFR 1607.3(B)"),
     "period": ("the time, place and job that the decisions are of", "29 CFR 1607.15"),
 }
-
-
-def _ratio_section(found: Categories) -> Section:
-    section = ratio_table(found, "selection rate")
-    figure, table = section.blocks
-    return Section(section.title, [figure, _recaptioned(table)])
-
-
-def _recaptioned(table: object) -> Table:
-    assert isinstance(table, Table)
-    caption = table.caption.partition(" Unknown, and")[0]
-    return Table(table.columns, table.rows, caption=caption)
 
 
 def _highest(ratios: Sequence[ImpactRatio]) -> str:

@@ -51,12 +51,17 @@ class SmallCategory:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """The impact ratios of the categories of an attribute, and those that were left out."""
+    """The impact ratios of the categories of an attribute, and who was left out.
+
+    Attributes
+    ----------
+    unknown : how many people are of no known category; None where nobody is left out for that.
+    """
 
     attribute: str
     ratios: Sequence[ImpactRatio]
-    small: Sequence[SmallCategory]
-    unknown: int
+    small: Sequence[SmallCategory] = ()
+    unknown: int | None = None
 
 
 def ll144(
@@ -190,7 +195,7 @@ def _asked_by_ll144(
             f"impact_ratio_by_{kind}", f"the impact ratio of each category of {each.attribute}",
             f"6 RCNY 5-301({part})({second}) and ({where})", told_in,
         )  # fmt: skip
-    unknown = "; ".join(f"{each.attribute}: {count(each.unknown)}" for each in found)
+    unknown = "; ".join(f"{each.attribute}: {count(each.unknown or 0)}" for each in found)
     yield measured(
         "unknown", "how many people are left out as their category is unknown",
         f"6 RCNY 5-301({part})({last})", unknown,
@@ -246,9 +251,10 @@ def ratio_table(found: Categories, rate: str) -> Section:
     ]
     caption = (
         f"impact ratio: the {rate} of a category over that of the category where it is highest; "
-        f"its interval allows for another truly being that one. Unknown, and left out: "
-        f"{count(found.unknown)} people."
+        "its interval allows for another truly being that one."
     )
+    if found.unknown is not None:
+        caption += f" Unknown, and left out: {count(found.unknown)} people."
     return Section(
         f"By {found.attribute}", [_picture(found), Table(columns, rows, caption=caption)]
     )

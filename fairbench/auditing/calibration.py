@@ -8,12 +8,12 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from fairbench.auditing.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.auditing.reading import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.active.intervals import lasting_level
+from fairbench.inference.beta import Beta
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.rates import Limits
@@ -185,5 +185,6 @@ def _bin(column: Floats, level: float) -> Bin:
     """Summarise labels' number, their weight, weighted score and positives, and effective size."""
     count, weight, score, positives, effective = column
     tail, share = (1 - level) / 2, positives / weight
-    lower, upper = beta.ppf([tail, 1 - tail], 1 + share * effective, 1 + (1 - share) * effective)
+    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
+    lower, upper = posterior.quantile([tail, 1 - tail])
     return Bin(int(count), float(score / weight), float(share), float(lower), float(upper))

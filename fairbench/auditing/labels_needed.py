@@ -15,6 +15,7 @@ from fairbench.auditing.reading import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
+from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.rates import Limits, rate_limits
 
@@ -207,9 +208,7 @@ def _known(
 
 def spread_evenly(columns: int, generator: np.random.Generator) -> Floats:
     """Draw (WORLDS, columns) numbers in (0, 1) that fill it evenly, so that seeds hardly matter."""
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.Sobol(columns, rng=generator).random(WORLDS))
+    return sobol(columns, WORLDS, generator)
 
 
 def numbers(labels: int, remaining: int | None) -> list[int]:

@@ -154,6 +154,17 @@ class Labelled:
         return values
 
 
+Array = NDArray[np.float64]
+
+
+def by_group(codes: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
+    """Return the places of rows by group, those of a group as they come."""
+    if groups == 1:
+        return np.arange(len(codes))
+    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
+    return np.argsort(small, kind="stable")
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of an attribute, or everyone as one group of no attribute.
@@ -190,12 +201,13 @@ class Groups:
         return size
 
     @cached_property
-    def _order(self) -> NDArray[np.intp]:
-        return np.argsort(self.codes, kind="stable")
+    def order(self) -> NDArray[np.intp]:
+        """The places of rows by group, those of a group as they come."""
+        return by_group(self.codes, len(self))
 
     def split(self, values: NDArray[_Scalar]) -> list[NDArray[_Scalar]]:
         """Return the values of each group, in the order of the rows."""
-        return np.split(values[self._order], np.cumsum(self.size)[:-1])
+        return np.split(values[self.order], np.cumsum(self.size)[:-1])
 
     def where(self, g: int) -> Where:
         """Return whom a row of a group is about."""
@@ -208,15 +220,6 @@ class Groups:
             each if n or each != OK else undefined(no_rows(name))
             for each, n, name in zip(given, self.size, self.names, strict=True)
         ]
-
-
-Array = NDArray[np.float64]
-
-
-def by_group(codes: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
-    """Return the places of rows by group, those of a group as they come."""
-    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
-    return np.argsort(small, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from fairbench.evaluation.estimates import (
     declared_batches,
 )
 from fairbench.evaluation.prediction_sets import set_batches
-from fairbench.evaluation.predictions import Groups, Parts, by_group
+from fairbench.evaluation.predictions import Groups, Parts
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
@@ -154,9 +154,7 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
     """Return reliability diagrams (2, G, bins), of bins of equal width and of equal mass."""
     design = parts.design if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
-    found = [
-        _cells(g.codes, len(g), target, score, bins=bins, weight=weight) for g in parts.attributes
-    ]
+    found = [_cells(groups, target, score, bins=bins, weight=weight) for groups in parts.attributes]
     size, positives, mean, mass = np.concatenate(found, axis=2)
     if weight is None:
         return Bins(size, positives, mean)
@@ -164,21 +162,21 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
 
 
 def _cells(
-    codes: Codes, groups: int, target: Array, score: Array, *, bins: int, weight: Array | None
+    groups: Groups, target: Array, score: Array, *, bins: int, weight: Array | None
 ) -> Array:
     """Return size, rows with label 1, mean score and weight of bins, (4, 2, G, bins)."""
     # Rows come in the order of their scores, and so do those of each group.
-    order = by_group(codes, groups)
-    by_mass = probability.bins_of_mass(score, codes, groups, bins, weight=weight, order=order)
+    codes, count, order = groups.codes, len(groups), groups.order
+    by_mass = probability.bins_of_mass(score, codes, count, bins, weight=weight, order=order)
     shared = probability.mean_over_scores(target, score, codes, weight=weight, order=order)
     diagrams = [
-        _bins(cell, label, score, groups * bins, weight)
+        _bins(cell, label, score, count * bins, weight)
         for cell, label in (
             (bins * codes + probability.bins_of_width(score, bins), target),
             (bins * codes + by_mass, shared),
         )
     ]
-    return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), groups, bins))
+    return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), count, bins))
 
 
 def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | None) -> Array:
@@ -200,8 +198,8 @@ def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | N
 def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
     target, score = arrays
     # Where rows come in the order of their scores, so do those of every group.
-    order = parts.order if (score[1:] >= score[:-1]).all() else None
-    if parts.design is None and order is not None:
+    ordered = bool((score[1:] >= score[:-1]).all())
+    if parts.design is None and ordered:
         found = _in_a_row([_areas_of(g, target, score) for g in parts.attributes])
     else:
         found = scores.areas(
@@ -210,7 +208,7 @@ def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
             parts.codes,
             len(parts),
             design=parts.repeated,
-            order=order,
+            order=parts.order if ordered else None,
         )
     few = parts.too_rare(scores.RARE_ROWS, np.minimum(found.positives, found.negatives), 1)
     return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
@@ -225,8 +223,7 @@ def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
 
 def _areas_of(groups: Groups, target: Array, score: Array) -> scores.Areas:
     """Return the areas of one attribute's groups, of rows in the order of their scores."""
-    order = by_group(groups.codes, len(groups))
-    return scores.areas(target, score, groups.codes, len(groups), order=order)
+    return scores.areas(target, score, groups.codes, len(groups), order=groups.order)
 
 
 KINDS: Kinds = {"auc": _area}

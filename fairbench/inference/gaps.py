@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from fairbench.inference.rates import (
     Limits,
@@ -96,11 +97,26 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
     shared = 1 - (1 - level) / rates
     if groups <= 2:
         return shared
-    from scipy.special import ndtr
-    from scipy.stats import studentized_range
+    return float(2 * ndtr(range_quantile(shared, groups) / np.sqrt(2)) - 1)
 
-    critical = float(studentized_range.ppf(shared, groups, np.inf)) / np.sqrt(2)
-    return float(2 * ndtr(critical) - 1)
+
+def range_quantile(level: float, groups: int) -> float:
+    """Return what the range of so many standard normals stays under with a probability.
+
+    Notes
+    -----
+    The distribution is the integral of k phi(z) (Phi(z) - Phi(z - q))^(k-1), by the trapezoidal
+    rule, which converges geometrically here. It is scipy's studentised range with infinitely many
+    degrees of freedom, without the import of ``scipy.stats``, which takes longer than most audits.
+    """
+    z, step = np.linspace(-8.5, 8.5, 171, retstep=True)
+    density = groups * step * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    low, high = 0.0, 40.0
+    for _ in range(60):  # halves the bracket down to the last bit
+        middle = (low + high) / 2
+        under = density @ (ndtr(z) - ndtr(z - middle)) ** (groups - 1)
+        low, high = (middle, high) if under < level else (low, middle)
+    return high
 
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:

@@ -63,9 +63,10 @@ class Moments:
         """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1."""
         rows = np.bincount(codes, minlength=groups)
         present = np.flatnonzero(rows)
-        # Of short numbers the sort is linear.
-        small = codes.astype(np.int16) if groups < 2**15 else codes
-        x = values[..., np.argsort(small, kind="stable")]
+        x = values
+        if len(present) > 1:  # of short numbers the sort is linear
+            small = codes.astype(np.int16) if groups < 2**15 else codes
+            x = values[..., np.argsort(small, kind="stable")]
         found = np.full((6, *x.shape[:-1], groups), np.nan)
         found[0] = rows
         if len(present):

@@ -10,6 +10,7 @@ from fairbench.inference.gaps import (
     largest_gap,
     pairs,
     pairs_that_differ,
+    range_quantile,
     simultaneous_level,
     smallest_ratio,
     surest_gap,
@@ -33,6 +34,13 @@ POPULATIONS = [
 def counts_of(sizes, rates, seed=0):
     draw = np.random.default_rng(seed)
     return draw.binomial(sizes, rates, size=(REPLICATIONS, len(sizes)))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.9999])
+@pytest.mark.parametrize("groups", [3, 10, 200])
+def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
+    expected = stats.studentized_range.ppf(level, groups, np.inf)
+    assert range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.inference.few_labels.calibration import BETA, sigmoid
-from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.importance import Proposal, kronecker
 from fairbench.inference.few_labels.sampler import sample
 
 Floats = NDArray[np.float64]
@@ -44,14 +44,17 @@ def unlike(
     (G,) of a group alone: the smallest of many is small by chance. NaN of groups without a label.
     """
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
-    proposal = Proposal.of(ALIKE, 2, draws, generator)
+    proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
     order = generator.permutation(len(score))
-    positive, shuffled = label.astype(np.float64), group[order]
-    values = np.full(n_groups, np.nan)
-    for each in np.flatnonzero(np.bincount(group, minlength=n_groups)):
-        mine, others = group == each, order[np.flatnonzero(shuffled != each)[:_OTHERS]]
-        coefficients = _foreseen(proposal, score[others], positive[others], generator)
-        values[each] = _p_value(score[mine], positive[mine], coefficients, generator)
+    shuffled, values = group[order], np.full(n_groups, np.nan)
+    cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
+    counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
+    for each in np.flatnonzero(counts.any(axis=(1, 2))):
+        others = order[np.flatnonzero(shuffled != each)[:_OTHERS]]
+        coefficients = _foreseen(
+            proposal, score[others], label[others].astype(np.float64), generator
+        )
+        values[each] = _p_value(counts[each], coefficients, generator)
     return values
 
 
@@ -65,17 +68,15 @@ def _foreseen(
     return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
 
 
-def _p_value(
-    score: Floats, label: Floats, coefficients: Floats, generator: np.random.Generator
-) -> float:
-    cells = np.round(score * _GRID).astype(np.intp)
-    every = np.bincount(cells)
+def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator) -> float:
+    """Return the p-value of a group's labels 0 and 1 at each rounded score, (S, 2)."""
+    every = counts.sum(axis=1)
     present = np.flatnonzero(every)
     at, sizes = present / _GRID, every[present]
     features = ALIKE.features(at)
     foreseen = sigmoid(coefficients @ features)
     drawn = generator.binomial(sizes, foreseen) - foreseen.mean(axis=0) * sizes
-    found = np.bincount(cells, weights=label)[present] - foreseen.mean(axis=0) * sizes
+    found = counts[present, 1] - foreseen.mean(axis=0) * sizes
     # The positives, and how they rise with the score.
     directions = np.stack([np.ones_like(at), features[:-1].sum(axis=0)], axis=1)
     sums = np.vstack([found, drawn]) @ directions

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from fairbench.core.errors import UserError
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -133,6 +132,8 @@ def summarise_normal(
     """Summarise an estimate whose error is normal, as by the central limit theorem."""
     if np.isnan(estimate) or np.isnan(error):
         return _undefined()
+    from scipy.stats import norm
+
     around = norm(estimate, max(error, np.finfo(float).tiny))
     lower, upper = around.interval(level)
     return Summary(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
-from scipy.stats import qmc
 
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.inference.few_labels.calibration import Calibration, log_likelihood, sigmoid
@@ -17,6 +18,34 @@ Floats = NDArray[np.float64]
 _SMALLEST_SPREAD, _LARGEST = 1e-3, 10.0
 _DEGREES, _WIDENING = 5, 0.1
 _MOST_STEPS, _LONGEST_STEP, _TOLERANCE = 30, 1.0, 1e-2
+
+
+Fill: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
+
+
+def sobol(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+    """Return (rows, columns) numbers that fill (0, 1) evenly: a scrambled Sobol set."""
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(columns, rng=generator).random(rows))
+
+
+def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+    """Return (rows, columns) numbers that fill (0, 1) evenly: multiples of irrational numbers.
+
+    Notes
+    -----
+    Roberts (2018), a Kronecker sequence by powers of the root of x^(d+1) = x + 1, shifted at random
+    (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
+    longer to import than a million rows to count.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (columns + 1))
+    steps = root ** -np.arange(1.0, columns + 1)
+    places = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
+    inside: Floats = np.clip(places % 1, 1e-12, 1 - 1e-12)
+    return inside
 
 
 @dataclass(frozen=True)
@@ -38,12 +67,17 @@ class Nodes:
 
     @classmethod
     def of(
-        cls, model: Calibration, n_groups: int, count: int, generator: np.random.Generator
+        cls,
+        model: Calibration,
+        n_groups: int,
+        count: int,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
     ) -> Nodes:
-        """Place Sobol nodes on the half-normal priors of the spreads."""
+        """Place nodes evenly on the half-normal priors of the spreads."""
         if model.spread_sd is None:
             return cls._at(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
-        uniform = qmc.Sobol(model.size, rng=generator).random(count)
+        uniform = fill(model.size, count, generator)
         spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
         return cls._at(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
 
@@ -53,7 +87,11 @@ class Nodes:
         return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
 
     def refined(
-        self, model: Calibration, evidence: Floats, generator: np.random.Generator
+        self,
+        model: Calibration,
+        evidence: Floats,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
     ) -> Nodes:
         """Place as many nodes where the labels want them, Student t in the logarithms.
 
@@ -68,7 +106,7 @@ class Nodes:
         centre = evidence @ logs
         covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
         factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
-        uniform = qmc.Sobol(model.size + 1, rng=generator).random(len(logs))
+        uniform = fill(model.size + 1, len(logs), generator)
         stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
         standard = ndtri(uniform[:, :-1]) * stretch
         logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
@@ -197,7 +235,7 @@ class Proposal:
     Attributes
     ----------
     nodes : J nodes of the spreads.
-    normal : (J, M, P) standard normals on a Sobol set, with T = J M draws in all.
+    normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
     stretch : (J, M, 1) what makes them Student t.
     """
 
@@ -205,12 +243,18 @@ class Proposal:
     nodes: Nodes
     normal: Floats
     stretch: Floats
+    fill: Fill = sobol
 
     @classmethod
     def of(
-        cls, model: Calibration, n_groups: int, draws: int, generator: np.random.Generator
+        cls,
+        model: Calibration,
+        n_groups: int,
+        draws: int,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
     ) -> Proposal:
-        """Draw the shared Sobol set.
+        """Draw the shared even set.
 
         Raises
         ------
@@ -219,17 +263,17 @@ class Proposal:
         check_minimum("draws", draws, 2 * _SPREAD_NODES)
         if draws & (draws - 1):
             raise UserError(f"draws is {draws}; it must be a power of two, such as 2048")
-        nodes = Nodes.of(model, n_groups, _SPREAD_NODES, generator)
+        nodes = Nodes.of(model, n_groups, _SPREAD_NODES, generator, fill)
         size = n_groups * model.size
-        uniform = qmc.Sobol(size + 1, rng=generator).random(draws)
+        uniform = fill(size + 1, draws, generator)
         uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes.spread), -1, size + 1)
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
-        return cls(model, nodes, ndtri(uniform[..., :-1]), stretch)
+        return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
 
     def refined(self, weights: Floats, generator: np.random.Generator) -> Proposal:
         """Return the proposal with its nodes moved to where weights (T,) are."""
         evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
-        return replace(self, nodes=self.nodes.refined(self.model, evidence, generator))
+        return replace(self, nodes=self.nodes.refined(self.model, evidence, generator, self.fill))
 
     def spread(self, positions: NDArray[np.int64]) -> Floats:
         """Return the spreads (C, D) behind draws at `positions` of all T."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
 from fairbench.core.errors import UserError
 from fairbench.inference.few_labels.bayesian_calibration import (
@@ -12,7 +13,7 @@ from fairbench.inference.few_labels.bayesian_calibration import (
 )
 from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
 from fairbench.inference.few_labels.frequentist import summarise
-from fairbench.inference.few_labels.importance import Proposal
+from fairbench.inference.few_labels.importance import Proposal, kronecker
 from fairbench.inference.few_labels.sampler import sample
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy
@@ -133,6 +134,17 @@ def test_inverted_scores_are_drawn_without_chains():
     drawn = sample(Proposal.of(BETA, 2, 2048, generator), design, label, generator)
     assert drawn.sampler == "importance"
     assert drawn.theta[:, 0].mean() < -1
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
+def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
+    fills = (kronecker, lambda width, count, generator: generator.random((count, width)))
+    found = [
+        [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
+        for fill in fills
+    ]
+    assert max(found[0]) < min(found[1])
+    assert 3 * np.median(found[0]) < np.median(found[1])
 
 
 @pytest.mark.parametrize("draws", [64, 1000])

@@ -8,8 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from algorithms.estimators.linked import LinkedEstimator, link
-from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
+from algorithms.estimators.linked import LinkedEstimator, link, mixture
+from algorithms.estimators.training import (
+    Data,
+    members_gradient,
+    members_loss,
+    one_thread,
+    standardised,
+    train_until_stale,
+)
 from algorithms.estimators.weight_posterior import (
     ScaleMixture,
     WeightPosterior,
@@ -55,14 +62,7 @@ class BayesianNNEstimator(LinkedEstimator):
 
     def linked(self, X: Frame) -> Array:
         """Return the predictions of the mixture over networks drawn from the posterior."""
-        members = self.predict_members(X, self.training.samples, self.seed)
-        if self.loss.classes or self.loss.outputs == 1:
-            mean: Array = members.mean(axis=0)
-            return mean
-        means, sds = np.moveaxis(members, -1, 0)
-        return np.column_stack(
-            [means.mean(axis=0), np.sqrt((sds**2).mean(axis=0) + means.var(axis=0))]
-        )
+        return mixture(self.predict_members(X, self.training.samples, self.seed), self.loss)
 
 
 def _scores(X: torch.Tensor, weights: list[torch.Tensor]) -> Array:
@@ -86,7 +86,7 @@ def _train(data: Data, loss: Loss, training: BayesianNN, seed: int) -> WeightPos
         for batch in rest.batches(training.batch_size, generator):
             weights = posterior.draw(training.samples, noise)
             raw = forward(batch.X, weights)
-            gradient = _gradient(raw, batch, loss) / mean_weight
+            gradient = members_gradient(raw, batch, loss) / mean_weight
             divergence = posterior.divergence(weights, prior) / strength
             optimiser.zero_grad()
             torch.autograd.backward([raw, divergence], [gradient, torch.ones(())])
@@ -97,26 +97,9 @@ def _train(data: Data, loss: Loss, training: BayesianNN, seed: int) -> WeightPos
             # The same draws every time, so that epochs differ by the posterior alone.
             weights = posterior.draw(training.samples, torch.Generator().manual_seed(seed))
             scores = _scores(validation.X, weights)
-        return _log_loss(scores, validation, loss)
+        return members_loss(scores, validation, loss)
 
     train_until_stale(
         posterior.parameters, epoch, judge, epochs=training.epochs, patience=training.patience
     )
     return posterior
-
-
-def _gradient(raw: torch.Tensor, batch: Data, loss: Loss) -> torch.Tensor:
-    """Return the gradient (M, n, k) of the loss's mean over members and rows, at the scores."""
-    scores = raw.detach().numpy().astype(np.float64)
-    members, n, k = scores.shape
-    gradient = loss.gradient(np.tile(batch.y, members), scores.reshape(-1, k)).reshape(scores.shape)
-    gradient = gradient * batch.weight[:, None] / (n * members)
-    return torch.from_numpy(gradient.astype(np.float32))
-
-
-def _log_loss(scores: Array, data: Data, loss: Loss) -> float:
-    """Return the mean negative log density of labels under the mixture of the members."""
-    members, n, k = scores.shape
-    values = loss.value(np.tile(data.y, members), scores.reshape(-1, k)).reshape(members, n)
-    mixture = np.log(members) - np.logaddexp.reduce(-values, axis=0)
-    return float(np.average(mixture, weights=data.weight))

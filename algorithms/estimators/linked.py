@@ -58,3 +58,12 @@ def link(scores: Array, loss: Loss, unit: Unit) -> Array:
     if not loss.classes:
         flat = unit.distribution(flat) if loss.outputs == 2 else unit.mean(flat)
     return flat.reshape(scores.shape)
+
+
+def mixture(members: Array, loss: Loss) -> Array:
+    """Return predictions (n, k) of the mixture of M members (M, n, k): their mean, and its sd."""
+    mean: Array = members.mean(axis=0)
+    if loss.classes or loss.outputs == 1:
+        return mean
+    means, sds = np.moveaxis(members, -1, 0)
+    return np.column_stack([mean[:, 0], np.sqrt((sds**2).mean(axis=0) + means.var(axis=0))])

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from algorithms.estimators.units import Unit
+from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
 
@@ -23,9 +24,14 @@ class Data:
     y: Array
     weight: Array
 
+    def to(self, device: str) -> Data:
+        """Return the same rows with their features on a device."""
+        return Data(self.X.to(device), self.y, self.weight)
+
     def take(self, rows: NDArray[np.intp]) -> Data:
         """Return some of the rows."""
-        return Data(self.X[torch.from_numpy(rows)], self.y[rows], self.weight[rows])
+        index = torch.from_numpy(rows).to(self.X.device)
+        return Data(self.X[index], self.y[rows], self.weight[rows])
 
     def held_out(self, share: float, generator: np.random.Generator) -> tuple[Data, Data]:
         """Return a random share of the rows, at least one, and the others."""
@@ -68,6 +74,23 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def members_gradient(raw: torch.Tensor, batch: Data, loss: Loss) -> torch.Tensor:
+    """Return the gradient (M, n, k) of the loss's mean over members and rows, at the raw scores."""
+    scores = raw.detach().cpu().numpy().astype(np.float64)
+    members, n, k = scores.shape
+    gradient = loss.gradient(np.tile(batch.y, members), scores.reshape(-1, k)).reshape(scores.shape)
+    gradient = gradient * batch.weight[:, None] / (n * members)
+    return torch.from_numpy(gradient.astype(np.float32)).to(raw.device)
+
+
+def members_loss(scores: Array, data: Data, loss: Loss) -> float:
+    """Return the mean negative log density of labels under the mixture of M members (M, n, k)."""
+    members, n, k = scores.shape
+    values = loss.value(np.tile(data.y, members), scores.reshape(-1, k)).reshape(members, n)
+    mixture = np.log(members) - np.logaddexp.reduce(-values, axis=0)
+    return float(np.average(mixture, weights=data.weight))
 
 
 def train_until_stale(

@@ -18,6 +18,7 @@ from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawO
 _SOURCES = {
     "posterior": ("a posterior over weights", ""),
     "dropout": ("dropout", "use learner=mlp learner.dropout=0.1"),
+    "ensemble": ("members of its own", "use learner=tabm"),
 }
 
 
@@ -48,7 +49,8 @@ class DrawnNetworks(Method):
     """Networks drawn from one fitted network: by its posterior over weights, or by dropout.
 
     The first is Bayes by Backprop (Blundell et al. 2015, Kuzucu et al. 2024), the second leaves
-    dropout on when predicting (Gal & Ghahramani 2016).
+    dropout on when predicting (Gal & Ghahramani 2016). A network that is an ensemble by itself
+    (TabM, Gorishniy et al. 2025) has members to draw from: `members` of them, or all it has.
     """
 
     members: int = 10

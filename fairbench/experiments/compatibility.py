@@ -123,9 +123,8 @@ def _about_data(c: Combination, group: str) -> Iterator[Objection]:
     own, here, data = c.of(group), c.named(group), f"dataset={c.dataset.name}"
     for module in own.requires:
         if find_spec(module) is None:
-            install = "pip install 'fairbench-harness[benchmark]'"
             sentence = f"{here} needs the package {module}, which is not installed"
-            yield f"{sentence} ({install})", group
+            yield f"{sentence} (pip install {module})", group
     if c.dataset.task not in own.tasks:
         needed = " or ".join(needs for task, needs in _TARGETS.items() if task in own.tasks)
         yield f"{here} needs {needed}, and {data} is {_KINDS[c.dataset.task]}", group

@@ -139,7 +139,7 @@ class Learner(Component, Protocol):
     """A frozen dataclass of hyperparameters.
 
     The estimators of one that `gives` members have ``predict_members(X, members, seed)`` -> the
-    (M, n, k) predictions of M networks drawn from the fitted one.
+    (M, n, k) predictions of M networks drawn from the fitted one; of an ensemble, at most all.
     """
 
     @property

@@ -1,6 +1,7 @@
 """Which combinations of components are run: every pair that can work together, in few rows."""
 
 from functools import cache
+from importlib.util import find_spec
 from itertools import product
 
 from hydra.utils import instantiate
@@ -21,9 +22,13 @@ POPULATIONS = {
 # What has nothing to do with how components compose, and only takes time.
 QUICK = {
     "bayesian_nn": {"epochs": 4},
+    "ft_transformer": {"width": 4, "heads": 1, "blocks": 1, "epochs": 1},
     "mlp": {"epochs": 4, "dropout": 0.1},
     "random_forest": {"n_estimators": 4},
     "sklearn_mlp": {"max_iter": 4},
+    "tabm": {"members": 2, "width": 4, "blocks": 1, "bins": 2, "embedding": 1, "epochs": 1},
+    # Any file: the package is missing here, and refuses every combination.
+    "tabpfn": {"checkpoint": __file__},
     "xgboost": {"rounds": 3},
     "xgboost_tuned": {"depths": [1, 3], "rounds": 6, "patience": 2},
     "constant_sd": {"folds": 2},
@@ -65,6 +70,11 @@ def refused(dataset, learner, intervention, method):
     names = {"learner": learner, "intervention": intervention, "method": method}
     parts = [_component(group, name) for group, name in names.items()]
     return refusal(Combination(_dataset(dataset), *parts, ("group",), names))
+
+
+def installed(name):
+    """Return whether this machine has the packages that a learner requires."""
+    return all(find_spec(module) for module in _component("learner", name).capabilities.requires)
 
 
 def every():

@@ -48,6 +48,7 @@ REFUSED = [
     ("intervention=fairgbm", "use learner=lightgbm$"),
     ("method=bayes_by_backprop", "a posterior over weights, .* use learner=bayesian_nn$"),
     ("method=mc_dropout learner=mlp", "use learner=mlp learner.dropout=0.1$"),
+    ("method=network_members", "members of its own, .* use learner=tabm$"),
     (
         "method=bayes_by_backprop learner=bayesian_nn intervention=hardt",
         "which intervention=hardt does not pass on: use intervention=none or reweighing$",
@@ -55,7 +56,8 @@ REFUSED = [
     (
         "dataset=simulated_regression learner=random_forest method=normal_nll",
         "method=normal_nll minimises normal_nll, and learner=random_forest only minimises "
-        "binomial, softmax, squared_error: use learner=bayesian_nn, mlp, xgboost or xgboost_tuned$",
+        "binomial, softmax, squared_error: use learner=bayesian_nn, ft_transformer, mlp, tabm, "
+        "xgboost or xgboost_tuned$",
     ),
     (
         "dataset=simulated_regression intervention=grid_search method=normal_nll",
@@ -100,7 +102,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(
         compatibility, "find_spec", lambda name: None if name == "fairgbm" else found(name)
     )
-    with pytest.raises(IncompatibleError, match=r"package fairgbm, .*\[benchmark\].* use"):
+    with pytest.raises(IncompatibleError, match=r"package fairgbm, .*\(pip install fairgbm\): use"):
         pipeline.prepare(configuration("learner=lightgbm", *TINY, results=tmp_path))
 
 

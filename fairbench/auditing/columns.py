@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.auditing.derived import (
     as_shares,
+    in_order,
     with_bands,
     with_rare_pooled,
     without_groups,
@@ -208,7 +209,7 @@ def _bands_hint(column: str, names: Sequence[str]) -> str:
 
 
 def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
-    """Return a column of groups, the largest first, rows without a label as ``unknown``.
+    """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     UserError : one group, which leaves nothing to compare, or too many to be groups.
     """
     codes, values = each_value(text, lambda value: value or MISSING)
-    names = sorted(set(values))
+    names = in_order(set(values))
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
         raise UserError(

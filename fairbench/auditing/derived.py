@@ -6,7 +6,7 @@ They are asked for where the column is named, such as ``group=age:25,40,62`` or 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import numpy as np
@@ -82,6 +82,23 @@ def _names(limits: Floats) -> list[str]:
         shown = [repr(float(each)) for each in limits]
     between = [f"{low} to under {high}" for low, high in zip(shown, shown[1:], strict=False)]
     return [f"under {shown[0]}", *between, f"{shown[-1]} and over"]
+
+
+_BAND = re.compile(r"under (\S+)|(\S+) to under \S+|(\S+) and over")
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of groups as a reader looks for them: bands from the lowest, others by name."""
+    return sorted(names, key=lambda name: (*_place(name), name))
+
+
+def _place(name: str) -> tuple[float, bool]:
+    """Return where a band begins, and that it is not the lowest; names of no band come last."""
+    band = _BAND.fullmatch(name)
+    try:
+        return (float(band[1] or band[2] or band[3]), not band[1]) if band else (np.inf, True)
+    except ValueError:
+        return np.inf, True
 
 
 def as_shares(column: pd.Series) -> pd.Series:

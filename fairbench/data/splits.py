@@ -52,6 +52,13 @@ class RepeatedHoldout:
         check_share("split.train", self.train)
         check_minimum("split.repeats", self.repeats, 1)
         check_share("split.validation", self.validation, zero=True)
+        tuning, test = self.validation * self.train, 1 - self.train
+        if tuning > test + 1e-9:
+            raise UserError(
+                f"split.validation={self.validation:g} of split.train={self.train:g} keeps "
+                f"{tuning:.0%} of all rows for tuning and {test:.0%} for the test; it is a share "
+                f"of the training part, here at most {np.floor(100 * test / self.train) / 100:g}"
+            )
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` folds; rows that share a cluster stay on one side."""

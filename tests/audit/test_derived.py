@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench.auditing.columns import are_quantities, read_frame
-from fairbench.auditing.derived import periods_of
+from fairbench.auditing.derived import in_order, periods_of
 from fairbench.auditing.named_columns import bands_apart
 from fairbench.auditing.options import Options
 from fairbench.auditing.reading import read_audit_table
@@ -28,6 +28,15 @@ def test_a_limit_is_in_the_band_above_it():
     table, _ = read(frame, group=("age:25,40,62",))
     expected = ["under 25", "25 to under 40", "25 to under 40", "40 to under 62", "62 and over"]
     assert table["age"].tolist() == [*expected, "62 and over", ""]
+
+
+def test_bands_are_listed_from_the_lowest():
+    frame = predictions(60).assign(age=np.arange(60) % 40 + 5)
+    _, table = read(frame, group=("age:9,15,40",))
+    largest, *others = table.groups["age"].cat.categories
+    assert largest == "15 to under 40"
+    assert others == ["under 9", "9 to under 15", "40 and over"]
+    assert in_order(["white", "under sea", "7 and over"]) == ["7 and over", "under sea", "white"]
 
 
 def test_quantiles_are_of_one_size():

@@ -265,6 +265,11 @@ def test_fewer_clusters_than_folds_are_refused(make_dataset):
             lambda: RepeatedHoldout(validation=1.0),
             "split.validation is 1.0; it must be at least 0 and under 1",
         ),
+        (
+            lambda: RepeatedHoldout(train=0.9, validation=0.3),
+            "split.validation=0.3 of split.train=0.9 keeps 27% of all rows for tuning and 10% for "
+            "the test; it is a share of the training part, here at most 0.11",
+        ),
         (lambda: KFold(n_folds=1), "split.n_folds is 1; it must be at least 2"),
         (lambda: KFold(repeats=-1), "split.repeats is -1; it must be at least 1"),
         (

@@ -18,7 +18,7 @@ COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=bas
 SPLITS = {
     "one": ("split.repeats=1",),
     "several": ("split.repeats=3",),
-    "apart": ("split.repeats=1", "split.validation=0.3"),
+    "apart": ("split.repeats=1", "split.validation=0.25"),
     "folds": ("split=kfold", "split.n_folds=3"),
 }
 RUNS = {

@@ -59,7 +59,7 @@ golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve di
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 
 format: $(STAMP) ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix --quiet .

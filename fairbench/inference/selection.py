@@ -266,13 +266,10 @@ class _Choice:
             return _largest_mean(centre, spread)
         features.append(_mean_of(noise, self.borderline))
         centre, spread = _explained(noise, features, kept)
-        able, border, seen = self.able[:, kept], self.borderline[kept], noise[:, kept]
-
-        def chance(z: float) -> float:
-            chances = np.where(border, seen > z, special.ndtr((centre - z) / spread))
-            return float((able * chances).max(axis=1).mean())
-
-        return chance
+        able, border = self.able[:, kept], self.borderline[kept]
+        seen = np.where(able & border, noise[:, kept], -np.inf).max(axis=1)
+        unseen = _largest(np.where(able, centre, -np.inf)[:, ~border], spread[~border])
+        return lambda z: float(np.where(seen > z, 1, special.ndtr(unseen(z))).mean())
 
     def _seen_by_bounds(self, but: int = -1) -> list[Array]:
         """Return what bounds see: the noise of each borderline candidate, and their mean."""
@@ -309,8 +306,14 @@ def _explained(noise: Array, features: list[Array], kept: Mask) -> tuple[Array, 
 
 def _largest_mean(centre: Array, spread: Array) -> Chance:
     """Return the mean over draws of the largest conditional chance of an error above z."""
-    fewer = centre[: max(200, _SMOOTH // centre.shape[1])]
-    return lambda z: float(special.ndtr((fewer - z) / spread).max(axis=1).mean())
+    largest = _largest(centre[: max(200, _SMOOTH // centre.shape[1])], spread)
+    return lambda z: float(special.ndtr(largest(z)).mean())
+
+
+def _largest(centre: Array, spread: Array) -> Callable[[float], Array]:
+    """Return, of z, how many sds the candidate that comes nearest is above it in each draw."""
+    scaled, step = np.ascontiguousarray((centre / spread).T), (1 / spread)[:, None]
+    return lambda z: np.asarray((scaled - z * step).max(axis=0, initial=-np.inf))
 
 
 def _possible(candidates: Candidates, reach: float) -> Mask:

@@ -8,6 +8,8 @@ ARGS ?=
 # One thread a process: parallelism is over processes, and results must not depend on it.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Compiled modules are kept: without them every process compiles the project anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \

@@ -354,11 +354,8 @@ def _near(candidates: Candidates, anchor: int, lowest: Array, possible: Mask, re
     least = np.maximum((np.abs(d) - spread).max(), 0) if candidates.folded else d[0] - spread[0]
     noise = candidates.part_noise[:, anchor] @ candidates.contrasts.T
     sides = (1.0, -1.0) if candidates.folded else (1.0,)
-    offsets = [np.minimum(sign * d + spread - least, 0) for sign in sides]
-    top = np.max(
-        [sign * noise + offset for sign, offset in zip(sides, offsets, strict=True)], axis=0
-    ).max(axis=1)
-    near: Mask = top[:, None] - lowest >= distance
+    top = [(sign * noise + np.minimum(sign * d + spread - least, 0)).max(axis=1) for sign in sides]
+    near: Mask = np.max(top, axis=0)[:, None] - lowest >= distance
     near[:, anchor] = True
     return near
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from algorithms.estimators.linked import LinkedEstimator, link
 from algorithms.estimators.units import Unit
+from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 
@@ -51,7 +54,13 @@ class XGBoostEstimator(LinkedEstimator):
 
     @property
     def train_parameters(self) -> dict[str, Any]:
-        """What XGBoost is told besides the objective."""
+        """What XGBoost is told besides the objective.
+
+        Raises
+        ------
+        UserError : a device that this machine does not have.
+        """
+        _check_device(str(self.parameters.get("device", "cpu")))
         fixed = {"tree_method": "hist", "max_bin": self.max_bin, "nthread": 1, "seed": self.seed}
         return {**self.parameters, **fixed}
 
@@ -140,6 +149,23 @@ def _histogram_cache(matrix: Any) -> dict[str, int]:
     """
     bins = max(int(matrix.get_quantile_cut()[0][-1]), 1)
     return {"max_cached_hist_node": max(_LEAST_NODES, _CACHE // (_BYTES_A_BIN * bins))}
+
+
+def _check_device(device: str) -> None:
+    """Refuse a GPU where XGBoost finds none: it would take the processor after a warning."""
+    if device == "cpu":
+        return
+    import xgboost
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        rows = xgboost.DMatrix(np.zeros((1, 1)), np.zeros(1))
+        booster = xgboost.train({"device": device}, rows, num_boost_round=1)
+    found = json.loads(booster.save_config())
+    if found["learner"]["generic_param"]["device"] == "cpu":
+        raise UserError(
+            f"learner.device={device}, but XGBoost finds no GPU here: use learner.device=cpu"
+        )
 
 
 _shared: tuple[Any, int, Any] | None = None

@@ -1,5 +1,7 @@
 """XGBoost under losses of its own objectives and of ours."""
 
+from glob import glob
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,14 @@ def test_a_fit_follows_nothing_but_its_own_labels_and_weights(rows):
 def test_the_device_reaches_xgboost_and_others_are_refused():
     parameters = XGBoost(device="cuda:1").estimator(SquaredError(), 0).parameters
     assert parameters["device"] == "cuda:1"
+
+
+@pytest.mark.skipif(bool(glob("/dev/nvidia[0-9]*")), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_refused():
+    X, y = np.zeros((4, 1)), np.arange(4.0)
+    for learner in (XGBoost(device="cuda"), TunedXGBoost(device="cuda:0")):
+        with pytest.raises(UserError, match="^learner.device=cuda.*, but XGBoost finds no GPU"):
+            learner.estimator(SquaredError(), 0).fit(X, y)
     with pytest.raises(UserError, match="^learner.device is 'gpu': "):
         XGBoost(device="gpu")
 

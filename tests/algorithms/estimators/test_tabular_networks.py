@@ -12,7 +12,7 @@ from algorithms.learners.ft_transformer import FTTransformer
 from algorithms.learners.tabm import TabM
 from algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import UserError
-from tests.harness import Lazily
+from tests.harness import TINY, Lazily, run_py
 
 torch = Lazily("torch")
 tabular_network = Lazily("algorithms.estimators.tabular_network")
@@ -66,6 +66,17 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(table, lear
     assert not np.array_equal(one, other)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
+
+
+@both
+def test_threads_change_no_bit(table, learner):
+    one, threads = fit(learner, NormalLoss(), table).linked(table[0]), torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        again = fit(learner, NormalLoss(), table).linked(table[0])
+    finally:
+        torch.set_num_threads(threads)
+    np.testing.assert_array_equal(one, again)
 
 
 @both
@@ -150,3 +161,17 @@ def test_settings_that_cannot_be_trained_are_refused(table):
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match="^learner.device=cuda, but torch finds no GPU here"):
             fit(TabM(device="cuda"), Binomial(), table)
+
+
+@pytest.mark.thorough
+def test_two_workers_give_the_bits_of_one(tmp_path):
+    words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "figures=false", *TINY)
+    cells = []
+    for jobs in (1, 2):
+        done = run_py(*words, f"n_jobs={jobs}", f"results={jobs}", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        cells.append(sorted((tmp_path / str(jobs) / "cells").rglob("*.parquet")))
+    assert len(cells[0]) == 2
+    for one, two in zip(*cells, strict=True):
+        assert one.name == two.name
+        pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(two), check_exact=True)

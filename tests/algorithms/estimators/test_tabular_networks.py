@@ -165,13 +165,13 @@ def test_settings_that_cannot_be_trained_are_refused(table):
 
 @pytest.mark.thorough
 def test_two_workers_give_the_bits_of_one(tmp_path):
-    words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "figures=false", *TINY)
+    words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "split.repeats=2", *TINY[::2])
     cells = []
     for jobs in (1, 2):
-        done = run_py(*words, f"n_jobs={jobs}", f"results={jobs}", cwd=tmp_path)
+        done = run_py(*words, f"n_jobs={jobs}", f"results=jobs{jobs}", cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
-        cells.append(sorted((tmp_path / str(jobs) / "cells").rglob("*.parquet")))
-    assert len(cells[0]) == 2
+        cells.append(sorted((tmp_path / f"jobs{jobs}" / "cells").rglob("*.parquet")))
+    assert len(cells[0]) == 4
     for one, two in zip(*cells, strict=True):
         assert one.name == two.name
         pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(two), check_exact=True)

@@ -19,11 +19,15 @@ from fairbench.evaluation.estimates import (
 )
 from fairbench.evaluation.prediction_sets import set_batches
 from fairbench.evaluation.predictions import Groups, Parts
-from fairbench.evaluation.table import NAN, OK, MetricTable, Setting
+from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Where, undefined
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.inference.scores import Bins, calibration_limits, plug_in
+from fairbench.inference.scores import (
+    Bins,
+    calibration_limits,
+    plug_in,
+)
 from fairbench.inference.survey import Design, Sampled, SurveyCounts, sums
 from fairbench.metrics import probability
 from fairbench.metrics.rates import selection_rate
@@ -32,6 +36,7 @@ from fairbench.metrics.registry import BINARY, metrics_of
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 _CALIBRATION = "expected_calibration_error"
+_MULTICALIBRATION = "multicalibration_error"
 _BINNINGS = ("width", "mass")
 
 
@@ -74,21 +79,24 @@ class ScoreEvaluation:
         metrics = metrics_of(BINARY, "mean", "auc", "none")
         batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
-            batches.append(self._calibration(parts, target, columns["score"], len(metrics)))
+            bins = _all_bins(parts, target, columns["score"], self.bins)
+            batches.append(self._calibration(parts, bins, len(metrics)))
         batches += set_batches(target, columns, self.levels, parts, len(metrics) + 1)
 
         def then(groups: Groups) -> None:
-            if "score" in columns and not groups.attribute:
+            if "score" not in columns:
+                return
+            self._multicalibration(parts, bins, groups.attribute)
+            if not groups.attribute:
                 self._diagram(target, columns["score"], design)
 
         add_estimates(self.table, parts, batches, self.minimum, then=then)
 
-    def _calibration(self, parts: Parts, target: Array, score: Array, place: int) -> Batch:
+    def _calibration(self, parts: Parts, bins: Bins, place: int) -> Batch:
         """Return calibration errors as they are printed, and less what chance adds to them.
 
         Both have one interval, of the error in these bins, which holds either.
         """
-        bins = _all_bins(parts, target, score, self.bins)
         statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
         ok = np.array([status == OK for status in statuses])
         errors, estimates = np.where(ok, plug_in(bins), NAN), []
@@ -115,6 +123,38 @@ class ScoreEvaluation:
 
         return Batch(estimates, limits)
 
+    def _multicalibration(self, parts: Parts, bins: Bins, attribute: str) -> None:
+        """Add the largest calibration error of an attribute's groups, or of all there are."""
+        if len(parts.attributes) == 1:
+            return
+        sizes = np.array(parts.size)
+        placed = {groups.attribute: (first, len(groups)) for first, groups in parts.placed}
+        first, count = placed[attribute] if attribute else (0, len(sizes))
+        among = np.flatnonzero(sizes[first : first + count] >= probability.FEWEST) + first
+        clustered = parts.design is not None and parts.design.clustered
+        values, ends, status = [NAN, NAN], (NAN, NAN), OK
+        if len(among):
+            own = _those_of(bins, 1, among)
+            found = largest_calibration_error(own, level=self.table.level)
+            values = [float(plug_in(own).max()), max(float(found.value), 0.0)]
+            if not clustered:
+                ends = max(float(found.lower), 0.0), float(found.upper)
+        else:
+            status = undefined(f"no group has {probability.FEWEST} rows")
+        for name, value in zip(
+            (_MULTICALIBRATION, f"{_MULTICALIBRATION}_debiased"), values, strict=True
+        ):
+            self.table.add_bounded(
+                name,
+                value,
+                int(sizes[among].min() if len(among) else sizes[first : first + count].max()),
+                ends,
+                _of_clusters(0),
+                Where(attribute),
+                setting=Setting(bins=self.bins, binning=_BINNINGS[1]),
+                status=status,
+            )
+
     def _diagram(self, target: Array, score: Array, design: Design | None) -> None:
         cells = np.unique(probability.bins_of_width(score, self.bins), return_inverse=True)[1]
         means, rates = _points(target, score, cells, design, self.table.level)
@@ -128,6 +168,27 @@ class ScoreEvaluation:
                 self.table.add_bounded(
                     name, limits.value[i], size, interval, f"n={size}", setting=setting
                 )
+
+
+def largest_calibration_error(bins: Bins, *, level: float = 0.95) -> Limits:
+    """Return the largest debiased calibration error of several groups (G, B), with its interval.
+
+    Groups may overlap. The interval begins with the largest of lower ends that all hold at once,
+    and ends with the largest upper end of any single group: the truly largest error is of one.
+    """
+    together = 1 - (1 - level) / len(bins.size)
+    lower = calibration_limits(bins, level=together).lower.max()
+    single = calibration_limits(bins, level=level)
+    return Limits(*(np.asarray(end) for end in (single.value.max(), lower, single.upper.max())))
+
+
+def _those_of(bins: Bins, binning: int, groups: Codes) -> Bins:
+    """Return the diagrams (G, B) of some groups, in bins of one kind."""
+    share = None if bins.share is None else bins.share[binning, groups]
+    size, positives, score = (
+        each[binning, groups] for each in (bins.size, bins.positives, bins.score)
+    )
+    return Bins(size, positives, score, share)
 
 
 def _of_clusters(g: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -256,6 +257,43 @@ EXPECTED_CALIBRATION_ERROR = Metric(
     needs=("score",),
     interval="none",
     function=expected_calibration_error,
+    shown=("everyone",),
+    special=True,
+)
+
+
+FEWEST = 100  # rows of a group, below which its calibration error is mostly chance
+
+
+def multicalibration_error(
+    targets: Sequence[ArrayLike], scores: Sequence[ArrayLike], *, bins: int = 15
+) -> float:
+    """Return the largest calibration error of several groups, in bins of equal numbers of rows.
+
+    Hansen, Devic, Nakkiran and Sharan (2024), "When is multicalibration post-processing
+    necessary?", take the largest error of groups, too. An evaluation leaves those of fewer than
+    :data:`FEWEST` rows out.
+
+    Parameters
+    ----------
+    targets, scores : labels and probabilities of each group; groups may overlap.
+    """
+    return max(
+        expected_calibration_error(target, score, bins=bins, equal_mass=True)
+        for target, score in zip(targets, scores, strict=True)
+    )
+
+
+MULTICALIBRATION_ERROR = Metric(
+    name="multicalibration_error",
+    label="multicalibration error",
+    sentence=f"The largest calibration error of any group of {FEWEST} people or more, everyone "
+    "included.",
+    task=BINARY,
+    better="lower",
+    needs=("score", "groups"),
+    interval="none",
+    function=multicalibration_error,
     shown=("everyone",),
     special=True,
 )

@@ -62,7 +62,7 @@ class Metric:
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
         target's variance) : the same to a number; closed forms.
         ``none`` : the same to a number; the module that adds its rows makes its interval, if it
-        has one. With ``groups``, lists of a column by group.
+        has one. With ``groups``, lists of a column by group, where it needs scores of labels too.
     least : the least that a mean can be, such as 0 of losses that are never negative.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
     rates : what a function of counts rests on, which says when it is undefined.

@@ -7,7 +7,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from fairbench import Evaluator
-from fairbench.metrics.probability import nll_of_sd, reliability
+from fairbench.evaluation.scores import largest_calibration_error
+from fairbench.inference.scores import Bins
+from fairbench.metrics.probability import multicalibration_error, nll_of_sd, reliability
 from fairbench.metrics.spread import spread_diagram
 from tests.evaluation.labelled import evaluate
 
@@ -142,3 +144,51 @@ def test_a_constant_uncertainty_has_no_rank_correlation():
     found = table.query("metric == 'spread_rank_correlation'").iloc[0]
     assert found["status"] == "undefined: one side is constant"
     assert np.isnan(found["value"])
+
+
+def test_the_multicalibration_error_is_the_largest_of_groups_of_a_hundred_rows():
+    draw = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], [300, 150, 40])
+    score = draw.uniform(0.1, 0.6, 490)
+    label = (draw.random(490) < score + np.where(groups == "b", 0.3, 0)).astype(int)
+    table = evaluate(label, score > 0.5, sensitive_features=groups, score=score)
+    of_groups = [(label[groups == g], score[groups == g]) for g in "ab"]
+    largest = multicalibration_error(*zip(*of_groups, strict=True))
+    rows = table[table["metric"] == "multicalibration_error"]
+    assert rows["attribute"].tolist() == ["", "group"]
+    assert rows["value"].to_numpy() == pytest.approx(largest)
+    assert ((rows["lower"] < 0.3) & (rows["upper"] > 0.3)).all()
+    assert (rows["n"] == [150, 150]).all()
+    less = table[table["metric"] == "multicalibration_error_debiased"]
+    assert (less["value"].to_numpy() < largest).all()
+
+
+def test_the_multicalibration_error_of_few_rows_is_undefined():
+    target, score, _, group = (each[:60] for each in scored())
+    table = evaluate(target, score > 0.5, sensitive_features=group, score=score)
+    rows = table[table["metric"] == "multicalibration_error"]
+    assert rows["status"].unique().tolist() == ["undefined: no group has 100 rows"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("off", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("sizes", [[1000, 300, 100], [150] * 6])
+def test_the_interval_of_a_largest_calibration_error_covers(sizes, off):
+    """Scores are uniform on [0.2, 0.8], and labels of the second group likelier by `off`."""
+    draw, held = np.random.default_rng(0), []
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(200):
+        score = np.sort(draw.uniform(0.2, 0.8, len(codes)))
+        group = draw.permutation(codes)
+        label = (draw.random(len(codes)) < score + off * (group == 1)).astype(float)
+        cells = [bins_by_mass(score[group == g], label[group == g]) for g in range(len(sizes))]
+        stacked = (np.stack(each) for each in zip(*cells, strict=True))
+        found = largest_calibration_error(Bins(*stacked))
+        held.append(found.lower <= off <= found.upper)
+    assert np.mean(held) > 0.93
+
+
+def bins_by_mass(score, label, bins=15):
+    cell = np.arange(len(score)) * bins // len(score)
+    size = np.bincount(cell, minlength=bins).astype(float)
+    return size, np.bincount(cell, label, bins), np.bincount(cell, score, bins) / size

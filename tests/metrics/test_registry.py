@@ -27,6 +27,7 @@ def arguments(metric):
         return [COUNTS]
     if "groups" in metric.needs:
         columns = [name for name in metric.needs if name != "groups"] or ["target"]
+        columns = ["target", *columns] if "score" in columns else columns
         return [[ROWS[name][:3], ROWS[name][3:]] for name in columns]
     return [ROWS["target"], *(ROWS[name] for name in metric.needs)]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from algorithms.estimators.linked import LinkedEstimator, link, mixture
 from algorithms.estimators.tabular_columns import TabularColumns
 from algorithms.estimators.training import (
     Data,
+    drawn_from,
     members_gradient,
     members_loss,
     one_thread,
@@ -22,7 +22,6 @@ from algorithms.estimators.training import (
     train_until_stale,
 )
 from algorithms.learners.tabular_networks import TabularNetworkLearner
-from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 
@@ -121,7 +120,7 @@ class TabularNetworkEstimator(LinkedEstimator):
         self.columns_ = TabularColumns.of(kept)
         matrix = self.columns_.matrix(X).astype(np.float64)
         data, self.unit_ = standardised(matrix, y, sample_weight, labels=self.loss.classes > 0)
-        with one_thread(), _drawn_from(self.seed, self.training.device):
+        with one_thread(), drawn_from(self.seed, self.training.device):
             numbers = data.X.numpy()[:, : len(self.columns_.numbers)]
             shape = Shape(numbers, self.columns_.cardinalities, self.loss.outputs)
             self.network_ = self.build(self.training, shape)
@@ -147,16 +146,6 @@ class TabularEnsembleEstimator(TabularNetworkEstimator):
         every = self._members(X)
         order = np.random.default_rng(seed).permutation(len(every))
         return every[np.sort(order[:members])]
-
-
-@contextmanager
-def _drawn_from(seed: int, device: str) -> Iterator[None]:
-    """Let torch's own generators start at a seed, and leave them as they were."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("learner.device=cuda, but torch finds no GPU here: use learner.device=cpu")
-    with torch.random.fork_rng(devices=[0] if device == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 def _train(

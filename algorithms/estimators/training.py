@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from algorithms.estimators.units import Unit
+from fairbench.core.errors import UserError
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
@@ -74,6 +75,21 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def drawn_from(seed: int, device: str) -> Iterator[None]:
+    """Let torch's own generators start at a seed, and leave them as they were.
+
+    Raises
+    ------
+    UserError : a device that this machine does not have.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("learner.device=cuda, but torch finds no GPU here: use learner.device=cpu")
+    with torch.random.fork_rng(devices=[0] if device == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def members_gradient(raw: torch.Tensor, batch: Data, loss: Loss) -> torch.Tensor:

@@ -13,7 +13,7 @@ from algorithms.interventions.derived import Array, Derive, Derived, Rule
 from algorithms.interventions.shared import Groups
 from algorithms.interventions.threshold_optimizer import thresholds
 from fairbench.core.errors import check_choice, check_minimum
-from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
+from fairbench.experiments.contracts import ANY_FEATURES, BINARY, Capabilities, Intervention
 
 _OBJECTIVES = ("accuracy", "balanced_accuracy")
 _SOURCES = ("labels", "scores")
@@ -35,7 +35,11 @@ class Hardt(Intervention):
     grid_size: int = 1000
 
     capabilities = Capabilities(
-        tasks=BINARY, packages=("fairlearn", "scipy"), reads_groups=True, gives_score=False
+        tasks=BINARY,
+        features=ANY_FEATURES,
+        packages=("fairlearn", "scipy"),
+        reads_groups=True,
+        gives_score=False,
     )
 
     def __post_init__(self) -> None:

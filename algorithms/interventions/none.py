@@ -10,14 +10,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import ANY_TASK, Capabilities, Intervention, Model, RawOutputs
+from fairbench.experiments.contracts import (
+    ANY_FEATURES,
+    ANY_TASK,
+    Capabilities,
+    Intervention,
+    Model,
+    RawOutputs,
+)
 
 
 @dataclass(frozen=True)
 class NoIntervention(Intervention):
     """The learner as it is: what interventions are compared with."""
 
-    capabilities = Capabilities(tasks=ANY_TASK, losses=None, gives_members=True)
+    capabilities = Capabilities(
+        tasks=ANY_TASK, features=ANY_FEATURES, losses=None, gives_members=True
+    )
 
     def wrap(self, estimator: Any, seed: int) -> Unconstrained:
         """Return the estimator as a model."""

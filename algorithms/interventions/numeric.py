@@ -9,6 +9,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.sparse import csr_matrix
 
 from fairbench.data.encoding import Frame
+from fairbench.data.sequences import Sequences
 
 Array = NDArray[np.float64]
 
@@ -45,6 +46,8 @@ def read(X: Frame, columns: NDArray[np.intp]) -> Array:
 
 def replaced(X: Frame, columns: NDArray[np.intp], values: Array) -> Frame:
     """Return a copy with other numbers, (n, k), in some columns; a sparse one keeps its layout."""
+    if isinstance(X, Sequences):
+        raise TypeError("sequences have no columns")
     copy = X.copy()
     if isinstance(copy, pd.DataFrame):
         for position, column in zip(columns, values.T, strict=True):

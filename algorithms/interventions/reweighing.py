@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from algorithms.interventions.none import Unconstrained
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import BINARY, MULTICLASS, Capabilities, Intervention
+from fairbench.experiments.contracts import (
+    ANY_FEATURES,
+    BINARY,
+    MULTICLASS,
+    Capabilities,
+    Intervention,
+)
 
 Array = NDArray[np.float64]
 
@@ -21,7 +27,11 @@ class Reweighing(Intervention):
     """The learner's own estimator, fitted with weights."""
 
     capabilities = Capabilities(
-        tasks=BINARY | MULTICLASS, losses=None, reads_groups=True, gives_members=True
+        tasks=BINARY | MULTICLASS,
+        features=ANY_FEATURES,
+        losses=None,
+        reads_groups=True,
+        gives_members=True,
     )
 
     def wrap(self, estimator: Any, seed: int) -> Reweighed:

@@ -11,7 +11,7 @@ import numpy as np
 from algorithms.interventions.derived import Array, Derived, Rule
 from algorithms.interventions.shared import Groups
 from fairbench.core.errors import check_choice, check_minimum
-from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
+from fairbench.experiments.contracts import ANY_FEATURES, BINARY, Capabilities, Intervention
 
 _CONSTRAINTS = {
     "demographic_parity": "demographic_parity",
@@ -37,7 +37,11 @@ class ThresholdOptimizer(Intervention):
     grid_size: int = 1000
 
     capabilities = Capabilities(
-        tasks=BINARY, packages=("fairlearn",), reads_groups=True, gives_score=False
+        tasks=BINARY,
+        features=ANY_FEATURES,
+        packages=("fairlearn",),
+        reads_groups=True,
+        gives_score=False,
     )
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from fairbench.core.files import DamagedError, read_table, set_aside, write_tabl
 from fairbench.core.fingerprint import code_digest, digest, versions
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive, unpacked
+from fairbench.data.sequences import Sequences
 
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
@@ -87,6 +88,8 @@ def _sha256(source: Source, archive: Archive) -> str | None:
 
 
 def _cacheable(data: Dataset, archive: Archive) -> bool:
+    if isinstance(data.features, Sequences):
+        return False  # which are files of arrays already, and read as fast as a cache of them
     named = all(archive.locate(source) for source in data.sources)
     texts = all(
         isinstance(label, str)

@@ -13,6 +13,7 @@ from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
 from fairbench.data.encoding import onehot_names
+from fairbench.data.sequences import Sequences
 
 _HEAD = """# Data sets
 
@@ -124,9 +125,15 @@ def _why(error: UserError) -> str:
 
 def _summary(name: str, data: Dataset) -> list[str]:
     good = "" if data.favourable is None else str(data.favourable)
-    columns = str(len(onehot_names(data.features)))
-    rate = f"{data.target.mean():.4f}"
-    return [f"`{name}`", str(len(data)), columns, data.target_name, data.positive_label, rate, good]
+    facts = [str(len(data)), _columns(data), data.target_name, data.positive_label]
+    return [f"`{name}`", *facts, f"{data.target.mean():.4f}", good]
+
+
+def _columns(data: Dataset) -> str:
+    """Return how many columns the features have, or how many channels each modality."""
+    if isinstance(data.features, Sequences):
+        return " + ".join(str(part.channels) for part in data.features.parts) + " a frame"
+    return str(len(onehot_names(data.features)))
 
 
 def _groups(name: str, data: Dataset) -> list[list[str]]:

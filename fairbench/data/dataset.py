@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
 from fairbench.core.formats import MISSING, label_notes
+from fairbench.data.sequences import Sequences
+
+# What is known of the rows: a table's columns, or frames in time. Both have `len` and `take`.
+Features: TypeAlias = pd.DataFrame | Sequences
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Dataset:
 
     Attributes
     ----------
-    features : (n, d) numeric, boolean or pandas categorical columns, never object or string.
+    features : (n, d) numeric, boolean or pandas categorical columns, never object or string; or
+        sequences of n rows.
     target : (n,) 0 / 1 for binary tasks, 0 .. C - 1 for several classes, float for regression.
     sensitive : (n, a) categorical columns of human-readable labels.
     privileged : attribute -> label of the reference group.
@@ -92,7 +97,7 @@ class Dataset:
 
     name: str
     task: Task
-    features: pd.DataFrame
+    features: Features
     target: pd.Series
     sensitive: pd.DataFrame
     privileged: Mapping[str, str]
@@ -131,6 +136,9 @@ class Dataset:
         total.update(json.dumps(facts, sort_keys=True).encode())
         for part in ("features", "target", "sensitive", "partition", "clusters", "truth"):
             values = getattr(self, part)
+            if isinstance(values, Sequences):
+                values.update(total)
+                continue
             frame = pd.DataFrame({part: values}) if isinstance(values, pd.Series) else values
             for name in () if frame is None else frame.columns:
                 total.update(f"|{part}|{name}|".encode())
@@ -153,7 +161,7 @@ class Dataset:
         }
         return replace(
             self,
-            features=self.features.iloc[rows],
+            features=self.features.take(rows),
             target=self.target.iloc[rows],
             sensitive=self.sensitive.iloc[rows],
             **optional,
@@ -250,7 +258,9 @@ def _check_lengths(data: Dataset) -> None:
             )
 
 
-def _check_features(name: str, features: pd.DataFrame) -> None:
+def _check_features(name: str, features: Features) -> None:
+    if isinstance(features, Sequences):
+        return  # which were checked when they were made
     for column in features.columns:
         values = features[column]
         if not (

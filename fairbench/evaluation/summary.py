@@ -26,6 +26,7 @@ from fairbench.inference.repeats import (
     smallest_mean_ratio,
 )
 from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
+from fairbench.metrics.sequences import TRUNCATED_ROWS
 
 Array = NDArray[np.float64]
 Texts: TypeAlias = NDArray[np.object_]
@@ -312,7 +313,7 @@ def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
     rates = metrics_of(BINARY, "rate").values()
     found = [each.name for each in rates if [r.weights for r in each.rates] == [(1, 1)]]
-    return [*found, "coverage", "empty_sets", "infinite_intervals"]
+    return [*found, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
 
 
 def _compared() -> Mapping[str, Metric]:

@@ -14,6 +14,9 @@ from typing import Any
 
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Dataset, Task
+from fairbench.data.encoding import SequenceEncoding
+from fairbench.data.sequences import Sequences
+from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.build import configurations, constructor
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
 
@@ -101,6 +104,26 @@ def check_weights(dataset: Dataset) -> None:
         )
 
 
+def check_options(dataset: Dataset, learner: Learner, evaluator: Evaluator) -> None:
+    """Refuse options that a data set of sequences cannot meet.
+
+    Raises
+    ------
+    UserError : a modality that it does not have.
+    IncompatibleError : metrics that compare columns.
+    """
+    if not isinstance(dataset.features, Sequences):
+        return
+    if isinstance(learner.encoding, SequenceEncoding):
+        dataset.features.select(learner.encoding.modalities, f"dataset={dataset.name}")
+    for option in ("neighbours", "feature_shift_rates"):
+        if getattr(evaluator, option):
+            raise IncompatibleError(
+                f"evaluator.{option} compares columns, and dataset={dataset.name} has sequences: "
+                "leave it out"
+            )
+
+
 def _objections(c: Combination) -> Iterator[Objection]:
     """Yield what stands against a combination, the plainest reason first."""
     for group in ("method", "learner", "intervention"):
@@ -128,6 +151,9 @@ def _about_data(c: Combination, group: str) -> Iterator[Objection]:
     if c.dataset.task not in own.tasks:
         needed = " or ".join(needs for task, needs in _TARGETS.items() if task in own.tasks)
         yield f"{here} needs {needed}, and {data} is {_KINDS[c.dataset.task]}", group
+    has = "sequences" if isinstance(c.dataset.features, Sequences) else "columns"
+    if group != "method" and has not in own.features:
+        yield f"{here} takes {' or '.join(sorted(own.features))}, and {data} has {has}", group
     rows = len(c.dataset.target)
     if own.rows_at_most and rows > own.rows_at_most[0]:
         most, option = own.rows_at_most

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Encoding, Frame
+from fairbench.data.encoding import AnyEncoding, Frame
 
 RawOutputs = Mapping[str, NDArray[Any]]
 
@@ -20,6 +20,9 @@ MULTICLASS = frozenset({Task.MULTICLASS})
 REGRESSION = frozenset({Task.REGRESSION})
 ANY_TASK = BINARY | MULTICLASS | REGRESSION
 ANY_LABEL = frozenset({"binomial", "softmax"})
+# What features can be.
+COLUMNS, SEQUENCES = frozenset({"columns"}), frozenset({"sequences"})
+ANY_FEATURES = COLUMNS | SEQUENCES
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Capabilities:
     Attributes
     ----------
     tasks : what it works on: `BINARY`, `MULTICLASS`, `REGRESSION`, or a union of them.
+    features : of a learner or an intervention, which ones it takes: `COLUMNS`, `SEQUENCES`, or
+        `ANY_FEATURES`.
     packages : distributions whose version can change its predictions.
     reads_groups : its predictions depend on the protected groups beyond the features.
     requires : modules that must be installed, which not every machine can have.
@@ -51,6 +56,7 @@ class Capabilities:
     """
 
     tasks: frozenset[Task] = BINARY | REGRESSION
+    features: frozenset[str] = COLUMNS
     packages: tuple[str, ...] = ()
     reads_groups: bool = False
     requires: tuple[str, ...] = ()
@@ -143,7 +149,7 @@ class Learner(Component, Protocol):
     """
 
     @property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> AnyEncoding:
         """The features it takes."""
         ...
 

@@ -20,7 +20,7 @@ from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
-from fairbench.experiments.compatibility import Combination, check, check_weights
+from fairbench.experiments.compatibility import Combination, check, check_options, check_weights
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
@@ -126,6 +126,7 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     protect = build.protected_attributes(config, dataset)
     chosen = build.choices(config)
     check(Combination(dataset, learner, intervention, method, protect, chosen))
+    check_options(dataset, learner, components.evaluator)
     if components.evaluator.weights:
         check_weights(dataset)
     study = Study(dataset, learner, intervention, method.fitter, seed, protect)

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
-from fairbench.data.encoding import Encoder, Encoding
+from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding
+from fairbench.data.sequences import Sequences
 from fairbench.data.splits import Fold
 from fairbench.evaluation.evaluator import Evaluator, design_of, group_columns
 from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
 from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments.compute import raw_outputs
@@ -125,11 +127,13 @@ class RunEvaluation:
     def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
         """Add what the evaluator asks for of what the rows were predicted from."""
         features = self.dataset.features
+        if isinstance(features, Sequences):
+            return test
         if self.evaluator.feature_shift_rates:
-            test = replace(test, features=features.iloc[rows])
+            test = replace(test, features=features.take(rows))
         if self.evaluator.neighbours:
-            encoder = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
-            encoded = np.asarray(encoder.transform(features.iloc[rows]))
+            encoder = Encoder(Encoding.STANDARD).fit(features.take(cell.fold.train))
+            encoded = np.asarray(encoder.transform(features.take(rows)))
             test = replace(test, encoded=encoded)
         return test
 
@@ -177,6 +181,13 @@ class RunEvaluation:
         table = self.evaluator.rows(
             reading.test, generator, validation=reading.validation, protect=" x ".join(self.protect)
         )
+        features, encoding = self.dataset.features, cell.study.learner.encoding
+        if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
+            chosen = features.select(encoding.modalities or features.names)
+            limits = encoding.limits(features.take(cell.fold.train))
+            frames = FrameCounts(chosen.take(reading.rows).lengths, limits)
+            minimum = self.evaluator.minimum_group_size
+            evaluate_truncation(table, reading.test, frames, minimum=minimum)
         if reading.invalid:
             table = table.invalidated(reading.invalid)
         for name, (value, rows) in reading.notes.items():

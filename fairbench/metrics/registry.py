@@ -50,8 +50,8 @@ class Metric:
     task : ``binary`` or ``regression``.
     better : ``higher``, ``lower``, ``neither``, or the value to be close to.
     needs : what it is made of beside the target: columns of the predictions (``prediction``,
-        ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is), and
-        ``groups`` where it compares groups.
+        ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is),
+        lengths of sequences (``frames``, ``frames_read``), and ``groups`` where it compares groups.
     interval : how its interval is made, which says what its function takes and returns.
         ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
         or the mean of two.

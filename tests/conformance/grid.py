@@ -7,7 +7,7 @@ from itertools import product
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from datasets.simulated import load
+from datasets import simulated, simulated_sequences
 from fairbench.experiments.compatibility import Combination, refusal
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options
@@ -18,6 +18,7 @@ POPULATIONS = {
     "simulated_classes": {"task": "multiclass"},
     "simulated_regression": {"task": "regression"},
     "three_groups": {"n_groups": 3},
+    "simulated_sequences": {"length": 6, "event": 2},
 }
 # What has nothing to do with how components compose, and only takes time.
 QUICK = {
@@ -25,6 +26,7 @@ QUICK = {
     "ft_transformer": {"width": 4, "heads": 1, "blocks": 1, "epochs": 1},
     "mlp": {"epochs": 4, "dropout": 0.1},
     "random_forest": {"n_estimators": 4},
+    "sequence_transformer": {"epochs": 2, "width": 4, "heads": 1, "batch_size": 128},
     "sklearn_mlp": {"max_iter": 4},
     "tabm": {"members": 2, "width": 4, "blocks": 1, "bins": 2, "embedding": 1, "epochs": 1},
     # Any file: the package is missing here, and refuses every combination.
@@ -50,12 +52,15 @@ METHODS = sorted(options("method"), key=lambda name: (name != "baseline", name))
 
 def population(name):
     """Return the options of a small population, which has a partition of its own."""
+    if name == "simulated_sequences":
+        return {"n_samples": 200, "test_share": 0.2, **POPULATIONS[name]}
     return {"n_samples": 200, "shift": 0.5, **POPULATIONS[name]}
 
 
 @cache
 def _dataset(name):
-    return load(None, **population(name))
+    made_by = simulated_sequences if name == "simulated_sequences" else simulated
+    return made_by.load(None, **population(name))
 
 
 @cache

@@ -26,6 +26,8 @@ def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
     varied_by = Presets(CONF).experiment(experiment).varied
     datasets = set(varied_by["dataset"])
     simulated = "simulated_regression" if datasets <= REGRESSION else "simulated"
+    if datasets == {"simulated_sequences"}:
+        simulated = "simulated_sequences"
     for method in varied_by["method"]:
         cfg = configuration(
             f"experiment={experiment}", f"dataset={simulated}", "dataset.n_samples=200",

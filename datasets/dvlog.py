@@ -1,0 +1,108 @@
+"""D-Vlog (Yoon et al. 2022): whether who speaks in a video blog is depressed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import DataError
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.delimited import read_table, require_columns
+from fairbench.data.download import Archive
+from fairbench.data.sequences import Sequences
+from fairbench.data.tabular import binary, categories, labels, numbers, one_of
+
+DATASHEET = Datasheet(
+    title="D-Vlog (Yoon, Kang, Kim, Han 2022)",
+    source="'D-Vlog: Multimodal Vlog Dataset for Depression Detection', AAAI 36, DOI "
+    "10.1609/aaai.v36i11.21483: features of 961 video blogs from YouTube. They are given on "
+    "request: fill in the form on the authors' page",
+    licence="For research, under the authors' agreement; not to be passed on",
+    paper_differences="Of every second of a video there is a frame of 25 acoustic descriptors "
+    "(eGeMAPS) and one of 136 visual ones, the places of 68 points of a face, which are 0 where "
+    "none was found. Yoon et al. and Kuzucu et al. read 596 frames of each modality, cut off the "
+    "rest and fill up shorter videos with zeros: learner.length=596. Whole videos are loaded here, "
+    "and what is cut off is the learner's choice. The authors' rows for validation count as "
+    "training rows in `partition`, as each learner here holds out rows of its own. The files have "
+    "not been at hand: the loader is tested on generated ones of the same layout.",
+    criticism="A label is an annotator's judgement of one video, found by words such as "
+    "'depression vlog': what is predicted is what people say of themselves in public. In about a "
+    "tenth of the videos no face was ever found.",
+)
+LABELS = Source(
+    "dvlog/labels.csv",
+    "",
+    page="its authors, who give it on request: https://sites.google.com/view/jeewoo-yoon/dataset",
+)
+CHANNELS = {"acoustic": 25, "visual": 136}
+_NAMES = ("index", "label", "duration", "gender", "fold")
+_FOLDS = {"train": "train", "valid": "train", "test": "test"}
+_GENDERS = {"m": "male", "f": "female"}
+
+
+def load(archive: Archive, *, missing: str = "refuse") -> Dataset:
+    """Read the labels, and the acoustic and visual frames of every video that they name.
+
+    Beside ``labels.csv`` there is a folder for each video, such as ``0/0_acoustic.npy``.
+
+    Parameters
+    ----------
+    missing : what is done with a value of a frame that is missing: ``refuse`` or ``zero``.
+
+    Raises
+    ------
+    DataError : a file that is missing, malformed, or of another width.
+    """
+    one_of("missing", missing, ("refuse", "zero"))
+    table = read_table(archive.read(LABELS), LABELS.path)
+    require_columns(table, _NAMES, LABELS.path)
+    place = archive.locate(LABELS)
+    folder = Path() if place is None else place.parent
+    numbers(table, "duration", LABELS.path)
+    genders = categories(table, "gender", LABELS.path, allowed=_GENDERS)
+    folds = categories(table, "fold", LABELS.path, allowed=_FOLDS)
+    target = binary(table, "label", LABELS.path, positive="depression", negative="normal")
+    videos = [str(name) for name in table["index"]]
+    modalities = {
+        name: [_frames(folder, video, name, missing) for video in videos] for name in CHANNELS
+    }
+    return Dataset(
+        name="dvlog",
+        task=Task.BINARY,
+        features=Sequences.of("dvlog", modalities, [f"video {video}" for video in videos]),
+        target=target.rename("depression"),
+        sensitive=pd.DataFrame({"sex": labels(genders, _GENDERS)}),
+        privileged={"sex": "male"},
+        target_name="depression",
+        positive_label="depressed",
+        favourable=0,
+        partition=pd.Series(folds.map(_FOLDS).astype(str), name="partition"),
+        sources=(LABELS,),
+    )
+
+
+def _frames(folder: Path, video: str, modality: str, missing: str) -> NDArray[Any]:
+    """Return the frames (seconds, channels) of a video."""
+    name = f"{video}_{modality}.npy"
+    path = folder / video / name
+    if not (video and Path(video).name == video and video not in (".", "..")):
+        raise DataError(f"{LABELS.path}: index '{video}' is no name of a folder")
+    try:
+        # No object is unpickled.
+        frames = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(
+            f"file {video}/{name} not found beside {LABELS.path}, which names it; ask {LABELS.page}"
+        ) from None
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"{path} is no array of numbers: {str(error).splitlines()[0]}") from error
+    width = CHANNELS[modality]
+    if not (isinstance(frames, np.ndarray) and frames.dtype.kind in "fiu" and frames.ndim == 2):
+        raise DataError(f"{path} is no array of numbers, frames x {width}")
+    if frames.shape[1] != width:
+        raise DataError(f"{path} has {frames.shape[1]} channels; {modality} frames have {width}")
+    return np.nan_to_num(frames, nan=0.0) if missing == "zero" else frames

@@ -1,0 +1,137 @@
+"""Simulated recordings with known truth: what tells the label is a short event in a longer one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset, Datasheet, Task
+from fairbench.data.download import Archive
+from fairbench.data.sequences import Sequences
+
+DATASHEET = Datasheet(
+    title="Simulated sequences with known truth",
+    source="Generated here",
+    licence="Generated; none needed",
+    paper_differences="Stands in for the third data set of Kuzucu et al. (2024), the video blogs "
+    "of D-Vlog, which are given on request alone. Every row has an acoustic and a visual sequence. "
+    "In each, one event of a few frames is marked by the first channel, and the second channel "
+    "says in it what the label depends on, and elsewhere nothing. An event may be anywhere in a "
+    "row. "
+    "longer=3 makes the rows of group B three times as long, so that a model that reads as many "
+    "frames as group A has misses many of B's events: the paper holds such a truncation "
+    "responsible for what its models do not know of women.",
+    criticism="What is found holds for this population: everything that can be known of a label is "
+    "in two events, whose place says nothing, and groups differ in how long they are recorded "
+    "alone. `truth` is that of the whole sequences.",
+)
+CHANNELS = {"acoustic": 4, "visual": 6}
+NAMES = ("A", "B")
+
+
+def load(
+    archive: Archive,
+    *,
+    n_samples: int = 1000,
+    length: int = 24,
+    longer: float = 1.0,
+    share_b: float = 0.5,
+    event: int = 4,
+    strength: float = 4.0,
+    noise: float = 0.5,
+    test_share: float = 0.0,
+    seed: int = 0,
+) -> Dataset:
+    """Draw a population.
+
+    P(y = 1) = expit(`strength` (a + v) / sqrt(2)), where a and v are the means, in standard
+    deviations, of what the second channel says in the acoustic and in the visual event.
+
+    Parameters
+    ----------
+    archive : unused; nothing is read.
+    length : mean number of frames of group A's rows, which have between half and one and a half
+        times as many, all equally likely.
+    longer : how many times as long group B's rows are.
+    share_b : expected share of group B.
+    event : frames of an event.
+    strength : of the label's dependence on the events: 4 lets even the truth reach an area under
+        the ROC curve of 0.95 only, 0 makes labels a toss.
+    test_share : share of the rows, the last ones, that are the ``test`` part of `partition`; of 0
+        there is no partition.
+    noise : standard deviation of a frame of an event around the event's own value, which has 1.
+    """
+    _check(n_samples, length, longer, share_b, event)
+    check_share("dataset.test_share", test_share, zero=True)
+    generator = rng(seed, "simulated sequences", n_samples, length, event)
+    in_b = generator.random(n_samples) < share_b
+    frames = length * np.where(in_b, longer, 1.0) * generator.uniform(0.5, 1.5, n_samples)
+    lengths = np.maximum(np.rint(frames).astype(np.int64), event)
+    recorded = {
+        name: _Recording.draw(lengths, channels, event, noise, generator)
+        for name, channels in CHANNELS.items()
+    }
+    unit = np.sqrt(1 + noise**2 / event)
+    signal = np.sum([each.signal for each in recorded.values()], axis=0) / unit
+    p = expit(strength * signal / np.sqrt(len(CHANNELS)))
+    tested = np.arange(n_samples) >= (1 - test_share) * n_samples
+    modalities = {name: each.rows for name, each in recorded.items()}
+    return Dataset(
+        name="simulated_sequences",
+        task=Task.BINARY,
+        features=Sequences.of("simulated_sequences", modalities),
+        target=pd.Series((generator.random(n_samples) < p).astype(np.int64), name="y"),
+        sensitive=pd.DataFrame({"group": pd.Categorical.from_codes(in_b.astype(int), NAMES)}),
+        privileged={"group": NAMES[0]},
+        target_name="y",
+        positive_label="y = 1",
+        favourable=1,
+        partition=pd.Series(np.where(tested, "test", "train")) if test_share else None,
+        truth=pd.DataFrame({"probability": p}),
+        redistributable=True,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Recording:
+    """The frames of every row, and the mean of what each row's event says."""
+
+    rows: list[NDArray[np.float64]]
+    signal: NDArray[np.float64]
+
+    @classmethod
+    def draw(
+        cls,
+        lengths: NDArray[np.int64],
+        channels: int,
+        event: int,
+        noise: float,
+        generator: np.random.Generator,
+    ) -> _Recording:
+        """Draw noise of every channel, and then an event of each row."""
+        n = len(lengths)
+        first = np.floor(generator.random(n) * (lengths - event + 1)).astype(np.int64)
+        said = generator.standard_normal((n, 1)) + noise * generator.standard_normal((n, event))
+        drawn = generator.standard_normal((int(lengths.sum()), channels))
+        drawn[:, 0] = 0.0
+        place = (np.cumsum(lengths) - lengths + first)[:, None] + np.arange(event)
+        drawn[place, 0], drawn[place, 1] = 1.0, said
+        return cls(np.split(drawn, np.cumsum(lengths)[:-1]), said.mean(axis=1))
+
+
+def _check(n_samples: int, length: int, longer: float, share_b: float, event: int) -> None:
+    check_minimum("dataset.n_samples", n_samples, 20)
+    check_minimum("dataset.event", event, 1)
+    check_share("dataset.share_b", share_b)
+    if length < 2 * event:
+        raise UserError(
+            f"dataset.length is {length}; it must be at least twice dataset.event, {event}"
+        )
+    if longer < 1:
+        raise UserError(f"dataset.longer is {longer}; it must be at least 1")

@@ -1,0 +1,51 @@
+"""Evaluates what is cut off the groups' sequences, and what is filled up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.evaluation.estimates import Estimates, add_estimates, mean_batch
+from fairbench.evaluation.prediction_sets import rate_batch
+from fairbench.evaluation.predictions import Labelled, Parts
+from fairbench.evaluation.table import MetricTable
+from fairbench.metrics.sequences import PADDED_FRAMES, TRUNCATED_FRAMES, TRUNCATED_ROWS
+
+
+class FrameCounts(NamedTuple):
+    """How long the sequences of n rows are in M modalities.
+
+    Attributes
+    ----------
+    lengths : (n, M) frames of each row. limits : (M,) frames that are read of a row.
+    """
+
+    lengths: NDArray[np.int64]
+    limits: NDArray[np.int64]
+
+
+def evaluate_truncation(
+    table: MetricTable, data: Labelled, frames: FrameCounts, *, minimum: int = 0
+) -> None:
+    """Add the share of rows that is truncated, and those of frames cut off and filled up.
+
+    Of everyone and of each group, with intervals and what compares the groups.
+
+    Parameters
+    ----------
+    minimum : shares of fewer rows are flagged.
+    """
+    parts = Parts.of(len(data), data.groups, data.design)
+    named = [
+        Estimates(metric.name, (), parts.statuses(), str, called=metric.name, place=place)
+        for place, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
+    ]
+    each = data.target, *frames
+    shares = np.stack([TRUNCATED_FRAMES(*each), PADDED_FRAMES(*each)])
+    batches = [
+        rate_batch(TRUNCATED_ROWS(*each)[None], named[:1], parts),
+        mean_batch(shares, named[1:], parts, least=0.0),
+    ]
+    add_estimates(table, parts, batches, minimum)

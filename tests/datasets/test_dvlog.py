@@ -1,0 +1,119 @@
+"""D-Vlog in its authors' layout, generated: a folder of two arrays for each video, and labels."""
+
+import io
+
+import numpy as np
+import pytest
+
+from datasets import dvlog
+from fairbench.core.errors import DataError
+from fairbench.data.splits import Predefined
+
+HEAD = "index,label,duration,gender,fold"
+
+
+def npy(array, **options):
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def files(videos=10):
+    """Return labels and arrays; one video's modalities differ by a frame, as some of theirs do."""
+    draw, lines, made = np.random.default_rng(0), [HEAD], {}
+    for video in range(videos):
+        label, fold = ("depression", "normal")[video % 2], ("train", "train", "valid", "test")
+        gender, seconds = "fm"[video % 3 == 0], 20 + 5 * video
+        lines.append(f"{video},{label},{seconds}.31,{gender},{fold[video % 4]}")
+        for name, width in dvlog.CHANNELS.items():
+            frames = draw.normal(size=(seconds - (video == 4 and name == "visual"), width))
+            made[f"dvlog/{video}/{video}_{name}.npy"] = npy(frames)
+    return {"dvlog/labels.csv": ("\n".join(lines) + "\n").encode(), **made}
+
+
+def test_the_authors_files_are_read(archive, save):
+    save(files())
+    data = dvlog.load(archive)
+    assert data.features.names == ("acoustic", "visual")
+    assert [part.channels for part in data.features.parts] == [25, 136]
+    assert data.features.lengths[:, 0].tolist() == list(range(20, 70, 5))
+    assert data.features.lengths[4].tolist() == [40, 39]
+    assert data.target.tolist() == [1, 0] * 5
+    assert data.sensitive["sex"].tolist()[:4] == ["male", "female", "female", "male"]
+    assert data.groups("sex").cat.categories[0] == "male"
+    (fold,) = Predefined().folds(data, 0)
+    assert fold.test.tolist() == [3, 7] and len(fold.train) == 8
+    first = np.load(io.BytesIO(files()["dvlog/0/0_acoustic.npy"]))
+    np.testing.assert_allclose(data.features.parts[0].joined()[:20], first, rtol=1e-6)
+    assert not data.redistributable
+
+
+def test_where_to_ask_is_said_when_there_are_no_files(archive):
+    with pytest.raises(DataError) as refused:
+        dvlog.load(archive)
+    assert "file dvlog/labels.csv not found" in str(refused.value)
+    assert "sites.google.com/view/jeewoo-yoon/dataset" in str(refused.value)
+
+
+SPOILT = {
+    "a file that is missing": (
+        {"dvlog/3/3_visual.npy": None},
+        "^file 3/3_visual.npy not found beside dvlog/labels.csv, which names it; ask its authors",
+    ),
+    "a pickle": (
+        {"dvlog/3/3_visual.npy": npy(np.array([{"a": 1}]), allow_pickle=True)},
+        "3_visual.npy is no array of numbers: Object arrays cannot be loaded",
+    ),
+    "no array": ({"dvlog/3/3_visual.npy": b"<html>"}, "3_visual.npy is no array of numbers: "),
+    "an empty file": ({"dvlog/3/3_visual.npy": b""}, "3_visual.npy is no array of numbers: "),
+    "one dimension": (
+        {"dvlog/3/3_visual.npy": npy(np.ones(136))},
+        "3_visual.npy is no array of numbers, frames x 136$",
+    ),
+    "another width": (
+        {"dvlog/3/3_visual.npy": npy(np.ones((9, 25)))},
+        "3_visual.npy has 25 channels; visual frames have 136$",
+    ),
+    "no frames": (
+        {"dvlog/3/3_visual.npy": npy(np.ones((0, 136)))},
+        "^dvlog: visual of video 3 has no frames; a row has at least one$",
+    ),
+    "a missing value": (
+        {"dvlog/3/3_visual.npy": npy(np.full((9, 136), np.nan))},
+        "^dvlog: visual has a value that is missing or infinite in frame 0 of video 3$",
+    ),
+    "another label": (
+        {"dvlog/labels.csv": f"{HEAD}\n0,sad,1,f,train\n".encode()},
+        "labels.csv: column 'label', row 1: 'sad' is not one of depression, normal$",
+    ),
+    "another fold": (
+        {"dvlog/labels.csv": f"{HEAD}\n0,normal,1,f,dev\n".encode()},
+        "column 'fold', row 1: 'dev' is not one of test, train, valid$",
+    ),
+    "a place elsewhere": (
+        {"dvlog/labels.csv": f"{HEAD}\n../0,normal,1,f,train\n".encode()},
+        "^dvlog/labels.csv: index '../0' is no name of a folder$",
+    ),
+    "a column too few": (
+        {"dvlog/labels.csv": b"index,label,gender,fold\n0,normal,f,train\n"},
+        "duration",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_spoilt_file_is_refused_in_one_line(case, archive, save, tmp_path):
+    changed, sentence = SPOILT[case]
+    save(files())
+    for path, content in changed.items():
+        (tmp_path / path).unlink()
+        save({} if content is None else {path: content})
+    with pytest.raises(DataError, match=sentence) as refused:
+        dvlog.load(archive)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_values_become_0_where_that_is_asked_for(archive, save):
+    save({**files(), "dvlog/3/3_visual.npy": npy(np.full((9, 136), np.nan))})
+    data = dvlog.load(archive, missing="zero")
+    assert not data.features.take(np.array([3])).parts[1].joined().any()

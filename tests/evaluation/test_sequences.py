@@ -1,0 +1,102 @@
+"""What is cut off sequences, by group: the metrics, and what a run makes of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
+from fairbench.evaluation.table import MetricTable
+from fairbench.experiments import pipeline
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.sequences import padded_frames, truncated_frames, truncated_rows
+from tests.harness import configuration
+
+LENGTHS = np.array([[10, 10], [4, 8], [30, 5], [20, 20]])
+LIMITS = np.array([10, 8])
+
+
+def test_shares_of_rows_by_hand():
+    assert truncated_rows([], LENGTHS, LIMITS).tolist() == [1, 0, 1, 1]
+    np.testing.assert_allclose(truncated_frames([], LENGTHS, LIMITS), [2 / 20, 0, 20 / 35, 22 / 40])
+    np.testing.assert_allclose(padded_frames([], LENGTHS, LIMITS), [0, 6 / 18, 3 / 18, 0])
+
+
+def test_groups_have_rates_with_intervals_and_differences():
+    draw = np.random.default_rng(0)
+    group = pd.Series(pd.Categorical(draw.choice(["A", "B"], 400), ["A", "B"]))
+    lengths = draw.integers(1, 20, (400, 1)) + 10 * (group == "B").to_numpy()[:, None]
+    predictions = pd.DataFrame({"prediction": np.zeros(400)})
+    data = Labelled(np.zeros(400), predictions, {"sex": group}, Task.BINARY)
+    table = MetricTable()
+    evaluate_truncation(table, data, FrameCounts(lengths, np.array([15])))
+    rows = table.frame().set_index(["metric", "attribute", "group"]).sort_index()
+    cut = lengths[:, 0] > 15
+    for name, mine in (("A", group == "A"), ("B", group == "B")):
+        found = rows.loc[("truncated_rows", "sex", name)]
+        limits = rate_limits(cut[mine].sum(), mine.sum(), level=0.95)
+        assert found["value"] == pytest.approx(cut[mine].mean())
+        assert found["lower"] == pytest.approx(float(limits.lower))
+        assert found["upper"] == pytest.approx(float(limits.upper))
+    gap = cut[group == "B"].mean() - cut[group == "A"].mean()
+    assert rows.loc[("truncated_rows_gap", "sex", ""), "value"] == pytest.approx(gap)
+    for metric in ("truncated_rows", "truncated_frames", "padded_frames"):
+        difference = rows.loc[(f"{metric}_difference", "sex", "B")]
+        assert difference["lower"] < difference["value"] < difference["upper"]
+        assert (rows.loc[metric, "status"] == "ok").all()
+
+
+TINY = (
+    *("dataset=simulated_sequences", "dataset.n_samples=120", "dataset.length=6"),
+    *("dataset.event=2", "dataset.longer=2", "learner=sequence_transformer"),
+    *("learner.epochs=2", "learner.width=4", "learner.heads=1", "learner.length=9"),
+    *("split.repeats=1", "tracking=none", "figures=false"),
+)
+
+
+def run(results, *words):
+    return pipeline.prepare(configuration(*TINY, *words, results=results))
+
+
+def test_a_run_says_what_its_learner_does_not_read(tmp_path):
+    made = run(tmp_path, "method=deep_ensemble", "method.members=2", "split.validation=0.2")
+    metrics = pipeline.execute(made).metrics.set_index(["metric", "group"]).sort_index()
+    lengths = made.dataset.features.lengths[made.cells[0].fold.test]
+    group = made.dataset.sensitive["group"].to_numpy()[made.cells[0].fold.test]
+    cut = (lengths > 9).any(axis=1)
+    for name in "AB":
+        rate = metrics.loc[("truncated_rows", name), "value"].iloc[0]
+        assert rate == pytest.approx(cut[group == name].mean())
+    assert metrics.loc[("epistemic_uncertainty", "B"), "value"].notna().all()
+    shown = pipeline.execute(made).summary
+    assert {"truncated_frames", "padded_frames", "truncated_rows_gap"} <= set(shown["metric"])
+
+
+REFUSED = {
+    "learner=xgboost": "^learner=xgboost takes columns, and dataset=simulated_sequences has "
+    "sequences: use learner=sequence_transformer$",
+    "intervention=disparate_impact_remover": "takes columns, and dataset=simulated_sequences has "
+    "sequences: use intervention=",
+    "evaluator.neighbours=3": "^evaluator.neighbours compares columns, and dataset=",
+    "evaluator.feature_shift_rates=[0.1]": "^evaluator.feature_shift_rates compares columns, and ",
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_what_needs_columns_is_refused_in_one_line(word, tmp_path):
+    words = [each for each in TINY if not (word.startswith("learner=") and "learner" in each)]
+    with pytest.raises(IncompatibleError, match=REFUSED[word]) as refused:
+        pipeline.prepare(configuration(*words, word, "method=baseline", results=tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+def test_sequences_are_asked_for_where_there_are_none(tmp_path):
+    words = ("learner=sequence_transformer", "method=baseline", "tracking=none")
+    with pytest.raises(
+        IncompatibleError, match="^learner=sequence_transformer takes sequences, and dataset=.* has"
+    ):
+        pipeline.prepare(configuration(*words, results=tmp_path))
+    with pytest.raises(UserError, match="unknown modality of dataset=simulated_sequences 'visua':"):
+        run(tmp_path, "learner.modalities=[visua]")

@@ -1,152 +1,270 @@
 """Our numbers for the tables of Uncertainty Matters that rest on one cross-validation of many.
 
-Its section 12.4: Tables 12.2, 12.3, 13.1, 15.1 and 15.2 have the posterior of the cross-validation
-whose difference of the two algorithms is nearest to the mean difference; Tables 12.4 and 12.5 that
-of the one whose conclusion is not the mean's and which lies furthest from it.
+Its section 12.4: Tables 2, 12.2, 12.3, 13.1, 15.1 and 15.2 have the posterior of the
+cross-validation whose difference of the two algorithms is nearest to the mean difference; Tables 3,
+12.4 and 12.5 that of the one whose conclusion is not the mean's and which lies furthest from it.
+
+``python -m papers.uncertainty_matters.one_partition`` computes all of them anew from the packed
+cross-validations, keeps them in numbers.csv, and prints the shares that agree under each reading
+and under others that were tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
+from fairbench.comparison.settings import Settings
+from fairbench.core.errors import UserError
+from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
-from fairbench.inference.objectives import objective
-from fairbench.inference.posterior import table_draws
-from fairbench.inference.practical_difference import Comparison, highest_density_region
-from papers.uncertainty_matters.measured import Measured
-from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, favourable
-from papers.uncertainty_matters.tables import EVENTS, counted
+from fairbench.inference.effective_counts import variance_ratio
+from fairbench.inference.posterior import paired_draws, table_draws
+from papers.uncertainty_matters import ground_truth, packed
+from papers.uncertainty_matters.halves import REFERENCE
+from papers.uncertainty_matters.measured import RHOS
+from papers.uncertainty_matters.posteriors import FOLDS
+from papers.uncertainty_matters.readings import (
+    CHOSEN,
+    PRESET,
+    READINGS,
+    TRUTH,
+    Names,
+    Reading,
+    Setting,
+)
+from papers.uncertainty_matters.tables import read_published
 
 Array = NDArray[np.float64]
-FURTHEST = ("12.4", "12.5")
-PARITY = "statistical_parity_difference"
-_PRIORS = {"prior Dir(0)": 0.0, "prior Dir(1/2)": 0.5, "prior Dir(1)": 1.0}
+PAIRS: tuple[Names, ...] = (
+    ("Disparate impact remover + SVM", "FERM"),
+    ("Linear SVM + Hardt", "FERM"),
+    ("SVM + Hardt", "Linear SVM + Hardt"),  # of section 14.2.1
+)
+ALL = tuple(dict.fromkeys(name for each in READINGS for pair in PAIRS for name in each.names(pair)))
+TABLES = ("2", "3", "12.2", "12.3", "12.4", "12.5", "13.1", "15.1", "15.2")
+ANSWERED = (*TABLES, "14.2.1")
+FURTHEST = ("3", "12.4", "12.5")
+NUMBERS = ground_truth.FOLDER / "numbers.csv"
+DRAWS = 10000
+WITHIN = (0.05, 0.1)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What a column of these tables is computed with.
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two algorithms as a reading compares them.
 
     Attributes
     ----------
-    rho : the choice of rho, or ``ground truth``.
-    level : of the highest-density region that events are restricted to; 0 for none.
+    counts : (B, G, 4) of either; the same index is the same partition.
     """
 
-    rho: str
-    level: float = 0.0
-    rope: float = ROPE[0]
-    alpha: float = 1.0
-    objectives: tuple[str, ...] = OBJECTIVES
+    reading: Reading
+    names: Names
+    counts: tuple[NDArray[np.int64], NDArray[np.int64]]
 
-    @classmethod
-    def read(cls, text: str) -> Setting:
-        """Read ``rho_rel_up, 95 % hdr; rope=0.01; prior Dir(1)`` and its like."""
-        first, *others = text.split("; ")
-        rho, _, region = first.partition(", ") if "hdr" in first else (first, "", "no hdr")
-        options: dict[str, Any] = {}
-        if region != "no hdr":
-            options["level"] = float(region.split()[0]) / 100
-        for each in others:
-            if each in _PRIORS:
-                options["alpha"] = _PRIORS[each]
-            elif each.startswith("objectives"):
-                options["objectives"] = (*OBJECTIVES, PARITY)
-            else:
-                options["rope"] = float(each.removeprefix("rope=")) if "=" in each else 0.0
-        return cls(rho, **options)
+    @cached_property
+    def delta(self) -> Array:
+        """The difference of both objectives in every cross-validation, (B, 2)."""
+        return self.differences(2)
 
-    def values(self, counts: NDArray[Any]) -> Array:
-        """Return the objectives of every table, (..., G, 4) -> (..., m)."""
-        turned = favourable(counts)
-        return np.stack([objective(name)(turned) for name in self.objectives], axis=-1)
+    def differences(self, objectives: int) -> Array:
+        """Return the differences of some objectives in every cross-validation, (B, m)."""
+        kept = min(map(len, self.counts))
+        first, second = (self.reading.values(each[:kept], objectives) for each in self.counts)
+        difference: Array = first - second
+        return difference
 
-    def events(self, delta: Array) -> dict[str, float]:
-        """Return the shares of the events among differences (N, m), inside the region if any."""
-        known = delta[~np.isnan(delta).any(axis=1)]
-        rope = np.full(len(self.objectives), self.rope)
-        inside = highest_density_region(known, self.level).inside if self.level else None
-        return Comparison(self.objectives, known, rope).events(inside)
+    @cached_property
+    def nearest(self) -> int:
+        """The place of the cross-validation nearest to the mean difference."""
+        return int(self._distance.argmin())
+
+    @cached_property
+    def furthest(self) -> int:
+        """The place of the one furthest from the mean among those of another conclusion."""
+        (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
+        other = np.array(self.reading.conclusions(self.delta)) != of_mean
+        return int(np.where(other, self._distance, -1.0).argmax())
+
+    @cached_property
+    def _distance(self) -> Array:
+        distance: Array = np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
+        return distance
+
+    def probabilities(
+        self, setting: Setting, *, furthest: bool, draws: int = DRAWS
+    ) -> dict[str, float]:
+        """Return the shares of the published events under a setting, by metric.
+
+        Parameters
+        ----------
+        furthest : of the partition furthest from the mean, in place of the nearest.
+        """
+        if setting.rho == TRUTH:
+            return self.reading.events(self.differences(setting.objectives), setting)
+        drawn = (
+            self._joint(setting, draws)
+            if self.reading.paired
+            else self._apart(setting, self.furthest if furthest else self.nearest, draws)
+        )
+        first, second = (self.reading.values(each, setting.objectives) for each in drawn)
+        return self.reading.events(first - second, setting)
+
+    def _apart(self, setting: Setting, place: int, draws: int) -> tuple[Array, Array]:
+        """Draw both algorithms' tables on their own, from their counts on one partition."""
+        first, second = (
+            table_draws(
+                counts[place] * self._worth(name, setting.rho),
+                draws,
+                rng(0, "uncertainty matters", "one partition", name, setting.rho),
+                alpha=setting.alpha,
+            )
+            for name, counts in zip(self.names, self.counts, strict=True)
+        )
+        return first, second
+
+    def _joint(self, setting: Setting, draws: int) -> tuple[Array, Array]:
+        """Draw both algorithms' tables from their joint table, the mean of several partitions."""
+        joint = packed.joint(self.names)
+        if joint is None:
+            raise UserError(f"no joint counts of {' and '.join(self.names)} are packed")
+        generator = rng(0, "uncertainty matters", *self.names)
+        return paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
+
+    def _worth(self, name: str, rho: str) -> float:
+        """Return what a count of an algorithm is worth."""
+        ratio = 1.0
+        if self.reading.halves:
+            estimates = map(packed.half_split_estimates, (name, REFERENCE))
+            ratio = float(variance_ratio(*estimates))
+        settings = Settings(rho=RHOS[rho])
+        return self.reading.worth * float(settings.shrinkage(FOLDS, ratio))
 
 
-def partition(measured: Measured, names: tuple[str, str], *, furthest: bool) -> int:
-    """Return the place of the cross-validation that a table rests on.
+def counts(name: str, results: Path | None = None) -> NDArray[np.int64]:
+    """Return an algorithm's cross-validations: those packed, or in a results folder if it has more.
 
-    Parameters
-    ----------
-    furthest : the one furthest from the mean difference among those of another conclusion, in
-        place of the nearest.
+    Raises
+    ------
+    UserError : neither has any.
     """
-    setting = Setting("ground truth")
-    delta = _differences(measured, names, setting)
-    mean = delta.mean(axis=0)
-    distance = np.linalg.norm(delta - mean, axis=1)
-    if not furthest:
-        return int(distance.argmin())
-    codes = Comparison(setting.objectives, np.vstack([mean, delta]), np.array(ROPE)).codes
-    other = codes[1:] != codes[0]
-    return int(np.where(other, distance, -1.0).argmax())
+    kept, found = packed.counts(name), None
+    if results is not None or kept is None:
+        try:
+            folder = (results or ground_truth.RESULTS.parents[1]) / ground_truth.STORED
+            found = ground_truth.load(name, results=folder)
+        except UserError:
+            if kept is None:
+                raise
+    if kept is None or (found is not None and len(found) > len(kept)):
+        assert found is not None
+        return found
+    return kept
 
 
-def _differences(measured: Measured, names: tuple[str, str], setting: Setting) -> Array:
-    kept = measured.cvs(*names)
-    first, second = (setting.values(measured.counts[name][:kept]) for name in names)
-    difference: Array = first - second
-    return difference
-
-
-def probabilities(
-    measured: Measured, names: tuple[str, str], setting: Setting, *, furthest: bool
-) -> dict[str, float] | None:
-    """Return the events of a setting; None where an algorithm or its half-splits are missing."""
-    if not set(names) <= measured.counts.keys():
-        return None
-    if setting.rho == "ground truth":
-        return setting.events(_differences(measured, names, setting))
-    worths = [measured.effective_fraction(name, setting.rho) for name in names]
-    place = partition(measured, names, furthest=furthest)
-    draws = []
-    for name, worth in zip(names, worths, strict=True):
-        if worth is None:
-            return None
-        generator = rng(0, "uncertainty matters", "one partition", name, setting.rho)
-        counts = measured.counts[name][place] * worth
-        tables = table_draws(counts, measured.draws, generator, alpha=setting.alpha)
-        draws.append(setting.values(tables))
-    return setting.events(draws[0] - draws[1])
+def pairs(reading: Reading, results: Path | None = None) -> dict[str, Pair]:
+    """Return both pairs under a reading, by the name of their rows."""
+    found = {}
+    for pair in PAIRS:
+        first, second = names = reading.names(pair)
+        found[" vs ".join(pair)] = Pair(
+            reading, names, (counts(first, results), counts(second, results))
+        )
+    return found
 
 
 def numbers(rows: pd.DataFrame, results: Path, *, quick: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield our number for every published one.
+    """Yield our numbers for every published one, those of the reading that reproduces first.
 
     Parameters
     ----------
     rows : published numbers; the index is the place of each.
-    quick : of what was computed before.
+    quick : with fewer draws.
     """
-    yield from answers(counted((), results, quick=quick), rows)
+    compared = [pairs(reading, results) for reading in READINGS]
+    yield from answers(compared, rows, draws=DRAWS // 5 if quick else DRAWS)
 
 
-def answers(measured: Measured, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield what the counts that were measured say of published numbers."""
-    for (table, method, text), mine in rows.groupby(["table", "method", "setting"], sort=False):
-        first, _, second = str(method).partition(" vs ")
-        setting = Setting.read(str(text))
-        found = probabilities(measured, (first, second), setting, furthest=table in FURTHEST)
-        if found is None:
-            continue
-        # Two posteriors, theirs and ours, are of as many draws.
-        shares_of = measured.draws / 2
-        if setting.rho == "ground truth":
-            shares_of = measured.cvs(first, second)
-        for row in mine.itertuples():
-            share = found[EVENTS[str(row.metric)]]
-            error = np.sqrt(share * (1 - share) / shares_of)
-            yield {"row": row.Index, "mean": share, "sd": np.nan, "repeats": 1, "error": error}
+def answers(
+    compared: Iterable[dict[str, Pair]], rows: pd.DataFrame, *, draws: int = DRAWS
+) -> Iterator[dict[str, Any]]:
+    """Yield what some readings say of published numbers."""
+    for by_method in compared:
+        for key, mine in rows.groupby(["table", "method", "setting"], sort=False):
+            table, method, text = map(str, key)
+            pair, setting = by_method[method], Setting.read(text)
+            truth = setting.rho == TRUTH
+            if truth and pair.reading.paired:
+                continue
+            found = pair.probabilities(setting, furthest=table in FURTHEST, draws=draws)
+            # Two posteriors, theirs and ours, are of as many draws.
+            shares_of = len(pair.delta) if truth else draws / 2
+            for row in mine.itertuples():
+                share = found[str(row.metric)]
+                error = np.sqrt(share * (1 - share) / shares_of)
+                yield {
+                    "row": row.Index,
+                    "mean": share,
+                    "sd": np.nan,
+                    "repeats": 1,
+                    "label": pair.reading.label,
+                    "error": error,
+                }
+
+
+# What was tried, beside the readings that are printed.
+TRIED = {
+    "chosen by looking": CHOSEN,
+    "signed gaps": replace(CHOSEN, signed=True),
+    "C = 1 for FERM too": replace(CHOSEN, stands_for={}),
+    "relative rhos from half-splits": replace(CHOSEN, halves=True),
+    "every count worth three": replace(CHOSEN, worth=3.0),
+    "not chosen by looking": PRESET,
+    "the same, gaps in size": replace(PRESET, signed=False),
+}
+
+
+def shares(found: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return by table, and of all, how many numbers lie within 0.05 and 0.10 of the published."""
+    published = rows["value"].astype(float)
+    off = (found.set_index("row")["mean"] - published).abs().round(9)
+    near = pd.DataFrame({f"{limit:.2f}": off <= limit for limit in WITHIN})
+    by_table = near.groupby(rows["table"], sort=False).mean()
+    by_table.loc["all"] = near.mean()
+    return by_table
+
+
+def main() -> None:
+    """Compute all numbers, keep them, and print the shares that agree."""
+    published = read_published()
+    answered = published[published["table"].isin(ANSWERED)]
+    rows = answered[answered["table"].isin(TABLES)]
+    found = pd.DataFrame(numbers(answered, Path("results")))
+    with atomic(NUMBERS) as temporary:
+        found.drop(columns="sd").to_csv(temporary, index=False, float_format="%.4f")
+    table = Table(title="within 0.05 (0.10) of the published", box=box.SIMPLE_HEAD)
+    for i, heading in enumerate(("", *TABLES, "all")):
+        table.add_column(heading, justify="right" if i else "left")
+    for label, reading in TRIED.items():
+        tried = pd.DataFrame(answers([pairs(reading)], rows))
+        found_shares = shares(tried, rows)
+        cells = (f"{100 * near:.0f} ({100 * wide:.0f})" for near, wide in found_shares.to_numpy())
+        table.add_row(label, *cells)
+    Console(width=140).print(table)
+    for pair in pairs(CHOSEN).values():
+        print(f"{' against '.join(pair.names)}: {len(pair.delta)} cross-validations")
+
+
+if __name__ == "__main__":
+    main()

@@ -220,13 +220,32 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
     assert "no answer" in capsys.readouterr().out
 
 
+def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path, capsys):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    kept = TINY.replace("sentence: shares", "sentence: shares, kept: n.csv")
+    folder.joinpath("mapping.yaml").write_text(
+        f'{kept}within: {{distances: [0.05, 0.5], tables: ["1"]}}\n'
+    )
+    folder.joinpath("published.csv").write_text(CSV)
+    folder.joinpath("n.csv").write_text(
+        "row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n"
+    )
+    paper = Paper.read("tiny", tmp_path)
+    assert not is_computed(paper, "shares", "1", tmp_path)
+    print_paper(paper, CONF, tmp_path)
+    printed = capsys.readouterr().out
+    assert "the answer that reproduces, 1 number: 0% within 0.05, 100% within 0.50" in printed
+    assert "b, 1 number: 100% within 0.05" in printed
+
+
 def test_a_quick_look_is_of_small_data_and_few_repeats():
     paper = Paper.read("fairlyuncertain", PAPERS)
     words = list(sweeps(paper, CONF, ["1"], quick=True))
     assert words == [["experiment=fairlyuncertain/table1", "split.repeats=2", "dataset=german"]]
     named = [words[0] for words in sweeps(paper, CONF)]
     assert len(named) == len(set(named)) > 15
-    computed = sweeps(Paper.read("uncertainty_matters", PAPERS), CONF, ["2"])
+    computed = sweeps(Paper.read("uncertainty_matters", PAPERS), CONF, ["12.1"])
     assert ["experiment=uncertainty_matters/german_ferm"] in list(computed)
 
 

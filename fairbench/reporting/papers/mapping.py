@@ -40,6 +40,9 @@ class Paper:
     computations : name -> the function, as ``papers.PAPER.MODULE:FUNCTION``, and what it needs.
     figures : figure -> its experiment and what of it is drawn.
     quick : the ``repeats`` and ``datasets`` of a quick look, or ``sweeps: false``.
+    within : ``distances`` from the printed numbers, of which the share of ours within each is
+        counted, and the ``tables`` that are counted together.
+    folder : the paper's own, where it keeps numbers of ours.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Paper:
     computations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
+    within: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    folder: Path = Path()
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Paper:
@@ -67,7 +72,7 @@ class Paper:
         mapping = yaml.safe_load((folder / name / "mapping.yaml").read_text(encoding="utf-8"))
         mapping.pop("shared", None)
         rows = pd.read_csv(folder / name / "published.csv", dtype=str, keep_default_na=False)
-        return cls(name, rows, **mapping)
+        return cls(name, rows, **mapping, folder=folder / name)
 
     def table(self, table: str) -> Mapping[str, Any]:
         """Return the mapping of a table.
@@ -220,6 +225,12 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     """Return how many reproductions have each verdict."""
     found = rows.loc[rows["reproduces"], "verdict"].value_counts()
     return {name: int(found.get(name, 0)) for name in VERDICTS}
+
+
+def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]:
+    """Return the share of some answers' differences that are at most as large as each distance."""
+    off = rows["difference"].dropna().abs().round(9)
+    return [float((off <= distance).mean()) for distance in distances]
 
 
 def scoreboard(rows: pd.DataFrame) -> str:

@@ -14,7 +14,14 @@ from rich.table import Table
 
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import Presets
-from fairbench.reporting.papers.mapping import ABSENT, KEYS, VERDICTS, Paper, scoreboard
+from fairbench.reporting.papers.mapping import (
+    ABSENT,
+    KEYS,
+    VERDICTS,
+    Paper,
+    scoreboard,
+    shares_within,
+)
 from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
 from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
 from fairbench.results.catalogue import Catalogue
@@ -72,6 +79,8 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
             console.print(f"{_line(each)}; made by {', '.join(made_by(paper, each))}", style=None)
     if not table:
         console.print(_summary(paper, found))
+        if paper.within:
+            print(_near_together(paper, found))
         print(f"One table: fairbench paper {paper.name} table={found[0].table}")
 
 
@@ -94,16 +103,42 @@ def _line(table: PaperTable) -> str:
 
 
 def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
-    """Return how many numbers of each table have which verdict."""
+    """Return how many numbers of each table have which verdict, and how near ours are."""
     shown = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
     shown.add_column("table")
-    for heading in ("numbers", *VERDICTS):
+    near = [f"within {distance:.2f}" for distance in _distances(paper)]
+    for heading in ("numbers", *VERDICTS, *near):
         shown.add_column(heading, justify="right")
     shown.add_column("")
     for each in tables:
         numbers = str(int(each.rows["reproduces"].sum()))
-        shown.add_row(each.table, numbers, *map(str, each.counts.values()), each.note)
+        found = _near(each.rows[each.rows["reproduces"]], _distances(paper))
+        shown.add_row(each.table, numbers, *map(str, each.counts.values()), *found, each.note)
     return shown
+
+
+def _distances(paper: Paper) -> Sequence[float]:
+    return paper.within.get("distances", ())
+
+
+def _near(rows: pd.DataFrame, distances: Sequence[float]) -> list[str]:
+    """Return the shares within some distances, where there is anything to compare."""
+    known = rows["difference"].notna().any()
+    return [f"{share:.0%}" if known else "" for share in shares_within(rows, distances)]
+
+
+def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
+    """Say how near each kind of answer comes to the tables that are counted together."""
+    together = [each for each in tables if each.table in paper.within["tables"]]
+    rows = pd.concat([each.rows for each in together])
+    rows = rows[rows["difference"].notna()]
+    kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
+    lines = [f"Tables {', '.join(each.table for each in together)} together:"]
+    for kind, mine in rows.groupby(kinds, sort=False):
+        shares = zip(shares_within(mine, _distances(paper)), _distances(paper), strict=True)
+        found = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
+        lines.append(f"  {kind}, {len(mine)} number{'s' * (len(mine) > 1)}: {found}")
+    return "\n".join(lines)
 
 
 def print_table(table: PaperTable, console: Console) -> None:

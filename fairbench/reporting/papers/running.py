@@ -97,14 +97,28 @@ def run_computation(
 
 
 def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
-    """Return what is stored of a computation, of a quick look if there is nothing else."""
-    for quick in (False, True):
-        if is_computed(paper, name, table, results, quick=quick):
-            path = _path(paper, name, table, results, quick=quick)
-            numbers = pd.read_csv(path, float_precision="round_trip")
-            numbers = numbers.astype(dict.fromkeys(_TEXTS, object))
-            return numbers.fillna(dict.fromkeys(_TEXTS, "")).assign(quick=quick)
+    """Return what is known of a computation, with columns of texts and ``quick``.
+
+    That is what the results folder has of it, else what the paper's folder keeps, else what a quick
+    look found.
+    """
+    if is_computed(paper, name, table, results):
+        return _read(_path(paper, name, table, results, quick=False))
+    kept = paper.computations[name].get("kept")
+    if kept:
+        found = _read(paper.folder / str(kept))
+        return found[found["row"].isin(_rows_of(paper, name, table).index)]
+    if is_computed(paper, name, table, results, quick=True):
+        return _read(_path(paper, name, table, results, quick=True)).assign(quick=True)
     return pd.DataFrame(columns=["row"])
+
+
+def _read(path: Path) -> pd.DataFrame:
+    numbers = pd.read_csv(path, float_precision="round_trip")
+    texts = {name: numbers.get(name, pd.Series("", numbers.index)) for name in _TEXTS}
+    sd = numbers.get("sd", pd.Series(float("nan"), numbers.index))
+    numbers = numbers.assign(**texts, sd=sd, quick=False).astype(dict.fromkeys(_TEXTS, object))
+    return numbers.fillna(dict.fromkeys(_TEXTS, ""))
 
 
 def is_computed(paper: Paper, name: str, table: str, results: Path, *, quick: bool = False) -> bool:

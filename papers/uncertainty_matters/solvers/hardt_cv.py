@@ -81,5 +81,5 @@ def _crossings(to_second: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             rest = bound - to_second[:, other, axis] * at
             point[:, 1 - axis] = rest / to_second[:, other, 1 - axis]
-        found.append(np.nan_to_num(point, nan=np.inf, posinf=np.inf))
+        found.append(np.where(np.abs(point) <= 2, point, -1.0))  # parallel edges: outside of both
     return np.stack(found, axis=1)

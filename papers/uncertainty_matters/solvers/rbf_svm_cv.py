@@ -107,8 +107,9 @@ class Kernel:
             return whole
         rows = np.flatnonzero(apart)
         weights = apart[rows].astype(np.float32)
-        along = whole.between(np.arange(len(points)), rows) @ weights
-        return cls(whole.left, whole.right, along / np.sqrt(weights @ along[rows]))
+        along: Single = whole.between(np.arange(len(points)), rows) @ weights
+        along /= np.sqrt(weights @ along[rows])
+        return cls(whole.left, whole.right, along)
 
     def between(self, rows: Rows, columns: Rows) -> Single:
         """Return the kernel of some points and others, (r, c)."""

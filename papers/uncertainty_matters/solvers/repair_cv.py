@@ -60,5 +60,6 @@ class Repair:
     ) -> Quantiles:
         rows = used & (self.groups == group)
         counts = np.bincount(column.code[rows], minlength=len(values))
-        counts, values = counts[counts > 0], values[counts > 0]
-        return Quantiles(values, (counts.cumsum() - counts / 2) / counts.sum())
+        seen = values[counts > 0].astype(np.float64)
+        counts = counts[counts > 0]
+        return Quantiles(seen, (counts.cumsum() - counts / 2) / counts.sum())

@@ -1,61 +1,146 @@
-"""The one cross-validation that a table rests on, and the settings that its columns name."""
+"""The one cross-validation that a table rests on, and how its numbers are read."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from papers.uncertainty_matters.measured import Measured
-from papers.uncertainty_matters.one_partition import Setting, answers, partition, probabilities
+from datasets import german
+from fairbench.data.download import Archive
+from papers.uncertainty_matters import ground_truth, halves, packed
+from papers.uncertainty_matters.algorithms import overrides, study
+from papers.uncertainty_matters.one_partition import (
+    ALL,
+    NUMBERS,
+    PAIRS,
+    TABLES,
+    Pair,
+    answers,
+    pairs,
+    shares,
+)
+from papers.uncertainty_matters.readings import CHOSEN, PRESET, READINGS, RIGHT, Reading, Setting
 from papers.uncertainty_matters.tables import read_published
 
-PAIR = ("Linear SVM + Hardt", "FERM")
-TABLES = ("12.3", "12.5", "13.1", "15.2")
+NAMES = ("Linear SVM + Hardt", "FERM")
 
 
 @pytest.fixture(scope="module")
-def measured():
-    """Three partitions: B is more accurate by 2 points, by 3, and in the last one less by 5."""
-    second = np.array([[[600, 100, 50, 60], [120, 20, 20, 30]]] * 3)
+def pair():
+    """Four partitions: B is more accurate by 2 points, 3 and 11, and in one less by 5."""
+    second = np.array([[[600, 100, 50, 60], [120, 20, 20, 30]]] * 4)
     first = second.copy()
-    for cv, moved in enumerate((-20, -30, 50)):
+    for cv, moved in enumerate((-20, -30, 50, -110)):
         first[cv, 0, 0] += moved
         first[cv, 0, 1] -= moved
-    return Measured(dict(zip(PAIR, (first, second), strict=True)), draws=4000)
+    return Pair(CHOSEN, NAMES, (first, second))
 
 
 def test_settings_are_read_as_printed():
-    assert Setting.read("ground truth; no rope") == Setting("ground truth", rope=0.0)
-    text = "rho_rel_up, 95 % hdr; rope=0.02; prior Dir(1/2)"
-    assert Setting.read(text) == Setting("rho_rel_up", 0.95, 0.02, 0.5)
+    assert Setting.read("ground truth; no rope") == Setting("ground truth", level=0, rope=0.0)
+    text = "rho_rel_up, 80 % hdr; rope=0.02; prior Dir(1/2)"
+    assert Setting.read(text) == Setting("rho_rel_up", 0.8, 0.02, 0.5)
+    assert Setting.read("rho_rel_up, no hdr; rope=0.01") == Setting("rho_rel_up", 0.0)
     three = Setting.read(
         "rho in [0,1/K]; objectives accuracy, equal opportunity, demographic parity"
     )
-    assert (three.rho, len(three.objectives)) == ("rho in [0,1/K]", 3)
+    assert (three.rho, three.level, three.objectives) == ("rho in [0,1/K]", 0.95, 3)
 
 
-def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(measured):
-    assert partition(measured, PAIR, furthest=False) == 0
-    assert partition(measured, PAIR, furthest=True) == 2
+def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
+    """The last one is further from the mean than the third, but its conclusion is the mean's."""
+    accuracy = pair.delta[:, 0]
+    np.testing.assert_allclose(accuracy, [-0.02, -0.03, 0.05, -0.11])
+    assert (pair.nearest, pair.furthest) == (1, 2)
+    shown = pair.reading.conclusions(pair.delta)
+    assert shown[0] == shown[3] != shown[2]
 
 
-def test_events_sum_to_one_inside_a_region_too(measured):
-    shares = {
-        level: probabilities(measured, PAIR, Setting("rho=1/K", level), furthest=True)
-        for level in (0.0, 0.8)
-    }
-    for each in shares.values():
-        assert sum(each.values()) == pytest.approx(1)
+def test_a_gap_in_favour_of_the_other_group_is_a_gap():
+    counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
+    signed, size = (Reading("", signed=each).values(counts) for each in (True, False))
+    assert signed[0] == size[0]
+    assert abs(signed[1]) == pytest.approx(-size[1])
+
+
+def test_events_sum_to_one_inside_a_region_too(pair):
+    inside = pair.probabilities(Setting("rho=1/K", 0.8), furthest=True)
+    whole = pair.probabilities(Setting("rho=1/K", 0.0), furthest=True)
+    assert sum(inside.values()) == pytest.approx(1) == sum(whole.values())
     # The region has four in five of the draws: none of its events can be had more often.
-    assert all(0.8 * share <= shares[0.0][event] + 0.01 for event, share in shares[0.8].items())
-    assert shares[0.8] != shares[0.0]
-    assert probabilities(measured, PAIR, Setting("rho_rel_up"), furthest=False) is None
+    assert all(0.8 * share <= whole[event] + 0.01 for event, share in inside.items())
+    assert inside != whole
 
 
-def test_every_published_number_of_the_pair_has_an_answer(measured):
-    ratios = dict.fromkeys(PAIR, 1.0)
-    known = Measured(measured.counts, ratios=ratios, draws=500)
+def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
+    two, three = (
+        pair.probabilities(Setting("rho=1/K", 0.0, objectives=count), furthest=False)
+        for count in (2, 3)
+    )
+    assert three["p_b_outperforms_a"] < two["p_b_outperforms_a"]
+    assert three["p_equivalent"] <= two["p_equivalent"]
+
+
+def test_more_worth_makes_a_conclusion_surer(pair):
+    sure = replace(pair, reading=replace(CHOSEN, worth=9.0))
+    setting = Setting("rho=1/K", 0.0)
+    mine, surer = (each.probabilities(setting, furthest=False) for each in (pair, sure))
+    assert surer["p_b_outperforms_a"] > mine["p_b_outperforms_a"] + 0.05
+
+
+def test_another_C_stands_behind_a_name():
+    assert "learner.C=0.4" in overrides("FERM, C = 0.4")
+    assert "learner.C=1.0" not in overrides("FERM, C = 0.4")
+    assert {"intervention.label=0", "learner.C=1.0"} <= set(overrides("FERM"))
+
+
+def test_what_is_packed_is_of_german():
+    for name in ALL:
+        tables = packed.counts(name)
+        assert len(tables) >= 400 and tables.min() >= 0
+        assert (tables.sum(axis=-1) == [810, 190]).all()
+    for method in PAIRS[:2]:
+        joint = packed.joint(RIGHT.names(method))
+        assert joint.shape == (packed.PARTITIONS, 2, 8)
+        assert (joint.sum(axis=(1, 2)) == 1000).all()
+    assert packed.counts("LR") is None
+
+
+def test_kept_numbers_answer_every_published_one():
     published = read_published()
-    rows = published[published["table"].isin(TABLES) & (published["method"] == " vs ".join(PAIR))]
-    found = pd.DataFrame(answers(known, rows))
-    assert sorted(found["row"]) == sorted(rows.index)
-    assert found["mean"].between(0, 1).all()
+    rows = published[published["table"].isin(TABLES)]
+    kept = pd.read_csv(NUMBERS, keep_default_na=False)
+    assert len(rows) == 430
+    for reading in (CHOSEN, PRESET):
+        mine = kept[kept["label"] == reading.label]
+        assert {*rows.index} < {*mine["row"]}
+    found = shares(kept[kept["label"] == ""], rows)
+    assert found.loc["all", "0.05"] >= 0.55
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or "chosen")
+def test_kept_numbers_are_those_of_the_packed_counts(reading):
+    published = read_published()
+    text = "rho_rel_up, no hdr; rope=0.01"
+    rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
+    found = pd.DataFrame(answers([pairs(reading)], rows)).set_index("row")["mean"]
+    kept = pd.read_csv(NUMBERS, keep_default_na=False)
+    kept = kept[(kept["label"] == reading.label)].set_index("row")["mean"]
+    np.testing.assert_allclose(found, kept[found.index], atol=1e-4)
+
+
+@pytest.mark.data
+@pytest.mark.thorough
+def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
+    """One partition of each, and the first half of the first halving."""
+    if Archive.of(download=False).locate(german.GERMAN) is None:
+        pytest.skip("not found")
+    monkeypatch.setattr(ground_truth, "BATCH", 1)
+    for name in ALL:
+        np.testing.assert_array_equal(ground_truth.counts(name, 3)[0], packed.counts(name)[3])
+    first, second = names = RIGHT.names(PAIRS[1])
+    np.testing.assert_array_equal(packed.joint_counts(names, 1)[0], packed.joint(names)[0])
+    assert study(second).learner.C == 0.4
+    own = halves.estimates(first, 1)
+    np.testing.assert_allclose(own[0], packed.half_split_estimates(first)[0], atol=1e-6)

@@ -1,0 +1,80 @@
+"""Variances over half-splits with a ten-fold cross-validation inside each half (its section 10).
+
+``python -m papers.uncertainty_matters.halves [HALVINGS]`` prints the ratio r of an algorithm's
+variance to that of the support vector machine, by rate and group and in the mean, of all halvings
+and of the paper's five at a time. The project's own split=half_splits trains on one half and tests
+on the other, so that its r is of single fits.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.core.seeds import rng
+from fairbench.experiments.study import Study
+from fairbench.inference.effective_counts import half_splits, variance_ratio
+from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
+from papers.uncertainty_matters.algorithms import study
+from papers.uncertainty_matters.cross_validation import held_out_labels
+
+Array = NDArray[np.float64]
+REFERENCE, HALVINGS, AT_A_TIME = "SVM", 60, 5
+
+
+def estimates(name: str, halvings: int = HALVINGS) -> Array:
+    """Return the rates of both halves of every halving, (J, 2, R, G).
+
+    The rates are accuracy and the share of good loans found, by group, pooled over the ten folds
+    of a cross-validation that has seen no row of the other half.
+    """
+    whole = study(name)
+    drawn = half_splits(len(whole.dataset), halvings, rng(whole.seed, "halves"))
+    return np.stack(
+        [
+            np.stack([_rates(whole, rows, 2 * j + side) for side, rows in enumerate(pair)])
+            for j, pair in enumerate(drawn)
+        ]
+    )
+
+
+def _rates(whole: Study, rows: NDArray[np.intp], repeat: int) -> Array:
+    half = replace(whole, dataset=whole.dataset.take(rows))
+    groups, target = half.dataset.groups(half.protect), half.dataset.target.to_numpy()
+    (labels,) = held_out_labels(half, [repeat])
+    counts = binary_confusion(target, labels, groups.cat.codes.to_numpy(), n_groups=2)
+    return np.stack([accuracy(counts), true_negative_rate(counts)])
+
+
+def ratios(own: Array, reference: Array) -> list[float]:
+    """Return r of each five halvings, of estimates (J, 2, R, G)."""
+    starts = range(0, len(own), AT_A_TIME)
+    parts = (slice(start, start + AT_A_TIME) for start in starts)
+    return [float(variance_ratio(own[part], reference[part])) for part in parts]
+
+
+def main(halvings: int = HALVINGS) -> None:
+    """Print the ratios."""
+    from papers.uncertainty_matters.one_partition import ALL
+
+    reference = estimates(REFERENCE, halvings)
+    table = Table(title=f"r, of {halvings} halvings", title_justify="left", box=box.SIMPLE_HEAD)
+    for i, heading in enumerate(("", "accuracy", "good loans found", "mean", "of five at a time")):
+        table.add_column(heading, justify="right" if i else "left")
+    for name in ALL:
+        own = estimates(name, halvings)
+        each = variance_ratio(own, reference, pooled=False)
+        fives = np.sort(ratios(own, reference))
+        cells = [", ".join(f"{value:.2f}" for value in row) for row in each]
+        table.add_row(name, *cells, f"{np.nanmean(each):.2f}", f"{fives[0]:.2f} to {fives[-1]:.2f}")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

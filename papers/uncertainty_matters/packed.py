@@ -1,0 +1,102 @@
+"""The cross-validations that the tables of two comparisons rest on, packed into the checkout.
+
+``python -m papers.uncertainty_matters.packed [--results results]`` packs what the results folder
+has of them (`python -m papers.uncertainty_matters.ground_truth`), joint counts and half-splits
+besides. Labels are the same in every cross-validation, so that four counts of two groups say all.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.files import atomic
+from fairbench.inference.posterior import joint_confusion
+from papers.uncertainty_matters import ground_truth, halves
+from papers.uncertainty_matters.algorithms import study
+from papers.uncertainty_matters.cross_validation import held_out_labels
+from papers.uncertainty_matters.readings import READINGS
+
+FILE = ground_truth.FOLDER / "counts.npz"
+ROWS, JOINT, HALVES = "rows", "joint", "halves"
+PARTITIONS = 20  # that joint counts are averaged over
+Counts = NDArray[np.int64]
+
+
+def counts(algorithm: str) -> Counts | None:
+    """Return the counts (B, G, 4) of an algorithm, None where it is not among the packed."""
+    if algorithm not in _content():
+        return None
+    wrong = _content()[algorithm].astype(np.int64).reshape(-1, 2, 2)
+    negative, positive = _content()[ROWS].astype(np.int64).T
+    false_positive, false_negative = wrong[..., 0], wrong[..., 1]
+    cells = (negative - false_positive, false_positive, false_negative, positive - false_negative)
+    return np.stack(cells, axis=-1)
+
+
+def joint(names: tuple[str, str]) -> Counts | None:
+    """Return the joint counts (R, G, 8) of two algorithms, None where they are not packed."""
+    return _content().get(_key(JOINT, *names))
+
+
+def half_split_estimates(algorithm: str) -> NDArray[np.float64]:
+    """Return what :func:`papers.uncertainty_matters.halves.estimates` found, (J, 2, R, G)."""
+    found: NDArray[np.float64] = _content()[_key(HALVES, algorithm)].astype(float)
+    return found
+
+
+def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
+    """Compute the joint counts of two algorithms on the first partitions, (R, G, 8)."""
+    part = study(names[0])
+    groups = part.dataset.groups(part.protect).cat.codes.to_numpy()
+    target = part.dataset.target.to_numpy()
+    labels = [held_out_labels(study(name), range(partitions)) for name in names]
+    found = [
+        joint_confusion(target, first, second, groups, n_groups=2)
+        for first, second in zip(*labels, strict=True)
+    ]
+    return np.stack(found)
+
+
+def pack(results: Path, *, file: Path = FILE) -> None:
+    """Pack what the results folder has; joint counts and half-splits are computed."""
+    from papers.uncertainty_matters.one_partition import ALL, PAIRS
+
+    content: dict[str, NDArray[Any]] = {}
+    for name in ALL:
+        tables = ground_truth.load(name, results=results / ground_truth.STORED)
+        content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
+        content[name] = tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
+    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS}:
+        content[_key(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
+    for name in (halves.REFERENCE, *ALL):
+        content[_key(HALVES, name)] = halves.estimates(name).astype(np.float32)
+    with atomic(file) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **content)
+
+
+def _key(*words: str) -> str:
+    return " | ".join(words)
+
+
+@cache
+def _content() -> dict[str, NDArray[Any]]:
+    with np.load(FILE, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def main() -> None:
+    """Pack."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", default=Path("results"), type=Path)
+    pack(parser.parse_args().results)
+    print(f"{FILE}: {FILE.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -105,7 +105,7 @@ def _calibration_rows(
     """Draw the held-out rows, again where a class would be missing from the others."""
     n = len(train.y)
     held_out = min(max(round(share * n), 1), n - 1)
-    classes = np.unique(train.y) if train.task is Task.BINARY else np.empty(0)
+    classes = np.empty(0) if train.task is Task.REGRESSION else np.unique(train.y)
     while True:
         order = rng.permutation(n)
         if np.isin(classes, train.y[order[held_out:]]).all():
@@ -114,7 +114,10 @@ def _calibration_rows(
 
 def _scores(raw: RawOutputs, y: Array) -> Array:
     if "score" in raw:
-        return np.where(y == 1, 1 - raw["score"], raw["score"])
+        p = raw["score"]
+        if p.ndim > 1:
+            return 1 - np.asarray(p, float)[np.arange(len(y)), y.astype(np.intp)]
+        return np.where(y == 1, 1 - p, p)
     scores: Array = np.abs(y - raw["mean"]) / raw.get("sd", 1.0)
     return scores
 

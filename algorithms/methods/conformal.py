@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.fitters import conformal
-from algorithms.methods.baseline import point_predictions
+from algorithms.methods.baseline import label_sd, point_predictions
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.data.dataset import Task
-from fairbench.experiments.contracts import Capabilities, Method, RawOutputs
+from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs
 
 # Whom a guarantee is about, and the raw output with its radii.
 _RADIUS = {"marginal": "radius", "group": "group_radius", "overlapping": "overlapping_radius"}
+
+_SLACK = 1e-6  # probabilities are stored in 32 bits, and many trees' are equal to a radius
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Conformal(Method):
     smallest: int = 200
     scaled: bool = False
 
-    capabilities = Capabilities(packages=("scipy",), reads_score=True)
+    capabilities = Capabilities(tasks=ANY_TASK, packages=("scipy",), reads_score=True)
 
     def __post_init__(self) -> None:
         """Refuse levels that are not whole percents, shares that are not shares, unknown names."""
@@ -63,14 +65,16 @@ class Conformal(Method):
         radius = raw[_RADIUS[self.guarantee]]
         names = [f"{round(100 * level)}" for level in self.levels]
         radii = dict(zip(names, radius.T, strict=True))
-        return _sets(raw, radii) if task is Task.BINARY else _intervals(raw, radii)
+        return _intervals(raw, radii) if task is Task.REGRESSION else _sets(raw, radii)
 
 
 def _sets(raw: RawOutputs, radii: RawOutputs) -> RawOutputs:
-    p = raw["score"]
-    columns = {**point_predictions(raw), "uncertainty": np.sqrt(p * (1 - p))}
+    """Return for each class whether it is in a row's set: whether it is not too improbable."""
+    score = raw["score"]
+    p = score if score.ndim > 1 else np.column_stack([1 - score, score])
+    columns = {**point_predictions(raw), "uncertainty": label_sd(p)}
     for name, radius in radii.items():
-        columns |= {f"set_0_{name}": p <= radius, f"set_1_{name}": 1 - p <= radius}
+        columns |= {f"set_{k}_{name}": 1 - p[:, k] <= radius + _SLACK for k in range(p.shape[1])}
     return columns
 
 

@@ -28,6 +28,7 @@ from fairbench.evaluation.given import (
     sensitive_frame,
 )
 from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
+from fairbench.evaluation.prediction_sets import evaluate_sets
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -177,6 +178,8 @@ class Evaluator:
             ScoreEvaluation(weighed, *arrays, data.design, levels).run(data.groups)
         elif data.task is Task.MULTICLASS:
             evaluate_classes(weighed, data)
+            minimum, levels = self.minimum_group_size, self.coverage_levels
+            evaluate_sets(weighed, data, levels, minimum=minimum)
         else:
             minimum, levels = self.minimum_group_size, self.coverage_levels
             evaluate_regression(weighed, data, levels, minimum=minimum)

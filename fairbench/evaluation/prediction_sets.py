@@ -10,9 +10,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.estimates import Batch, Estimates, LimitsAt, mean_batch
-from fairbench.evaluation.predictions import Parts
-from fairbench.evaluation.table import OK, Setting
+from fairbench.evaluation.estimates import (
+    Batch,
+    Estimates,
+    LimitsAt,
+    add_estimates,
+    mean_batch,
+)
+from fairbench.evaluation.predictions import Labelled, Parts
+from fairbench.evaluation.table import OK, MetricTable, Setting
 from fairbench.inference.means import Level, around, at_levels
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
 from fairbench.inference.survey import SurveyCounts, sums
@@ -75,6 +81,22 @@ def set_batches(
     yield rate_batch(held[:, code, np.arange(len(code))], found, parts)
     yield rate_batch((size == 0).astype(float), _renamed(found, "empty_sets", 1), parts)
     yield _size_batch(size, held.shape[1], _renamed(found, "set_size", 2, called="set_size"), parts)
+
+
+def evaluate_sets(
+    table: MetricTable, data: Labelled, levels: Sequence[float], *, minimum: int = 0
+) -> None:
+    """Add what there is to say of sets of labels, of everyone and of each group.
+
+    Parameters
+    ----------
+    minimum : metrics of fewer rows are flagged.
+    """
+    counted = data.with_weight()
+    parts = Parts.of(len(counted), counted.groups, counted.design)
+    columns = {str(name): counted.column(name) for name in counted.predictions}
+    batches = list(set_batches(counted.target, columns, levels, parts, 0))
+    add_estimates(table, parts, batches, minimum)
 
 
 def label_sets(columns: Columns, level: float) -> Array:

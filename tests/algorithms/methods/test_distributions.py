@@ -140,6 +140,13 @@ def test_a_set_holds_the_labels_that_are_not_too_improbable():
     assert own[["set_0_90", "set_1_90"]].to_numpy().tolist() == [[0, 0], [0, 0]]
 
 
+def test_a_set_of_several_classes_holds_those_that_are_not_too_improbable():
+    raw = {"score": [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], "radius": [[0.7], [0.5]]}
+    table = read(Conformal(levels=(0.9,)), raw, Task.MULTICLASS)
+    assert table[[f"set_{k}_90" for k in range(3)]].to_numpy().tolist() == [[1, 0, 0], [0, 0, 0]]
+    assert table["prediction"].tolist() == [0, 2]
+
+
 def test_all_conformal_guarantees_share_their_cells_and_levels_are_percents():
     for guarantee in ("group", "overlapping"):
         assert Conformal().fitter == Conformal(guarantee=guarantee).fitter

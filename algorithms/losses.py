@@ -80,7 +80,8 @@ class Softmax(Loss):
 
     def gradient(self, y: Array, raw: Array) -> Array:
         """Return p_k - 1(y = k)."""
-        return self.link(raw) - (y[:, None] == np.arange(self.classes))
+        gradient: Array = self.link(raw) - (y[:, None] == np.arange(self.classes))
+        return gradient
 
     def curvature(self, y: Array, raw: Array) -> Array:
         """Return 2 p_k (1 - p_k), twice the second derivative.

@@ -73,7 +73,8 @@ class LightGBMEstimator(BaseEstimator):
         """Return labels (the greatest probability, of a tie the first), or values."""
         if self.objective == "regression":
             return self._output(X)
-        return self.predict_proba(X).argmax(axis=1).astype(np.float64)
+        label: Array = self.predict_proba(X).argmax(axis=1).astype(np.float64)
+        return label
 
     def _output(self, X: Frame) -> Array:
         return np.asarray(self.booster_.predict(X, num_threads=1), np.float64)

@@ -43,7 +43,8 @@ class LinkedEstimator(BaseEstimator, ABC):
     def predict(self, X: Frame) -> Array:
         """Return labels (of a tie the first), values or means."""
         if self.loss.classes:
-            return self.predict_proba(X).argmax(axis=1).astype(np.float64)
+            label: Array = self.predict_proba(X).argmax(axis=1).astype(np.float64)
+            return label
         return self.linked(X)[:, 0]
 
 

@@ -20,7 +20,7 @@ from fairbench.experiments.contracts import (
     Method,
     RawOutputs,
 )
-from fairbench.metrics.group_means import variance_decomposition
+from fairbench.metrics.group_means import entropy_decomposition, variance_decomposition
 
 _READINGS = ("mean", "sign_test", "disagreement")
 
@@ -125,4 +125,9 @@ def decomposed(raw: RawOutputs) -> RawOutputs:
     """
     if "score" not in raw:
         return {}
-    return variance_decomposition(np.moveaxis(raw["score"], 0, 1))._asdict()
+    members = np.moveaxis(raw["score"], 0, 1)
+    found = variance_decomposition(members)._asdict()
+    if members.ndim > 2:  # of several classes the entropy's parts, too
+        parts = entropy_decomposition(members)._asdict()
+        found |= {f"entropy_{name}": values for name, values in parts.items()}
+    return found

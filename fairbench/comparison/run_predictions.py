@@ -48,6 +48,9 @@ class RunPredictions:
     repeats: Mapping[int, list[FoldPredictions]]
 
 
+_NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several classes"}
+
+
 def load_predictions(run: Run) -> RunPredictions:
     """Read what a finished run predicted of its test rows.
 
@@ -58,7 +61,7 @@ def load_predictions(run: Run) -> RunPredictions:
     """
     people = run.people()
     if people.task is not Task.BINARY:
-        raise UserError(f"run {run.id} is of a regression; classifiers are compared")
+        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are compared")
     table = run.predictions(("prediction", "score"))
     table = table[table["part"] == TEST]
     repeats: dict[int, list[FoldPredictions]] = {}
@@ -219,7 +222,8 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     _check_not_weighted(runs)
     people = runs[0].people()
     if people.task is not Task.BINARY:
-        raise UserError(f"run {runs[0].id} is of a regression; classifiers are chosen from")
+        kind = _NOT_BINARY[people.task]
+        raise UserError(f"run {runs[0].id} is {kind}; binary ones are chosen from")
     groups = people.groups(runs[0].attributes)
     table = runs[0].predictions(("prediction",))
     every = {run: run.predictions(("prediction",))["prediction"].to_numpy() for run in runs}

@@ -130,7 +130,7 @@ class Dataset:
     def digest(self) -> str:
         """A hash of the content: what was loaded, not by whom or from where."""
         total = hashlib.sha256()
-        facts = [self.name, str(self.task), dict(self.privileged), self.favourable]
+        facts: list[Any] = [self.name, str(self.task), dict(self.privileged), self.favourable]
         if self.task is Task.MULTICLASS:
             facts += [list(self.classes), self.ordered]
         total.update(json.dumps(facts, sort_keys=True).encode())

@@ -77,6 +77,15 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(code, texts), metrics.index, name="setting")
 
 
+def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return a long table without the rows that are of one of several classes."""
+    of_class = metrics["outcome"].notna().to_numpy(bool)
+    if not of_class.any():
+        return metrics
+    named = metrics["metric"].astype(str).str.startswith("individual_fairness")
+    return metrics[~of_class | named]
+
+
 def status_text(status: str, reason: str) -> str:
     """Return a status with its reason, such as ``undefined: no positives``.
 

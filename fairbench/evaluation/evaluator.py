@@ -19,10 +19,11 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
-from fairbench.evaluation.classes import evaluate_classes
+from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
 from fairbench.evaluation.given import (
     SensitiveFeatures,
     check_lengths,
+    classes_and_columns,
     in_one_order,
     labels_and_columns,
     sensitive_frame,
@@ -172,13 +173,13 @@ class Evaluator:
         # What knows weights and clusters adds to the one table, what does not to the other.
         table = MetricTable(level=self.level) if data.design else weighed
         if data.task is Task.BINARY:
-            self._classification(weighed, data, generator)
-            arrays = data.target, data.predictions, self.bins, self.minimum_group_size
-            levels = self.coverage_levels
-            ScoreEvaluation(weighed, *arrays, data.design, levels).run(data.groups)
+            self._labels(weighed, data, generator)
         elif data.task is Task.MULTICLASS:
-            evaluate_classes(weighed, data)
             minimum, levels = self.minimum_group_size, self.coverage_levels
+            of_classes = ClassEvaluation(
+                weighed, self._labels, self._groups(weighed, data), self.bins, minimum
+            )
+            of_classes.run(data, generator)
             evaluate_sets(weighed, data, levels, minimum=minimum)
         else:
             minimum, levels = self.minimum_group_size, self.coverage_levels
@@ -186,6 +187,8 @@ class Evaluator:
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
             self._spread(table, data.target, data.predictions)
         attribute = protect or next(iter(data.groups), "")
+        if data.task is Task.MULTICLASS:
+            evaluate_class_abstention(table, data, self.abstention_rates, attribute)
         if can_abstain(data) and data.groups:
             chooser = data if self.choose_on == "test" else validation
             AbstentionEvaluation(
@@ -194,8 +197,7 @@ class Evaluator:
         if data.task is Task.BINARY:
             evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
-        if data.task is not Task.MULTICLASS:
-            evaluate_against_truth(table, data)
+        evaluate_against_truth(table, data)
         UncertaintyEvaluation(
             table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
         ).run(data)
@@ -204,10 +206,18 @@ class Evaluator:
             weighed.add_unweighted(table.rows, data.design)
         return weighed
 
-    def _classification(
-        self, table: MetricTable, data: Labelled, generator: np.random.Generator
-    ) -> None:
-        evaluation = GroupEvaluation(
+    def _labels(self, table: MetricTable, data: Labelled, generator: np.random.Generator) -> None:
+        """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
+        evaluation, hard = self._groups(table, data), data.column("prediction")
+        evaluation.overall(data.target, hard, generator)
+        for attribute, labels in data.groups.items():
+            evaluation.attribute(attribute, data.target, hard, labels, generator)
+        arrays = data.target, data.predictions, self.bins, self.minimum_group_size
+        levels = self.coverage_levels
+        ScoreEvaluation(table, *arrays, data.design, levels).run(data.groups)
+
+    def _groups(self, table: MetricTable, data: Labelled) -> GroupEvaluation:
+        return GroupEvaluation(
             table,
             self.interval,
             self.draws,
@@ -218,10 +228,6 @@ class Evaluator:
             self.minimum_group_size,
             data.design,
         )
-        hard = data.column("prediction")
-        evaluation.overall(data.target, hard, generator)
-        for attribute, labels in data.groups.items():
-            evaluation.attribute(attribute, data.target, hard, labels, generator)
 
     def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
         soft = self.spread_residual == "probability" and "score" in predictions
@@ -259,6 +265,7 @@ def evaluate(
     epistemic: ArrayLike | None = None,
     task: Task | str = Task.BINARY,
     positive: object = None,
+    classes: Sequence[object] | None = None,
     privileged: Mapping[str, str] | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -273,16 +280,18 @@ def evaluate(
 
     Parameters
     ----------
-    target, prediction : (n,) labels 0 / 1, two other labels, or values, for ``task="regression"``.
+    target, prediction : (n,) labels 0 / 1, two other labels, any number of labels, for
+        ``task="multiclass"``, or values, for ``task="regression"``.
     sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
         or empty labels are a group ``unknown``. Labels that look alike, such as ``a`` and ``A``,
         are different groups, and a warning names them.
     score : (n,) probabilities of label 1, or (n, 2) of both labels in the order that scikit-learn
-        has them.
+        has them; (n, C) of several classes, in their order.
     uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.
+    classes : of several classes, all of them in their order; by default those that occur, sorted.
     privileged : attribute -> reference group; without it the first label in sorted order.
     sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
         them, areas and means of losses are weighted; what cannot be has a status that says so.
@@ -300,10 +309,10 @@ def evaluate(
     Raises
     ------
     UserError : no rows, unequal lengths, series of different rows, arrays that are not
-        one-dimensional or not numeric, labels of more than two kinds, scores outside [0, 1], an
-        unknown task, a reference group of an attribute that is not given, names that combinations
-        could not be told apart by, weights that are negative, missing or all 0, or a missing or a
-        single cluster.
+        one-dimensional or not numeric, labels of more than two kinds, a label that is none of the
+        classes, scores outside [0, 1] or of other classes, an unknown task, a reference group of
+        an attribute that is not given, names that combinations could not be told apart by, weights
+        that are negative, missing or all 0, or a missing or a single cluster.
 
     Examples
     --------
@@ -325,14 +334,18 @@ def evaluate(
     }
     extra = {"sample_weight": sample_weight, "clusters": clusters}
     aligned = in_one_order({"target": target, **given, **extra}, sensitive_features)
-    y, columns = labels_and_columns(aligned.arrays, task, positive)
+    names: tuple[str, ...] = ()
+    if task is Task.MULTICLASS:
+        names, y, columns = classes_and_columns(aligned.arrays, classes)
+    else:
+        y, columns = labels_and_columns(aligned.arrays, task, positive)
     sensitive = sensitive_frame(aligned.features)
     check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
     wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
     if wrong.size:
         expected = "0 or 1" if task is Task.BINARY else "a number"
         raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
-    predictions = read_predictions(columns, task, "evaluate")
+    predictions = read_predictions(columns, task, "evaluate", classes=len(names))
     references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
     for name, label in (privileged or {}).items():
         if name not in references:
@@ -344,7 +357,7 @@ def evaluate(
     design = design_of(len(y), *(aligned.arrays.get(name) for name in extra))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: of one cluster nothing is sure")
-    data = Labelled(y, predictions, groups, task, design=design)
+    data = Labelled(y, predictions, groups, task, design=design, classes=names)
     return evaluator.evaluate(data, rng(seed, "posterior"))
 
 

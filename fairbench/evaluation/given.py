@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -107,6 +107,79 @@ def labels_and_columns(
         for name, values in given.items()
     }
     return columns.pop("target"), columns
+
+
+def classes_and_columns(
+    given: Mapping[str, Any], classes: Sequence[object] | None = None
+) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
+    """Return the names of the classes, the codes of the target, and the other columns as numbers.
+
+    Parameters
+    ----------
+    given : name -> values: ``target``, ``prediction``, ``score`` (n, C) and others.
+    classes : all classes in their order; by default those that occur, in the order of their
+        numbers or of the alphabet.
+
+    Raises
+    ------
+    UserError : fewer than two classes, one given twice, a label that is none of them, or scores
+        that are not one for each.
+    """
+    given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
+    labels = {name: _texts(name, given.pop(name)) for name in ("target", "prediction")}
+    found = {text for texts in labels.values() for text in texts}
+    names = _in_order(found - {""}) if classes is None else tuple(map(_spelled, classes))
+    if len(names) < 2 or len(set(names)) < len(names):
+        listed = ", ".join(map(quoted, names))
+        raise UserError(f"classes are {listed or 'none'}: several classes are two or more, once")
+    codes = {name: _class_codes(name, texts, names) for name, texts in labels.items()}
+    columns = {"prediction": codes["prediction"]}
+    if "score" in given:
+        columns |= _class_scores(given.pop("score"), names)
+    columns |= {name: _numbers(name, values) for name, values in given.items()}
+    return names, codes["target"], columns
+
+
+def _texts(name: str, values: Any) -> list[str]:
+    array = _one_dimensional(name, np.asarray(values, object))
+    codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
+    spellings = [_spelled(each) for each in distinct]
+    return [spellings[code] for code in codes]
+
+
+def _in_order(names: set[str]) -> tuple[str, ...]:
+    """Return names in the order of their numbers where all are numbers, or of the alphabet."""
+    try:
+        return tuple(sorted(names, key=float))
+    except ValueError:
+        return tuple(sorted(names))
+
+
+def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Array:
+    code = {each: float(k) for k, each in enumerate(names)}
+    codes = np.array([code.get(each, np.nan) for each in texts])
+    if np.isnan(codes).any():
+        row = int(np.flatnonzero(np.isnan(codes))[0])
+        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        what = f"{name} is {quoted(texts[row])} in row {row}"
+        raise UserError(f"{what}, none of the classes {listed}")
+    return codes
+
+
+def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Array]:
+    """Return a column a class; those of a table that has the classes' names go by these."""
+    shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
+    if isinstance(shares, pd.DataFrame):
+        titles = [_spelled(each) for each in shares.columns]
+        if set(titles) == set(names):
+            shares = shares.iloc[:, [titles.index(each) for each in names]]
+    array = np.asarray(shares, float)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise UserError(
+            f"score has shape {array.shape}: of {len(names)} classes ({', '.join(names)}) it has a "
+            "column each"
+        )
+    return {f"score_{k}": array[:, k] for k in range(len(names))}
 
 
 _NOT_NUMBERS = ("sample_weight", "clusters")

@@ -83,6 +83,21 @@ class Counted:
             return self.intervals.below(metric, epsilon, among)
         return self.pooled.below(metric.rates, epsilon, among)
 
+    def gap_status(
+        self, metric: Metric, minimum: int, among: Sequence[int], value: float
+    ) -> Status:
+        """Say what the weakest of the groups compared, and those left out, make of a gap."""
+        status = self.status(metric.rates, minimum, among)
+        if np.isnan(value) and status.kind != "undefined":
+            zero = "every group" if len(among) > 2 else f"group '{self.groups[among[0]]}'"
+            return undefined(f"{selection_rate.name} of {zero} is 0")
+        left_out = [name for g, name in enumerate(self.groups) if g not in among]
+        if left_out and status.kind != "undefined":
+            names = ", ".join(f"'{name}'" for name in left_out)
+            rate = self.weakest(metric.rates, [self.groups.index(left_out[0])])[2]
+            return insufficient(f"without {names}: {rate.empty}")
+        return status
+
     def status(self, rates: tuple[Rate, ...], minimum: int, among: Sequence[int]) -> Status:
         """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
         return group_status(self.groups, *self.weakest(rates, among), minimum)
@@ -243,7 +258,8 @@ class GroupEvaluation:
         name, where = metric.name, Where(counted.attribute)
         value = float(metric(counted.intervals.counts_of(metric)[among]))
         n = counted.weakest(metric.rates, among)[0]
-        status, bounded = self._gap_status(counted, metric, among, value), counted.intervals.bounded
+        status = counted.gap_status(metric, self.minimum, among, value)
+        bounded = counted.intervals.bounded
         ends = float(gap.lower), float(gap.upper)
         self.table.add(name, value, n, where, interval=ends, status=status, bounded=bounded)
         if not metric.is_gap:
@@ -262,21 +278,6 @@ class GroupEvaluation:
         if gap.surely is not None and not missing:
             pairs = int((gap.surely | gap.surely.T).sum()) // 2
             self.table.add(f"{name}_pairs", pairs, n, where, status=status)
-
-    def _gap_status(
-        self, counted: Counted, metric: Metric, among: list[int], value: float
-    ) -> Status:
-        """Say what the weakest of the groups compared, and those left out, make of a gap."""
-        status = counted.status(metric.rates, self.minimum, among)
-        if np.isnan(value) and status.kind != "undefined":
-            zero = "every group" if len(among) > 2 else f"group '{counted.groups[among[0]]}'"
-            return undefined(f"{selection_rate.name} of {zero} is 0")
-        left_out = [name for g, name in enumerate(counted.groups) if g not in among]
-        if left_out and status.kind != "undefined":
-            names = ", ".join(f"'{name}'" for name in left_out)
-            rate = counted.weakest(metric.rates, [counted.groups.index(left_out[0])])[2]
-            return insufficient(f"without {names}: {rate.empty}")
-        return status
 
 
 # The gaps that thresholds can close by a linear programme.

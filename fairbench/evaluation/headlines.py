@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fairbench.metrics.registry import BINARY, REGRESSION
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 
 # How wrong, how sure of it, and how unlike between groups: what a table of runs opens with.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
     BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
+    MULTICLASS: {"error": "error_rate", "log loss": "log_loss", "gap": "equal_opportunity_macro"},
     REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
 _UNKNOWN = (float("nan"), float("nan"), float("nan"))
@@ -31,8 +32,10 @@ def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
 
 def task_of(summary: pd.DataFrame) -> str:
     """Return what a run predicts, by the metrics that it has."""
-    has_errors = bool((summary["metric"] == HEADLINES[BINARY]["error"]).any())
-    return BINARY if has_errors else REGRESSION
+    if not (summary["metric"] == HEADLINES[BINARY]["error"]).any():
+        return REGRESSION
+    of_classes = (summary["metric"] == "base_rate") & summary["outcome"].notna()
+    return MULTICLASS if of_classes.any() else BINARY
 
 
 def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
@@ -43,7 +46,7 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
     mine = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     mine = mine[(mine["group"] == "") & mine["attribute"].isin(["", protect])]
     mine = mine[mine["attribute"] == mine["attribute"].min()]  # of everyone, where there is one
-    mine = mine[mine["binning"] != "mass"]
+    mine = mine[(mine["binning"] != "mass") & mine["outcome"].isna()]
     if len(mine) != 1:
         return _UNKNOWN
     row = mine.iloc[0]

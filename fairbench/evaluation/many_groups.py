@@ -47,6 +47,7 @@ DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
 _JOINT = " x "
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
+CLASS = " of "  # between a rate and the class that it is of, of several classes
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
@@ -258,9 +259,9 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
 
     Returns
     -------
-    metric, attribute, group, value, rest (the rate of everyone else), n (rows), adjusted (the false
-    discovery rate at which the row would just be returned), most certain first. ``attrs["tests"]``
-    is how many were looked at.
+    metric (of a class ``selection_rate of CLASS``), attribute, group, value, rest (the rate of
+    everyone else), n (rows), adjusted (the false discovery rate at which the row would just be
+    returned), most certain first. ``attrs["tests"]`` is how many were looked at.
     """
     tests = _against_the_rest(metrics)
     kept = tests[tests["adjusted"] <= false_discovery_rate]
@@ -275,7 +276,8 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & metrics["value"].notna()
     names = {rate.name for rate in SHOWN}
     rows = metrics[of_groups & metrics["metric"].isin(names)]
-    rows = rows[["repeat", *_TESTED, "n"]].assign(count=rows["value"] * rows["n"])
+    rows = rows.assign(metric=with_class(rows), count=rows["value"] * rows["n"])
+    rows = rows[["repeat", *_TESTED, "n", "count"]]
     rows = rows[(rows["count"] - rows["count"].round()).abs() < _WHOLE]
     rows = rows.groupby(["repeat", *_TESTED], observed=True, sort=False).sum().reset_index()
     everyone = rows.groupby(["repeat", "metric", "attribute"], observed=True)[["n", "count"]]
@@ -293,6 +295,14 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     combined = np.minimum(1, tests["p"] * np.where(tests["repeats"] > 1, 2, 1))
     adjusted_p = adjusted(combined, overlapping=True)
     return tests.assign(adjusted=adjusted_p).drop(columns=["p", "repeats"]).reset_index()
+
+
+def with_class(rows: pd.DataFrame) -> pd.Series:
+    """Return the metric of each row, with the class that it is of, of several classes."""
+    if "outcome" not in rows or rows["outcome"].isna().all():
+        return rows["metric"]
+    named = rows["metric"].astype(str) + CLASS + rows["outcome"].astype(str)
+    return rows["metric"].astype(str).where(rows["outcome"].isna(), named)
 
 
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:

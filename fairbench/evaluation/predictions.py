@@ -22,8 +22,10 @@ from fairbench.inference.survey import Design, Sampled, sums
 Columns = Mapping[str, NDArray[Any]]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
-_KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", "aleatoric", "epistemic")
-_NON_NEGATIVE = ("sd", "uncertainty", "aleatoric", "epistemic")
+_VARIANCES = ("aleatoric", "epistemic")
+_ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
+_KNOWN = ("prediction", "score", "mean", "sd", "uncertainty", *_VARIANCES, *_ENTROPIES)
+_NON_NEGATIVE = ("sd", "uncertainty", *_VARIANCES, *_ENTROPIES)
 _INTERVAL = re.compile(r"(lower|upper)_\d+")
 _SET = re.compile(r"set_\d+_\d+")
 _CLASS = re.compile(r"score_.+")
@@ -45,10 +47,11 @@ def read_predictions(
     columns : name -> (n,) values; `prediction` is required (label, class or predicted mean), the
         others are present where they apply: `score` (probability of label 1), `mean`, `sd`
         (where a standard deviation is claimed), `uncertainty` (orders abstention, any unit),
-        `aleatoric` and `epistemic` (variances), `lower_<level>` and `upper_<level>` (the ends of
-        an interval that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where
-        the class is in the set that does). Of more classes than two, `score_<class>` is the
-        probability of each class, in the order of the codes 0 .. C - 1 that `prediction` holds.
+        `aleatoric` and `epistemic` (variances; of several classes also `entropy_aleatoric` and
+        `entropy_epistemic`, in nats), `lower_<level>` and `upper_<level>` (the ends of an interval
+        that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where the class
+        is in the set that does). Of more classes than two, `score_<class>` is the probability of
+        each class, in the order of the codes 0 .. C - 1 that `prediction` holds.
     classes : how many classes there are, of several.
     keep_invalid : keep values that cannot be, such as NaN or a standard deviation below 0, instead
         of refusing them.
@@ -124,6 +127,7 @@ class Labelled:
     encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
         alike are to be found.
     design : weights of the rows and which of them belong together, where they do not count alike.
+    classes : the names of several classes, in the order of their codes.
     """
 
     target: NDArray[np.float64]
@@ -134,6 +138,7 @@ class Labelled:
     features: pd.DataFrame | None = None
     encoded: NDArray[np.float64] | None = None
     design: Design | None = None
+    classes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -146,7 +151,8 @@ class Labelled:
         kept = np.flatnonzero(self.design.weight > 0)
         groups = {name: labels.iloc[kept] for name, labels in self.groups.items()}
         predictions, design = self.predictions.iloc[kept], self.design.take(kept)
-        return Labelled(self.target[kept], predictions, groups, self.task, design=design)
+        arrays = self.target[kept], predictions, groups
+        return Labelled(*arrays, self.task, design=design, classes=self.classes)
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return a column of the predictions as float64."""

@@ -187,20 +187,28 @@ KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
     """Add root mean squared errors of the predicted mean and sd, and the sd's rank correlation.
 
-    The true sd of a label is sqrt(p (1 - p)). A method's `uncertainty` is compared as it is: in
-    rank always, in size where the method claims a standard deviation (`sd`).
+    The true sd of a label is sqrt(p (1 - p)). Of several classes squares and variances are half
+    their sums, which of two classes are those of a label. A method's `uncertainty` is compared as
+    it is: in rank always, in size where the method claims a standard deviation (`sd`).
     """
     if data.truth is None:
         return
     if data.task is Task.BINARY:
         mean = data.truth["probability"].to_numpy()
         sd, estimate = np.sqrt(mean * (1 - mean)), "score"
+    elif data.task is Task.MULTICLASS:
+        p = data.truth[[f"probability_{k}" for k in range(len(data.classes))]].to_numpy()
+        sd, estimate = np.sqrt((p * (1 - p)).sum(axis=1) / 2), "score_0"
+        mean = np.zeros(len(data))
     else:
         mean, sd = data.truth["mean"].to_numpy(), data.truth["sd"].to_numpy()
         estimate = "prediction"
     n = len(data)
     if estimate in data.predictions:
         values = data.column(estimate)
+        if data.task is Task.MULTICLASS:
+            away = data.predictions[[f"score_{k}" for k in range(p.shape[1])]].to_numpy() - p
+            values = np.sqrt((away**2).sum(axis=1) / 2)
         _add_rmse(
             table, "truth_rmse_mean", values, mean, invalid_rows(~np.isfinite(values), estimate)
         )

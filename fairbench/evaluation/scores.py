@@ -18,7 +18,7 @@ from fairbench.evaluation.estimates import (
     declared_batches,
 )
 from fairbench.evaluation.prediction_sets import set_batches
-from fairbench.evaluation.predictions import Groups, Parts
+from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Where, undefined
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
@@ -80,7 +80,8 @@ class ScoreEvaluation:
         batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
             bins = _all_bins(parts, target, columns["score"], self.bins)
-            batches.append(self._calibration(parts, bins, len(metrics)))
+            level, place = self.table.level, len(metrics)
+            batches.append(calibration_batch(_CALIBRATION, [bins], parts, self.bins, level, place))
         batches += set_batches(target, columns, self.levels, parts, len(metrics) + 1)
 
         def then(groups: Groups) -> None:
@@ -91,37 +92,6 @@ class ScoreEvaluation:
                 self._diagram(target, columns["score"], design)
 
         add_estimates(self.table, parts, batches, self.minimum, then=then)
-
-    def _calibration(self, parts: Parts, bins: Bins, place: int) -> Batch:
-        """Return calibration errors as they are printed, and less what chance adds to them.
-
-        Both have one interval, of the error in these bins, which holds either.
-        """
-        statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
-        ok = np.array([status == OK for status in statuses])
-        errors, estimates = np.where(ok, plug_in(bins), NAN), []
-        corrected = calibration_limits(bins, level=self.table.level).value
-        for printed, less, binning in zip(errors, corrected, _BINNINGS, strict=True):
-            setting = Setting(bins=self.bins, binning=binning)
-            for name, value, called in (
-                (_CALIBRATION, printed, ""),
-                (f"{_CALIBRATION}_debiased", less, _CALIBRATION),
-            ):
-                estimates.append(
-                    Estimates(
-                        name, value.tolist(), statuses, _of_clusters, setting, 0.0, called, place
-                    )
-                )
-
-        def limits(level: Level) -> Limits:
-            # Groups are compared by the second of each two.
-            each = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
-            found = calibration_limits(bins, level=each)
-            if clustered:
-                found = Limits(found.value, *(np.full_like(end, NAN) for end in found[1:]))
-            return Limits(*(np.repeat(end, 2, axis=0) for end in found))
-
-        return Batch(estimates, limits)
 
     def _multicalibration(self, parts: Parts, bins: Bins, attribute: str) -> None:
         """Add the largest calibration error of an attribute's groups, or of all there are."""
@@ -189,6 +159,56 @@ def _those_of(bins: Bins, binning: int, groups: Codes) -> Bins:
         each[binning, groups] for each in (bins.size, bins.positives, bins.score)
     )
     return Bins(size, positives, score, share)
+
+
+def calibration_batch(
+    metric: str, diagrams: Sequence[Bins], parts: Parts, bins: int, level: float, place: int
+) -> Batch:
+    """Return calibration errors as they are printed, and less what chance adds to them.
+
+    Both have one interval, of the error in these bins, which holds either.
+
+    Parameters
+    ----------
+    diagrams : of the label, or of each of several classes, whose errors are averaged; their
+        intervals then hold at once.
+    """
+    statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
+    ok = np.array([status == OK for status in statuses])
+    errors = np.where(ok, np.mean([plug_in(each) for each in diagrams], axis=0), NAN)
+    corrected, estimates = _mean_calibration(diagrams, level).value, []
+    for printed, less, binning in zip(errors, corrected, _BINNINGS, strict=True):
+        setting = Setting(bins=bins, binning=binning)
+        for name, value, called in ((metric, printed, ""), (f"{metric}_debiased", less, metric)):
+            estimates.append(
+                Estimates(name, value.tolist(), statuses, _of_clusters, setting, 0.0, called, place)
+            )
+
+    def limits(level: Level) -> Limits:
+        # Groups are compared by the second of each two.
+        each = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
+        found = _mean_calibration(diagrams, each)
+        if clustered:
+            found = Limits(found.value, *(np.full_like(end, NAN) for end in found[1:]))
+        return Limits(*(np.repeat(end, 2, axis=0) for end in found))
+
+    return Batch(estimates, limits)
+
+
+def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
+    """Return the mean of several calibration errors (2, G), with intervals that hold at once."""
+    each = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
+    found = [calibration_limits(bins, level=each) for bins in diagrams]
+    return Limits(*(np.mean(ends, axis=0) for ends in zip(*found, strict=True)))
+
+
+def ordered_bins(target: NDArray[np.generic], score: Array, data: Labelled, bins: int) -> Bins:
+    """Return reliability diagrams (2, G, bins) of a label, whose rows come in any order."""
+    order = np.argsort(score, kind="stable")
+    groups = {name: labels.iloc[order] for name, labels in data.groups.items()}
+    design = None if data.design is None else data.design.take(order)
+    parts = Parts.of(len(order), groups, design)
+    return _all_bins(parts, target[order].astype(np.float64), score[order], bins)
 
 
 def _of_clusters(g: int) -> str:

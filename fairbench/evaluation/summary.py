@@ -76,10 +76,12 @@ def summarise(
     )  # fmt: skip
     first = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
     place = first.pop("_setting").to_numpy()
+    outcomes = settings["outcome"].astype(object).fillna("") if "outcome" in settings else [""]
+    outcome = np.asarray(outcomes, object)[place if len(outcomes) > 1 else place * 0]
     lower, upper = np.full((2, len(first)), np.nan)
     estimand = np.full(len(first), "", object)
     if intervals:
-        for cells, run in _runs(metrics, cell, first, per, level):
+        for cells, run in _runs(metrics, cell, first.assign(outcome=outcome), per, level):
             lower[cells], upper[cells], estimand[cells] = run.intervals()
     summary = pd.concat([first, means], axis=1).assign(lower=lower, upper=upper, estimand=estimand)
     statuses = _outside(summary, _statuses(metrics, cell, len(means)))
@@ -135,7 +137,7 @@ def _runs(
     tables = np.full((4, len(keys), len(places)), np.nan)
     for table, name in zip(tables, ("value", "lower", "upper", "n"), strict=True):
         table[cell, split] = metrics[name].to_numpy(float)
-    texts = keys[_BY].astype(str).to_numpy(object).T
+    texts = keys[[*_BY, "outcome"]].astype(str).to_numpy(object).T
     of_run = np.zeros(len(keys), np.intp)
     if per:
         of_run = keys.groupby(list(per), sort=False, observed=True).ngroup().to_numpy()
@@ -144,9 +146,10 @@ def _runs(
         mine = tables[:, cells]
         there = np.isfinite(mine[3]).any(axis=0)
         value, lower, upper, n = mine[:, :, there]
-        variant, metric, attribute, group = texts[:, cells]
         of_splits = (value, lower, upper, np.nan_to_num(n), places[there])
-        yield cells, _Run(variant, metric, attribute, group, *of_splits, level=level)
+        variant, metric, attribute, group, outcome = texts[:, cells]
+        about = variant, metric, attribute, group, outcome
+        yield cells, _Run(*about, *of_splits, level=level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +172,7 @@ class _Run:
 
     Attributes
     ----------
-    variant, metric, attribute, group : (C,) what each is about.
+    variant, metric, attribute, group, outcome : (C,) what each is about.
     value, lower, upper, n : (C, S), NaN (n: 0) where a split has none.
     places : (S, 2) repeat and fold of every split.
     level : of the intervals.
@@ -179,6 +182,7 @@ class _Run:
     metric: Texts
     attribute: Texts
     group: Texts
+    outcome: Texts
     value: Array
     lower: Array
     upper: Array
@@ -270,11 +274,12 @@ class _Run:
         return np.nan_to_num(whole, nan=1.0)
 
     def _by_attribute(self) -> Iterator[dict[str, dict[str, int]]]:
-        """Yield the metrics of each attribute's groups: metric -> group -> place."""
-        found: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
+        """Yield the metrics of each attribute's groups, by class: metric -> group -> place."""
+        found: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
         wanted = np.isin(self.metric, [*_rates_of_counts(), *_compared()])
         for i in np.flatnonzero(wanted & (self.attribute != "")):
-            of_attribute = found.setdefault((self.variant[i], self.attribute[i]), {})
+            key = (self.variant[i], self.attribute[i], self.outcome[i])
+            of_attribute = found.setdefault(key, {})
             of_attribute.setdefault(self.metric[i], {})[self.group[i]] = int(i)
         yield from found.values()
 

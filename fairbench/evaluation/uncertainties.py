@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,11 +39,13 @@ Array = NDArray[np.float64]
 
 
 def variances(data: Labelled) -> dict[str, Array]:
-    """Return the variances of the target that predictions claim, of a label over both classes.
+    """Return the variances of the target that predictions claim, of a label over all classes.
 
     `aleatoric` and `epistemic` are those of methods with members. `predictive` is their sum, and
-    2 p (1 - p) or the square of the standard deviation of every other method: a single model's
-    variance is known, but not how much of it is which.
+    2 p (1 - p), over several classes the sum of p (1 - p), or the square of the standard deviation
+    of every other method: a single model's variance is known, but not how much of it is which.
+
+    Of several classes, the same three of the entropy in nats follow, where predictions have it.
     """
     columns = data.predictions
     given = {name: data.column(name) for name in ("aleatoric", "epistemic") if name in columns}
@@ -52,10 +54,27 @@ def variances(data: Labelled) -> dict[str, Array]:
     elif data.task is Task.BINARY and "score" in columns:
         score = data.column("score")
         given["predictive"] = 2 * score * (1 - score)
+    elif data.task is Task.MULTICLASS and "score_0" in columns:
+        scores = [data.column(f"score_{k}") for k in range(len(data.classes))]
+        given["predictive"] = _variance_of(scores)
     elif data.task is Task.REGRESSION and "sd" in columns:
         sd = data.column("sd")
         given["predictive"] = np.where(sd > 0, sd, NAN) ** 2
+    entropies = [name for name in ENTROPIES if name in columns]
+    if entropies:
+        given |= {name: data.column(name) for name in entropies}
+        given["entropy_predictive"] = given["entropy_aleatoric"] + given["entropy_epistemic"]
     return given
+
+
+ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
+
+
+def _variance_of(scores: Sequence[Array]) -> Array:
+    """Return the sum of p (1 - p) over the classes, of two as of a label."""
+    if len(scores) == 2:
+        return 2 * scores[1] * (1 - scores[1])
+    return np.asarray(sum(p * (1 - p) for p in scores))
 
 
 @dataclass(frozen=True)
@@ -87,7 +106,7 @@ class UncertaintyEvaluation:
 
     def _floor(self, data: Labelled) -> float:
         """Return the variance under which there is nothing to divide by."""
-        if data.task is Task.BINARY:
+        if data.task is not Task.REGRESSION:
             return 2 * self.negligible_sd**2
         return (self.negligible_sd * float(data.target.std())) ** 2
 

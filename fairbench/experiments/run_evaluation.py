@@ -174,6 +174,7 @@ class RunEvaluation:
             self.dataset.task,
             None if truth is None else truth.iloc[rows],
             design=design,
+            classes=self.dataset.classes,
         )
 
     def _evaluate(self, cell: Cell, reading: Reading) -> MetricTable:

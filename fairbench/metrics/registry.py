@@ -35,7 +35,7 @@ Interval = Literal[
     "auc",
     "none",
 ]
-BINARY, REGRESSION = "binary", "regression"
+BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,12 @@ class Metric:
     name : as in the column ``metric`` of the long table.
     label : what tables and figures call it.
     sentence : what it is, in words that need no paper.
-    task : ``binary`` or ``regression``.
+    task : ``binary``, ``multiclass`` or ``regression``.
     better : ``higher``, ``lower``, ``neither``, or the value to be close to.
     needs : what it is made of beside the target: columns of the predictions (``prediction``,
-        ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is),
-        lengths of sequences (``frames``, ``frames_read``), and ``groups`` where it compares groups.
+        ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is;
+        ``scores`` (n, C) those of all classes), lengths of sequences (``frames``,
+        ``frames_read``), and ``groups`` where it compares groups.
     interval : how its interval is made, which says what its function takes and returns.
         ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
         or the mean of two.
@@ -153,8 +154,9 @@ def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
 
 
 def find(name: str) -> Metric | None:
-    """Return the metric of a name, of either task; None of what is not declared."""
-    return next((each for each in declared() if each.name == name), None)
+    """Return the metric of a name, of the first task that has it; None of what is not declared."""
+    named = [each for each in declared() if each.name == name]
+    return min(named, key=lambda each: each.task, default=None)
 
 
 def label(name: str) -> str:

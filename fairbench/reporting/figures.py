@@ -17,25 +17,29 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from fairbench.core.formats import visible
+from fairbench.evaluation.columns import without_classes
+from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE
 
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
+_FOUND = "true_positive_rate"
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
 
 
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
-    metrics = metrics[metrics["variant"] == ""]
+    every = metrics[metrics["variant"] == ""]
+    metrics = without_classes(every)
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:
         yield "reliability", reliability_figure(metrics, title)
     if "spread_predicted" in names:
         yield "spread", spread_figure(metrics, title)
-    if "selection_rate" in names:
-        yield "group_rates", group_rates_figure(metrics, title, protect)
+    if "selection_rate" in set(every["metric"]):
+        yield "group_rates", group_rates_figure(every, title, protect)
     if "abstention_error_rate" in names:
         yield "abstention", abstention_figure(metrics, title, protect)
     if "feature_shift" in names:
@@ -104,16 +108,22 @@ _OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
 def group_rates_figure(
     metrics: pd.DataFrame, title: str, protect: str, *, label: str = _OF_REPEATS
 ) -> Figure:
-    """Draw the rates of each group of `protect` with their intervals; `label` is of the axis."""
+    """Draw the rates of each group of `protect` with their intervals; `label` is of the axis.
+
+    Of several classes it is the error rate and the true positive rate of each class.
+    """
     mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
+    mine = mine.assign(metric=with_class(mine).astype(str))
+    found = [name for name in dict.fromkeys(mine["metric"]) if name.startswith(f"{_FOUND}{CLASS}")]
+    shown = ["error_rate", *found] if found else list(_RATES)
     groups, title = _groups_and_title(mine, title)
-    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(_RATES) / 2)
+    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
     for g, group in enumerate(groups):
         rows = mine[mine["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
-        rows = rows.reindex(_RATES)
-        y = np.arange(len(_RATES)) + (g - (len(groups) - 1) / 2) * step
+        rows = rows.reindex(shown)
+        y = np.arange(len(shown)) + (g - (len(groups) - 1) / 2) * step
         low = np.maximum(rows["value"] - rows["lower"], 0)
         high = np.maximum(rows["upper"] - rows["value"], 0)
         axes.errorbar(
@@ -126,7 +136,7 @@ def group_rates_figure(
             color=COLOURS[g % len(COLOURS)],
             label=short(group),
         )
-    axes.set_yticks(range(len(_RATES)), [name.replace("_", " ") for name in _RATES])
+    axes.set_yticks(range(len(shown)), [short(name.replace("_", " "), 40) for name in shown])
     axes.invert_yaxis()
     axes.set(xlabel=label, title=title)
     axes.set_xlim(0, 1)

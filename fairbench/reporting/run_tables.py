@@ -8,7 +8,7 @@ import pandas as pd
 
 from fairbench.core.errors import UserError, nearest
 from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_of
-from fairbench.metrics.registry import BINARY, REGRESSION, label, metrics_of
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.runs import about, headline
 from fairbench.results.catalogue import GROUPS, Catalogue
@@ -71,13 +71,16 @@ def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
             raise UserError(f"no run of these has a metric '{name}'{hint}")
 
 
+_OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
+
+
 def _meanings(tasks: Iterable[str]) -> str:
     """Say which metrics the columns are, for each task that there is."""
     parts = []
     for task in tasks:
         declared = metrics_of(task)
         meant = (f"{name} is the {declared[each].label}" for name, each in HEADLINES[task].items())
-        parts.append(f"{'of regressions, ' * (task == REGRESSION)}{', '.join(meant)}")
+        parts.append(f"{_OF.get(task, '')}{', '.join(meant)}")
     return "; ".join([*parts, ""])
 
 

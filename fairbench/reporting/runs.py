@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
 from fairbench.evaluation.columns import status_text
-from fairbench.evaluation.many_groups import unlike_everyone_else
+from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
@@ -34,8 +34,11 @@ _CAPTION = (
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits."""
-    summary = summary[summary["variant"] == ""]
+    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits.
+
+    Those of single classes have a table of their own.
+    """
+    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
     groups = (summary["attribute"] == protect) & (summary["group"] != "")
@@ -75,12 +78,50 @@ def run_document(
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     caption = _CAPTION.format(about(shown))
     table = Table(_COLUMNS, list(_rows(shown)), caption=caption, rules=rules)
-    tables = [table, *_pooled(summary, protect)]
+    tables = [table, *_classes(summary, protect), *_pooled(summary, protect)]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
     return Document(name, [Section("", tables)])
 
 
+_CLASS_COLUMNS = (
+    Column("class"),
+    Column("share", "number", decimals=3),
+    Column("predicted", "number", decimals=3),
+    Column("found", "number", decimals=3),
+    Column("false alarms", "number", decimals=3, left_out=1),
+    Column("gap in predicted", "number", decimals=3),
+    Column("95 % interval", "interval", decimals=2, left_out=2),
+    Column("gap in found", "number", decimals=3),
+    Column("95 % interval", "interval", decimals=2, left_out=3),
+)
+_CLASS_CAPTION = (
+    "share: of the rows that are of the class; predicted: of the rows predicted so; found: of the "
+    "rows of the class, those predicted so (true positive rate); false alarms: of all other rows "
+    "(false positive rate); gaps: the largest between two groups of {}"
+)
+
+
+def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+    """Yield the table of each class against the rest, of several classes."""
+    mine = summary[(summary["variant"] == "") & (summary["group"] == "")]
+    mine = mine[mine["outcome"].notna() & mine["attribute"].isin(["", protect])]
+    found = {(row.metric, row.outcome): row for row in mine.itertuples()}
+    names = [outcome for metric, outcome in found if metric == "base_rate"]
+    rows: list[list[object]] = []
+    for name in names:
+        cells = [found[rate, name].mean for rate in _CLASS_RATES]
+        for gap in ("statistical_parity", "equal_opportunity"):
+            row = found.get((gap, name))
+            none = (np.nan, (np.nan, np.nan))
+            cells += none if row is None else (row.mean, (row.lower, row.upper))
+        rows.append([str(name), *cells])
+    if rows:
+        caption = _CLASS_CAPTION.format(protect)
+        yield Table(_CLASS_COLUMNS, rows, "each class against the rest", caption)
+
+
+_CLASS_RATES = ("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate")
 _POOLED_COLUMNS = (
     Column("rate"),
     Column("group"),
@@ -100,6 +141,7 @@ _POOLED_CAPTION = (
 def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of groups estimated together, where an attribute has three or more."""
     mine = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
+    mine = mine[mine["outcome"].isna()]
     found = {(row.metric, row.group): row for row in mine[mine["group"] != ""].itertuples()}
     rows: list[list[object]] = []
     rules = []
@@ -132,7 +174,7 @@ _MOST_UNLIKE = 8  # that are shown
 def _unlike(found: pd.DataFrame) -> Table:
     """Return the table of groups that differ from everyone else."""
     rows = [
-        [label(row.metric), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
+        [_of_class(str(row.metric)), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
         for row in found.head(_MOST_UNLIKE).itertuples()
     ]
     title = f"groups that differ from everyone else: {len(found)} of {found.attrs['tests']} tested"
@@ -140,6 +182,12 @@ def _unlike(found: pd.DataFrame) -> Table:
     if len(found) > len(rows):
         caption += f"; the {len(rows)} surest are shown"
     return Table(_UNLIKE_COLUMNS, rows, title, caption)
+
+
+def _of_class(metric: str) -> str:
+    """Return the label of a rate, with the class that it is of, if any."""
+    rate, of, name = metric.partition(CLASS)
+    return f"{label(rate)}{of}{name}"
 
 
 def about(summary: pd.DataFrame) -> str:

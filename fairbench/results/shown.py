@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 MOST = 50  # runs in one table
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
-_GAPS = ("equalized_odds", "statistical_parity")
+_GAPS = (
+    *("equalized_odds", "statistical_parity"),
+    *("equal_opportunity_macro", "statistical_parity_macro"),
+)
 _IF_THEY_DIFFER = ("learner", "intervention", "seed")
 _CHOICES = ("dataset", "learner", "intervention", "method")
 
@@ -58,7 +61,7 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
         yield part, run.choices[part]
     yield "seed", run.seed
     summary = run.summary()
-    summary = summary[summary["variant"] == ""]
+    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
         for name in names:
             where = (summary["metric"] == name) & (summary["attribute"] == attribute)
@@ -74,7 +77,8 @@ def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
     import pandas as pd
 
-    summary = summary[(summary["variant"] == "") & (summary["binning"] != "mass")]
+    plain = (summary["variant"] == "") & summary["outcome"].isna()
+    summary = summary[plain & (summary["binning"] != "mass")]
     everyone, mine = summary["attribute"] == "", summary["attribute"] == protect
     whole = summary["group"] == ""
     parts = (("everyone", everyone), ("gaps", mine & whole), ("groups", mine & ~whole))

@@ -106,7 +106,7 @@ def interval_values(summary: pd.DataFrame, protect: str) -> Iterator[tuple[str, 
     """
     shown = summary["metric"].isin([each.name for each in declared() if each.shown])
     shown &= (summary["variant"] == "") & summary["attribute"].isin(["", protect])
-    shown &= summary["binning"] != "mass"
+    shown &= (summary["binning"] != "mass") & summary["outcome"].isna()
     for row in summary[shown].to_dict("records"):
         parts = [str(row[name]) for name in ("attribute", "group", "metric") if row[name]]
         for end in ("lower", "upper"):

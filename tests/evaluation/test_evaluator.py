@@ -165,10 +165,11 @@ GOOD = {
             {"sensitive_features": np.full((4, 2), "a")},
             "sensitive feature group has shape (4, 2); it must have one dimension",
         ),
-        ({"task": "ranking"}, "unknown task 'ranking': valid: binary, regression"),
+        ({"task": "ranking"}, "unknown task 'ranking': valid: binary, multiclass, regression"),
         (
             {"task": "regresion"},
-            "unknown task 'regresion': did you mean regression? valid: binary, regression",
+            "unknown task 'regresion': did you mean regression? valid: binary, multiclass, "
+            "regression",
         ),
         (
             {"privileged": {"sex": "a"}},

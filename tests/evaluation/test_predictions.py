@@ -75,7 +75,7 @@ def test_a_missing_or_unknown_column_is_refused_with_what_was_returned(columns, 
         read_predictions(columns, BINARY, "votes")
     assert str(refusal.value) == (
         "method votes: a reading returns 'prediction' and any of score, mean, sd, uncertainty, "
-        f"aleatoric, epistemic; this one returned {returned}"
+        f"aleatoric, epistemic, entropy_aleatoric, entropy_epistemic; this one returned {returned}"
     )
 
 

@@ -6,9 +6,19 @@ import pytest
 from fairbench import evaluate
 from fairbench.evaluation.columns import setting_text
 from fairbench.metrics import registry
-from fairbench.metrics.registry import BINARY, REGRESSION, Metric, declared, find, label, metrics_of
+from fairbench.metrics.registry import (
+    BINARY,
+    MULTICLASS,
+    REGRESSION,
+    Metric,
+    declared,
+    find,
+    label,
+    metrics_of,
+)
 
 COUNTS = np.array([[5, 2, 3, 7], [4, 1, 6, 9]])
+CLASS_COUNTS = np.array([[[5, 2, 3], [1, 7, 2], [0, 2, 4]], [[4, 1, 6], [3, 9, 1], [2, 2, 8]]])
 ROWS = {
     "target": np.array([0.0, 1, 1, 0, 1, 0]),
     "prediction": np.array([0.0, 1, 0, 1, 1, 0]),
@@ -18,6 +28,7 @@ ROWS = {
 }
 ROWS["sd_or_uncertainty"] = ROWS["sd"]
 ROWS |= {"frames": np.array([[3], [9], [5], [1], [7], [4]]), "frames_read": np.array([5])}
+ROWS["scores"] = np.stack([1 - ROWS["score"], ROWS["score"] / 3, ROWS["score"] * 2 / 3], axis=1)
 
 
 def arguments(metric):
@@ -26,6 +37,8 @@ def arguments(metric):
         return [COUNTS]
     if metric.interval in ("widest", "difference", "ratio"):
         return [COUNTS]
+    if metric.task == MULTICLASS and "prediction" in metric.needs:
+        return [CLASS_COUNTS if "groups" in metric.needs else CLASS_COUNTS[0]]
     if "groups" in metric.needs:
         columns = [name for name in metric.needs if name != "groups"] or ["target"]
         columns = ["target", *columns] if "score" in columns else columns
@@ -41,7 +54,7 @@ def test_every_metric_is_declared_in_plain_words_and_runs():
         assert metric.sentence[0].isupper(), metric
         assert metric.sentence.endswith("."), metric
         assert 4 <= len(metric.sentence.split()) <= 20, metric
-        assert metric.task in (BINARY, REGRESSION), metric
+        assert metric.task in (BINARY, MULTICLASS, REGRESSION), metric
         assert metric.needs, metric
         assert metric.epsilon > 0, metric
         shape = {"rate": (2,), "difference": (1,), "ratio": (1,), "mean": (6,), "heavy_mean": (6,)}

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.formats import number
+from fairbench.evaluation.columns import without_classes
 from fairbench.inference.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
@@ -155,7 +156,7 @@ def _with_labels(block: RunBlock) -> pd.DataFrame:
     metrics = block.metrics.assign(
         run=block.metrics["run"].astype(str), dataset=block.dataset
     ).astype(dict.fromkeys(("metric", "attribute", "group"), str))
-    return metrics.assign(method=metrics["run"].map(labels))
+    return without_classes(metrics).assign(method=metrics["run"].map(labels))
 
 
 def _plain(block: RunBlock) -> list[str]:

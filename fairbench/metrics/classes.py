@@ -1,0 +1,238 @@
+"""Metrics of several classes: likelihoods, and group fairness as averages over the classes.
+
+Each class is taken against the rest, which makes a table of TN, FP, FN, TP of every group and
+class. What compares groups is computed in each table as of a label, and then averaged:
+
+- macro: every class counts alike;
+- macro-micro: a class counts as often as it is predicted (statistical parity) or as it is the label
+  (equal opportunity), as rows do in a micro average;
+- largest: the class with the largest gap alone counts (Denis, Elie, Hebiri, Hu 2021);
+- micro: the classes' tables are added up first. True positive rates then become accuracies. Shares
+  of predictions all become 1 over the number of classes, so parity has no micro form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.metrics.group import equal_opportunity, statistical_parity
+from fairbench.metrics.probability import brier_rows, log_loss_rows
+from fairbench.metrics.rates import Counts, accuracy, base_rate, selection_rate, total
+from fairbench.metrics.registry import MULTICLASS, Metric
+
+Values = NDArray[np.float64]
+FORMS = ("macro", "macro_micro", "largest")
+
+
+def one_vs_rest(counts: Counts) -> Counts:
+    """Return the TN, FP, FN, TP of every class against the rest, (..., G, C, C) -> (C, ..., G, 4).
+
+    Parameters
+    ----------
+    counts : rows by group, true class and predicted class.
+    """
+    hit = np.einsum("...kk->...k", counts)
+    label, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
+    everyone = counts.sum(axis=(-2, -1))[..., None]
+    cells = (everyone - label - predicted + hit, predicted - hit, label - hit, hit)
+    tables: Counts = np.moveaxis(np.stack(cells, axis=-1), -2, 0)
+    return tables
+
+
+def right_or_wrong(counts: Counts) -> Counts:
+    """Return the tables (..., G, 4) whose TP are right predictions, and whose FN are wrong ones."""
+    right = np.einsum("...kk->...", counts)
+    wrong = counts.sum(axis=(-2, -1)) - right
+    return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)
+
+
+def averaged(form: str, gaps: Values, shares: Values) -> Values:
+    """Return a form of the classes' gaps (C, ...), of which some may be NaN: they have no say.
+
+    Parameters
+    ----------
+    form : one of `FORMS`. shares : (C, ...) how often each class is predicted, or is the label.
+    """
+    if form == "largest":
+        largest: Values = np.fmax.reduce(gaps)
+        return largest
+    weight = np.where(np.isnan(gaps), 0.0, shares if form == "macro_micro" else 1.0)
+    with np.errstate(invalid="ignore"):
+        mean: Values = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
+    return mean
+
+
+def _form(form: str, gap: Callable[[Counts], Values], counts: Counts) -> Values:
+    tables = one_vs_rest(counts)
+    share = selection_rate if gap is statistical_parity else base_rate
+    return averaged(form, gap(tables), share(total(tables))[..., 0])
+
+
+def _micro(counts: Counts) -> Values:
+    values = accuracy(right_or_wrong(counts))
+    widest: Values = values.max(axis=-1) - values.min(axis=-1)
+    return widest
+
+
+def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Values:
+    """Return each row's -log p of its class, p clipped to [floor, 1 - floor].
+
+    Parameters
+    ----------
+    target : (n,) codes. scores : (n, C); of two classes it is the log loss of a label.
+    """
+    code, p = np.asarray(target, np.intp), np.asarray(scores, float)
+    if p.shape[1] == 2:
+        return log_loss_rows(code, p[:, 1], floor=floor)
+    own = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
+    losses: Values = -np.log(np.clip(own, floor, 1 - floor))
+    return losses
+
+
+def class_brier(target: ArrayLike, scores: ArrayLike) -> Values:
+    """Return half of each row's sum of squared differences, over the classes; at most 1.
+
+    Brier (1950) has the whole sum. Halved, it is the score of a label where there are two classes.
+
+    Parameters
+    ----------
+    target : (n,) codes. scores : (n, C) probabilities.
+    """
+    code, p = np.asarray(target, np.intp), np.asarray(scores, float)
+    if p.shape[1] == 2:
+        return brier_rows(code, p[:, 1])
+    losses: Values = ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
+    return losses
+
+
+def error_of_classes(counts: Counts) -> Values:
+    """Return the share of wrong predictions, (..., C, C) -> (...)."""
+    return 1 - accuracy(right_or_wrong(counts))
+
+
+ERROR_RATE = Metric(
+    name="error_rate",
+    label="error rate",
+    sentence="The share of people whose prediction is wrong.",
+    task=MULTICLASS,
+    better="lower",
+    needs=("prediction",),
+    interval="none",
+    function=error_of_classes,
+    shown=("everyone", "groups"),
+    special=True,
+)
+LOG_LOSS = Metric(
+    name="log_loss",
+    label="log loss of the score",
+    sentence="The mean negative logarithm of the probability that was given to the true class.",
+    task=MULTICLASS,
+    better="lower",
+    needs=("scores",),
+    interval="mean",
+    least=0.0,
+    function=class_log_loss,
+    shown=("everyone",),
+)
+BRIER_SCORE = Metric(
+    name="brier_score",
+    label="Brier score",
+    sentence="The mean squared difference between probabilities and the true class, summed over "
+    "the classes and halved.",
+    task=MULTICLASS,
+    better="lower",
+    needs=("scores",),
+    interval="mean",
+    least=0.0,
+    function=class_brier,
+    shown=("everyone",),
+)
+
+
+def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: int = 15) -> float:
+    """Return the mean over the classes of their expected calibration errors (Kull et al. 2019)."""
+    from fairbench.metrics.probability import expected_calibration_error
+
+    code, p = np.asarray(target), np.asarray(scores, float)
+    errors = [expected_calibration_error(code == k, p[:, k], bins=bins) for k in range(p.shape[1])]
+    return float(np.mean(errors))
+
+
+CLASSWISE_CALIBRATION_ERROR = Metric(
+    name="classwise_calibration_error",
+    label="calibration error of the classes",
+    sentence="How far each class's probabilities lie from its share among like ones: the mean over "
+    "the classes.",
+    task=MULTICLASS,
+    better="lower",
+    needs=("scores",),
+    interval="none",
+    function=classwise_calibration_error,
+    shown=("everyone",),
+    special=True,
+)
+
+
+def _declared(
+    name: str, label: str, sentence: str, function: Callable[[Counts], Values], *, shown: bool
+) -> Metric:
+    return Metric(
+        name=name,
+        label=label,
+        sentence=sentence,
+        task=MULTICLASS,
+        better="lower",
+        needs=("prediction", "groups"),
+        interval="none",
+        function=function,
+        shown=("gaps",) if shown else (),
+        special=True,
+    )
+
+
+_OF = {
+    "macro": "the mean over the classes",
+    "macro_micro": "the mean, classes counted as often as they occur",
+    "largest": "that of the class with the largest",
+}
+_GAPS = {
+    "statistical_parity": (
+        statistical_parity,
+        "gap in selection rate",
+        "The widest gap between groups in selection rate",
+    ),
+    "equal_opportunity": (
+        equal_opportunity,
+        "gap in true positive rate",
+        "The widest gap between groups in true positive rate",
+    ),
+}
+
+
+def _all_forms(name: str) -> tuple[Metric, ...]:
+    gap, label, sentence = _GAPS[name]
+    return tuple(
+        _declared(
+            f"{name}_{form}",
+            f"{label}, {form.replace('_', '-')}",
+            f"{sentence}: {_OF[form]}.",
+            partial(_form, form, gap),
+            shown=form == "macro",
+        )
+        for form in FORMS
+    )
+
+
+PARITY_MACRO, PARITY_MACRO_MICRO, PARITY_LARGEST = _all_forms("statistical_parity")
+OPPORTUNITY_MACRO, OPPORTUNITY_MACRO_MICRO, OPPORTUNITY_LARGEST = _all_forms("equal_opportunity")
+OPPORTUNITY_MICRO = _declared(
+    "equal_opportunity_micro",
+    "gap in true positive rate, micro",
+    "The widest gap between groups in accuracy, the true positive rate of all classes added up.",
+    _micro,
+    shown=False,
+)

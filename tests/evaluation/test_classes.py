@@ -1,0 +1,186 @@
+"""Several classes: against scikit-learn, brute force, and the label that two classes are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics as sk
+
+import fairbench
+from fairbench.core.errors import UserError
+from fairbench.metrics.classes import FORMS, averaged, one_vs_rest, right_or_wrong
+from fairbench.metrics.rates import binary_confusion, confusion
+from fairbench.metrics.registry import MULTICLASS, metrics_of
+from tests.evaluation.labelled import worded
+
+NAMES = ("low", "middle", "high")
+PLACE = ["metric", "attribute", "group", "setting"]
+
+
+def drawn(n=300, classes=3, seed=0):
+    """Return codes, probabilities and groups; the third group has no row of the last class."""
+    draw = np.random.default_rng(seed)
+    y, g = draw.integers(classes, size=n), draw.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    y[(g == "c") & (y == classes - 1)] = 0
+    scores = draw.dirichlet(np.ones(classes), n) + 0.7 * np.eye(classes)[y]
+    return y, scores / scores.sum(axis=1, keepdims=True), g
+
+
+def evaluated(y, scores, g, **options):
+    names = np.array(NAMES)
+    table = fairbench.evaluate(
+        names[y], names[scores.argmax(1)], score=scores, classes=NAMES, task="multiclass",
+        sensitive_features=g, **options,
+    )  # fmt: skip
+    return worded(table)
+
+
+def value(table, metric, group="", attribute="", outcome=""):
+    rows = table[(table["metric"] == metric) & (table["group"] == group)]
+    rows = rows[(rows["attribute"] == attribute) & (rows["binning"] != "mass")]
+    rows = rows[rows["outcome"].eq(outcome) if outcome else rows["outcome"].isna()]
+    assert len(rows) == 1
+    return rows["value"].item()
+
+
+def test_metrics_of_everyone_are_scikit_learns():
+    y, scores, g = drawn()
+    table, hard = evaluated(y, scores, g), scores.argmax(1)
+    assert value(table, "accuracy") == sk.accuracy_score(y, hard)
+    assert value(table, "log_loss") == pytest.approx(sk.log_loss(y, scores))
+    brier = ((scores - np.eye(3)[y]) ** 2).sum(axis=1).mean() / 2
+    assert value(table, "brier_score") == pytest.approx(brier)
+    for k, name in enumerate(NAMES):
+        found = value(table, "true_positive_rate", outcome=name)
+        assert found == sk.recall_score(y, hard, labels=[k], average="macro")
+        precision = sk.precision_score(y, hard, labels=[k], average="macro")
+        assert value(table, "positive_predictive_value", outcome=name) == precision
+        auc = sk.roc_auc_score(y == k, scores[:, k])
+        assert value(table, "roc_auc", outcome=name) == pytest.approx(auc)
+    each = [value(table, "expected_calibration_error", outcome=name) for name in NAMES]
+    assert value(table, "classwise_calibration_error") == pytest.approx(np.mean(each))
+
+
+def by_force(y, hard, g, groups, form, parity):
+    """Return a form of the classes' gaps, row by row."""
+    gaps, weights = [], []
+    for k in range(3):
+        rates = []
+        for group in groups:
+            among = [i for i in range(len(y)) if g[i] == group and (parity or y[i] == k)]
+            if among:
+                rates.append(sum(hard[i] == k for i in among) / len(among))
+        gaps.append(max(rates) - min(rates))
+        weights.append(sum((hard if parity else y) == k) / len(y))
+    if form == "largest":
+        return max(gaps)
+    return np.average(gaps, weights=weights if form == "macro_micro" else None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gaps_of_classes_are_those_of_a_loop_over_rows(form):
+    y, scores, g = drawn()
+    table, hard = evaluated(y, scores, g), scores.argmax(1)
+    for name, parity in (("statistical_parity", True), ("equal_opportunity", False)):
+        expected = by_force(y, hard, g, "abc", form, parity)
+        assert value(table, f"{name}_{form}", attribute="group") == pytest.approx(expected)
+    counts = confusion(y, hard, pd.Categorical(g).codes, n_groups=3, n_classes=3)
+    parity = metrics_of(MULTICLASS)[f"statistical_parity_{form}"](counts)
+    assert parity == pytest.approx(by_force(y, hard, g, "abc", form, True))
+
+
+def test_a_class_that_a_group_has_not_is_left_out_of_that_group_and_named():
+    table = evaluated(*drawn())
+    row = table[table["metric"] == "equal_opportunity_macro"].iloc[0]
+    assert row["status"].startswith("insufficient: class 'high': without 'c': no positives")
+    one = table[(table["metric"] == "true_positive_rate") & (table["group"] == "c")]
+    assert one.set_index("outcome").loc["high", "status"].startswith("undefined: no positives")
+    # A class without a gap at all makes no average undefined, but flags it.
+    y, scores, g = drawn()
+    y[(g != "a") & (y == 2)] = 1
+    row = evaluated(y, scores, g).query("metric == 'equal_opportunity_macro'").iloc[0]
+    assert np.isfinite(row["value"])
+    assert "class 'high'" in row["status"]
+
+
+def test_two_classes_are_a_label_bit_for_bit():
+    draw = np.random.default_rng(1)
+    y, score, g = draw.integers(2, size=200), draw.random(200), draw.choice(list("abc"), 200)
+    about = {"sensitive_features": {"g": g, "h": np.roll(g, 3)}, "sample_weight": None}
+    label = worded(fairbench.evaluate(y, score > 0.5, score=score, **about))
+    two = fairbench.evaluate(
+        y, (score > 0.5).astype(int), score=np.stack([1 - score, score], axis=1),
+        task="multiclass", **about,
+    )  # fmt: skip
+    second = two[two["outcome"].isna() | two["outcome"].eq("1")]
+    second = worded(second.assign(outcome=None)).set_index(PLACE)
+    expected = label.set_index(PLACE)
+    assert set(expected.index) <= set(second.index)
+    columns = ["value", "lower", "upper", "n", "status"]
+    pd.testing.assert_frame_equal(
+        second.loc[expected.index, columns], expected[columns], check_exact=True
+    )
+    macro = value(worded(two), "statistical_parity_macro", attribute="g")
+    assert macro == pytest.approx(value(label, "statistical_parity", attribute="g"))
+
+
+def test_tables_of_counts_are_those_of_labels():
+    y, scores, g = drawn()
+    hard, code = scores.argmax(1), pd.Categorical(g).codes
+    counts = confusion(y, hard, code, n_groups=3, n_classes=3)
+    for k, table in enumerate(one_vs_rest(counts)):
+        np.testing.assert_array_equal(table, binary_confusion(y == k, hard == k, code, n_groups=3))
+    assert right_or_wrong(counts)[:, 3].sum() == (y == hard).sum()
+    np.testing.assert_array_equal(right_or_wrong(counts).sum(axis=1), np.bincount(code))
+    assert averaged("macro", np.array([0.2, np.nan, 0.4]), np.ones(3)) == pytest.approx(0.3)
+
+
+def test_weights_of_one_change_nothing_and_zeros_leave_rows_out():
+    y, scores, g = drawn(200)
+    plain, kept = evaluated(y, scores, g), np.arange(200) % 4 > 0
+    same = evaluated(y, scores, g, sample_weight=np.ones(200))
+    np.testing.assert_array_equal(plain["value"], same["value"])
+    part = evaluated(y, scores, g, sample_weight=kept.astype(float))
+    alone = evaluated(y[kept], scores[kept], g[kept])
+    for metric in ("error_rate", "log_loss", "classwise_calibration_error"):
+        assert value(part, metric) == pytest.approx(value(alone, metric))
+    macro = [value(each, "statistical_parity_macro", attribute="group") for each in (part, alone)]
+    assert macro[0] == pytest.approx(macro[1])
+
+
+def test_columns_of_scores_go_by_their_names_and_labels_by_their_order():
+    y, scores, g = drawn(60)
+    frame = pd.DataFrame(scores[:, [2, 0, 1]], columns=[NAMES[k] for k in (2, 0, 1)])
+    table = evaluated(y, scores, g)
+    names = np.array(NAMES)
+    again = fairbench.evaluate(
+        names[y], names[scores.argmax(1)], score=frame, classes=NAMES, task="multiclass",
+        sensitive_features=g,
+    )  # fmt: skip
+    np.testing.assert_array_equal(again["value"], table["value"])
+    counted = fairbench.evaluate(y, scores.argmax(1), task="multiclass", sensitive_features=g)
+    assert list(dict.fromkeys(counted["outcome"].dropna())) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        (
+            {"score": np.ones((4, 2)) / 2},
+            r"score has shape \(4, 2\): of 3 classes .* a column each",
+        ),
+        ({"score": np.ones(4) / 3}, r"score has shape \(4,\): of 3 classes"),
+        ({"score": np.ones((4, 3)) / 2}, "not 1 in sum"),
+        ({"classes": ["x", "y"]}, "target is 'z' in row 2, none of the classes x, y"),
+        ({"classes": ["x", "x", "z"]}, "several classes are two or more, once"),
+        ({"target": ["x"] * 4, "prediction": ["x"] * 4}, "several classes are two or more"),
+        ({"target": ["x", "", "z", "y"]}, "target is '' in row 1, none of the classes"),
+    ],
+)
+def test_bad_classes_are_refused_in_one_sentence(changed, sentence):
+    given = {"target": list("xyzy"), "prediction": list("xyzz"), **changed}
+    with pytest.raises(UserError, match=sentence) as refused:
+        fairbench.evaluate(
+            given.pop("target"), given.pop("prediction"), task="multiclass",
+            sensitive_features=list("aabb"), **given,
+        )  # fmt: skip
+    assert "\n" not in str(refused.value)

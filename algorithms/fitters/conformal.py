@@ -84,8 +84,10 @@ class Fitted:
         raw = self.model.outputs(X, sensitive_features=sensitive, random_state=seed)
         code, labels = pd.factorize(sensitive.astype(str))
         names = [str(label) for label in labels]
-        own = [_radii(self.cells.get(name, np.empty(0)), self.levels) for name in names]
-        radii = {"group_radius": np.array(own), "overlapping_radius": self._overlapping(names)}
+        own = np.array([_radii(self.cells.get(name, np.empty(0)), self.levels) for name in names])
+        # Groups of a single attribute do not overlap.
+        overlapping = own if self.overlapping.attributes == 1 else self._overlapping(names)
+        radii = {"group_radius": own, "overlapping_radius": overlapping}
         everyone = np.tile(_radii(self.scores, self.levels), (len(code), 1))
         return {**raw, "radius": everyone, **{name: each[code] for name, each in radii.items()}}
 

@@ -24,9 +24,9 @@ DATASHEET = Datasheet(
     licence="For research, under the authors' agreement; not to be passed on",
     paper_differences="Of every second of a video there is a frame of 25 acoustic descriptors "
     "(eGeMAPS) and one of 136 visual ones, the places of 68 points of a face, which are 0 where "
-    "none was found. Yoon et al. and Kuzucu et al. read 596 frames of each modality, cut off the "
-    "rest and fill up shorter videos with zeros: learner.length=596. Whole videos are loaded here, "
-    "and what is cut off is the learner's choice. The authors' rows for validation count as "
+    "none was found. Yoon et al. read 596 frames of each modality, and fill up shorter videos with "
+    "zeros: learner.length=596 reads as many. Whole videos are loaded here, and what is cut off is "
+    "the learner's choice. The authors' rows for validation count as "
     "training rows in `partition`, as each learner here holds out rows of its own. The files have "
     "not been at hand: the loader is tested on generated ones of the same layout.",
     criticism="A label is an annotator's judgement of one video, found by words such as "

@@ -30,11 +30,13 @@ class Experiment:
     ----------
     fixed : option -> value, such as ``split.train``.
     varied : group or option -> values as written, such as ``dataset``.
+    changed : option of a group that varies -> the value that it has in every choice.
     """
 
     name: str
     fixed: Mapping[str, Any]
     varied: Mapping[str, Sequence[str]]
+    changed: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class Presets:
             }
             options = options_of(composed, IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
-            self._experiments[name] = Experiment(name, fixed, varied)
+            changed = {
+                key: options[key]
+                for group in varied
+                for key, value in self.choice(group, str(options.get(f"{group}.name"))).items()
+                if options.get(key, value) != value and key not in varied
+            }
+            self._experiments[name] = Experiment(name, fixed, varied, changed)
         return self._experiments[name]
 
     def experiments(self) -> list[str]:
@@ -146,6 +154,7 @@ class Presets:
         option = str(run.choices.get(group, ""))
         preset = self.choice(group, option)
         given = {key: value for key, value in preset.items() if key not in experiment.varied}
+        given |= {key: experiment.changed[key] for key in given if key in experiment.changed}
         same = all(own.get(key, value) == value for key, value in given.items())
         return option if preset and same else ""
 

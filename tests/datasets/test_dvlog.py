@@ -8,27 +8,7 @@ import pytest
 from datasets import dvlog
 from fairbench.core.errors import DataError
 from fairbench.data.splits import Predefined
-
-HEAD = "index,label,duration,gender,fold"
-
-
-def npy(array, **options):
-    file = io.BytesIO()
-    np.save(file, array, **options)
-    return file.getvalue()
-
-
-def files(videos=10):
-    """Return labels and arrays; one video's modalities differ by a frame, as some of theirs do."""
-    draw, lines, made = np.random.default_rng(0), [HEAD], {}
-    for video in range(videos):
-        label, fold = ("depression", "normal")[video % 2], ("train", "train", "valid", "test")
-        gender, seconds = "fm"[video % 3 == 0], 20 + 5 * video
-        lines.append(f"{video},{label},{seconds}.31,{gender},{fold[video % 4]}")
-        for name, width in dvlog.CHANNELS.items():
-            frames = draw.normal(size=(seconds - (video == 4 and name == "visual"), width))
-            made[f"dvlog/{video}/{video}_{name}.npy"] = npy(frames)
-    return {"dvlog/labels.csv": ("\n".join(lines) + "\n").encode(), **made}
+from tests.datasets.raw_sequences import HEAD, files, npy
 
 
 def test_the_authors_files_are_read(archive, save):

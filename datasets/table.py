@@ -16,6 +16,7 @@ from fairbench.data.any_table import check_columns, read_arrow, say_guessed, tex
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import as_texts, read_table, unique_names
 from fairbench.data.download import Archive
+from fairbench.data.tabular import spelled
 from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
 
 DATASHEET = Datasheet(
@@ -38,6 +39,7 @@ def load(
     positive: str | float | None = None,
     privileged: dict[str, str] | None = None,
     task: str | None = None,
+    classes: Sequence[str | float] | None = None,
     drop: Sequence[str] = (),
     weight: str | None = None,
     clusters: str | None = None,
@@ -55,7 +57,9 @@ def load(
     target : the column to predict: 0 / 1 or two labels (`positive` is then the one that is 1), or
         numbers for ``task=regression``.
     sensitive : columns of group labels.
-    task : ``binary`` or ``regression``; without it, two distinct values are binary.
+    task : ``binary``, ``multiclass`` or ``regression``; without it, two distinct values are binary.
+    classes : all classes of a multiclass task in an order that means something; without it, those
+        that occur in the order of their numbers or of the alphabet, which means nothing.
     drop : columns to leave out (identifiers).
     weight : the column of survey weights, which evaluator.weights=true uses; no feature.
     clusters : the column whose equal values mark rows that belong together, such as a household:
@@ -81,7 +85,13 @@ def load(
     _check_marks(own.get("clusters"), file)
     features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
     text = features.select_dtypes(include=["object", "string"]).columns
-    values, positive_label = _target(frame[target], kind, positive, file)
+    names: tuple[str, ...] = ()
+    if kind is Task.MULTICLASS:
+        values, names, positive_label = *_classes(frame[target], classes, file), ""
+    elif classes is not None:
+        raise UserError(f"dataset.classes is of dataset.task=multiclass, and the task is {kind}")
+    else:
+        values, positive_label = _target(frame[target], kind, positive, file)
     for name in privileged or {}:
         check_choice("sensitive column in dataset.privileged", name, labels)
     most_frequent = {name: str(column.mode()[0]) for name, column in labels.items()}
@@ -94,6 +104,8 @@ def load(
         privileged=most_frequent | dict(privileged or {}),
         target_name=target,
         positive_label=positive_label,
+        classes=names,
+        ordered=kind is Task.MULTICLASS and classes is not None,
         sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
         **own,
     )
@@ -195,6 +207,35 @@ def _task(column: pd.Series, task: str | None, file: Path) -> Task:
     if task not in list(Task):
         raise UserError(f"dataset.task is '{task}': valid: {', '.join(Task)}")
     return Task(task)
+
+
+def _classes(
+    column: pd.Series, classes: Sequence[str | float] | None, file: Path
+) -> tuple[pd.Series, tuple[str, ...]]:
+    """Return codes of the labels, and the names of the classes."""
+    text = column.map(lambda value: spelled(str(value)))
+    found = sorted(text.unique())
+    if classes is None:
+        numeric = pd.to_numeric(pd.Series(found), errors="coerce").notna().all()
+        names = tuple(sorted(found, key=float) if numeric else found)
+    else:
+        names = tuple(spelled(str(each)) for each in classes)
+    unnamed = ~text.isin(names)
+    if unnamed.any():
+        row = int(np.flatnonzero(unnamed)[0])
+        raise DataError(
+            f"{file}: target '{column.name}' is {text.iloc[row]!r} in row {row + 1}, which "
+            f"dataset.classes does not name"
+        )
+    if len(names) > _MOST_CLASSES:
+        raise DataError(
+            f"{file}: target '{column.name}' has {len(names)} values; several classes are at most "
+            f"{_MOST_CLASSES} (a number to predict is dataset.task=regression)"
+        )
+    return text.map({name: code for code, name in enumerate(names)}).astype(np.int64), names
+
+
+_MOST_CLASSES = 100
 
 
 def _target(

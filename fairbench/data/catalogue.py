@@ -9,6 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
@@ -22,7 +25,8 @@ option of `dataset=`; `fairbench run --cfg job dataset=NAME` shows its parameter
 fetches and verifies the raw files that can be fetched.
 
 "Columns" are those after one-hot encoding. "Rate" is the share of label 1, or the mean of a
-regression's target. Of each attribute the reference group comes first.
+regression's target; of several classes it is the share of each, and their names stand where
+label 1 does. Of each attribute the reference group comes first.
 """
 
 
@@ -125,8 +129,19 @@ def _why(error: UserError) -> str:
 
 def _summary(name: str, data: Dataset) -> list[str]:
     good = "" if data.favourable is None else str(data.favourable)
-    facts = [str(len(data)), _columns(data), data.target_name, data.positive_label]
-    return [f"`{name}`", *facts, f"{data.target.mean():.4f}", good]
+    label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
+    facts = [str(len(data)), _columns(data), data.target_name, label]
+    return [f"`{name}`", *facts, _rate(data, data.target), good]
+
+
+def _rate(data: Dataset, target: pd.Series) -> str:
+    """Return the mean of labels or values, or the share of each of several classes."""
+    if not len(target):
+        return ""
+    if not data.classes:
+        return f"{target.mean():.4f}"
+    shares = np.bincount(target.astype(int), minlength=len(data.classes)) / len(target)
+    return " / ".join(f"{share:.3f}" for share in shares)
 
 
 def _columns(data: Dataset) -> str:
@@ -142,7 +157,7 @@ def _groups(name: str, data: Dataset) -> list[list[str]]:
         groups = data.groups(str(attribute))
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
-            rate = f"{members.mean():.4f}" if len(members) else ""
+            rate = _rate(data, members)
             rows.append([f"`{name}`", str(attribute), str(label), str(len(members)), rate])
     return rows
 

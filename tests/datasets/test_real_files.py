@@ -60,8 +60,8 @@ EXPECTED = {
     ),
     "recid": (1445, 14, 0.382, {"race": {"not Black": 744, "Black": 701}}),
     "heart_disease": (303, 22, 0.4587, {"sex": {"male": 206, "female": 97}}),
-    "nursery": (12960, 27, 1.4052, {"finance": {"convenient": 6480, "inconvenient": 6480}}),
-    "drug": (1885, 40, 1.279, {"gender": {"Male": 943}, "ethnicity": {"not White": 165}}),
+    "nursery": (12960, 27, 1.6199, {"finance": {"convenient": 6480, "inconvenient": 6480}}),
+    "drug": (1885, 38, 1.3109, {"gender": {"Male": 943}, "ethnicity": {"not White": 165}}),
     "south_german_credit": (
         1000,
         71,

@@ -82,7 +82,7 @@ def test_sensitive_columns_can_be_left_out(load):
         ({"target": "grade", "task": "binary"}, "target 'grade' is missing in row 4"),
         ({"target": "sex", "drop": []}, "target 'sex' is missing in row 4"),
         ({"target": "passed", "task": "regression"}, r"'yes' in row 1; a regression needs numbers"),
-        ({"task": "ranking"}, "dataset.task is 'ranking': valid: binary, regression"),
+        ({"task": "ranking"}, "dataset.task is 'ranking': valid: binary, multiclass, regression"),
         ({"privileged": {"sx": "f"}}, "unknown sensitive column in dataset.privileged 'sx': did y"),
         ({"privileged": {"sex": "x"}}, "privileged label 'x' of 'sex' is not one of f, m, unknown"),
     ],
@@ -96,6 +96,22 @@ def test_a_third_target_value(load):
     frame = FRAME.assign(passed=["yes", "no", "no", "perhaps", "yes", "no"])
     with pytest.raises(DataError, match=r"has 3 values \(no, perhaps, yes\).*\(see row 4\)"):
         load(frame, task="binary")
+
+
+def test_several_classes_are_numbered_in_their_order(load):
+    frame = FRAME.assign(passed=["high", "low", "low", "mid", "high", "low"])
+    options = {"task": "multiclass", "positive": None}
+    data = load(frame, **options)
+    assert (data.classes, data.ordered) == (("high", "low", "mid"), False)
+    data = load(frame, **options, classes=["low", "mid", "high"])
+    assert (data.classes, data.ordered) == (("low", "mid", "high"), True)
+    assert data.target.tolist() == [2, 0, 0, 1, 2, 0]
+    numbered = load(FRAME.assign(passed=[10, 2, 2, 1, 10, 2]), **options)
+    assert (numbered.classes, numbered.target.tolist()) == (("1", "2", "10"), [2, 1, 1, 0, 2, 1])
+    with pytest.raises(DataError, match="'mid' in row 4, which dataset.classes does not name"):
+        load(frame, **options, classes=["low", "medium", "high"])
+    with pytest.raises(UserError, match=r"dataset.classes is of dataset.task=multiclass"):
+        load(classes=["low", "high"])
 
 
 @pytest.mark.parametrize(

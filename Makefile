@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \
-	paper-uncertainty-matters paper-few-labels paper-active-assessment paper-uncertainty-fairness
+	paper-uncertainty-matters paper-uncertainty-counts paper-few-labels paper-active-assessment paper-uncertainty-fairness
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -78,6 +78,11 @@ paper-fairlyuncertain: $(STAMP) ## FairlyUncertain's tables (an hour; quick=true
 
 paper-uncertainty-matters: $(STAMP) ## Uncertainty Matters' tables on German (an hour)
 	$(call paper,uncertainty_matters)
+
+paper-uncertainty-counts: $(STAMP) ## Uncertainty Matters: 10,000 cross-validations and all of its numbers anew (an hour)
+	@$(BIN)/python -m papers.uncertainty_matters.packed --cvs 10000 $(ARGS)
+	@$(BIN)/python -m papers.uncertainty_matters.one_partition
+	@$(BIN)/python -m papers.uncertainty_matters.adult
 
 paper-few-labels: $(STAMP) ## Can I Trust My Fairness Metric? (two hours; quick=true: a tenth)
 	$(call paper,few_labels)

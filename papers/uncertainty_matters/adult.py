@@ -58,6 +58,7 @@ def load() -> Dataset:
 
 def codes_of(data: Dataset) -> Array:
     """Return every feature as a number, and the sampling weight, (n, d)."""
+    assert isinstance(data.features, pd.DataFrame)
     numbers = [
         column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
         for _, column in data.features.items()

@@ -125,7 +125,7 @@ class Pair:
         """Draw both algorithms' tables on their own, from their counts on one partition."""
         first, second = (
             table_draws(
-                counts[place] * self._worth(name, setting.rho),
+                counts[place] * self._effective_fraction(name, setting.rho),
                 draws,
                 rng(0, "uncertainty matters", "one partition", name, setting.rho),
                 alpha=setting.alpha,
@@ -142,14 +142,14 @@ class Pair:
         generator = rng(0, "uncertainty matters", *self.names)
         return paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
 
-    def _worth(self, name: str, rho: str) -> float:
+    def _effective_fraction(self, name: str, rho: str) -> float:
         """Return what a count of an algorithm is worth."""
         ratio = 1.0
         if self.reading.halves:
             estimates = map(packed.half_split_estimates, (name, REFERENCE))
             ratio = float(variance_ratio(*estimates))
         settings = Settings(rho=RHOS[rho])
-        return self.reading.worth * float(settings.shrinkage(FOLDS, ratio))
+        return self.reading.factor * float(settings.shrinkage(FOLDS, ratio))
 
 
 def counts(name: str, results: Path | None = None) -> NDArray[np.int64]:
@@ -228,8 +228,8 @@ TRIED = {
     "chosen by looking": CHOSEN,
     "signed gaps": replace(CHOSEN, signed=True),
     "C = 1 for FERM too": replace(CHOSEN, stands_for={}),
-    "relative rhos from half-splits": replace(CHOSEN, halves=True),
-    "every count worth three": replace(CHOSEN, worth=3.0),
+    "no half-splits, rho_rel is 1/K": replace(CHOSEN, halves=False),
+    "every count worth three": replace(CHOSEN, factor=3.0),
     "not chosen by looking": PRESET,
     "the same, gaps in size": replace(PRESET, signed=False),
 }

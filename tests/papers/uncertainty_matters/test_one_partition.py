@@ -83,7 +83,7 @@ def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
 
 
 def test_more_worth_makes_a_conclusion_surer(pair):
-    sure = replace(pair, reading=replace(CHOSEN, worth=9.0))
+    sure = replace(pair, reading=replace(CHOSEN, factor=9.0))
     setting = Setting("rho=1/K", 0.0)
     mine, surer = (each.probabilities(setting, furthest=False) for each in (pair, sure))
     assert surer["p_b_outperforms_a"] > mine["p_b_outperforms_a"] + 0.05

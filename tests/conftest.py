@@ -7,6 +7,12 @@ import pytest
 from fairbench.data.dataset import Dataset, Task
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the longest tests: the last one to end keeps the other worker waiting."""
+    first = ("tests/slurm/", "test_the_site_is_built_without_a_warning")
+    items.sort(key=lambda item: not any(name in item.nodeid for name in first))
+
+
 @pytest.fixture
 def make_dataset():
     """Return a factory of small valid data sets, any part of which can be replaced."""

@@ -130,7 +130,7 @@ def test_unfinished_run_is_not_logged(cwd, tmp_path):
 def test_concurrent_first_runs_share_one_database(tmp_path):
     processes = [
         subprocess.Popen(
-            [sys.executable, str(ROOT / "run.py"), *SMALL, f"seed={seed}"],
+            [sys.executable, str(ROOT / "run.py"), *SMALL, "figures=false", f"seed={seed}"],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for seed in range(3)

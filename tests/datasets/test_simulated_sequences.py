@@ -26,7 +26,7 @@ def test_the_default_population_never_changes():
 
 @pytest.fixture(scope="module")
 def many():
-    return draw(n_samples=20_000, longer=3.0)
+    return draw(n_samples=10_000, longer=3.0)
 
 
 def events(part):
@@ -43,16 +43,17 @@ def test_the_truth_is_a_function_of_the_events_and_labels_follow_it(many):
     np.testing.assert_allclose(np.log(truth / (1 - truth)), odds, atol=1e-4)
     for low in np.arange(0, 1, 0.1):
         rows = (truth >= low) & (truth < low + 0.1)
-        assert many.target[rows].mean() == pytest.approx(truth[rows].mean(), abs=0.04)
-    assert roc_auc_score(many.target, truth) == pytest.approx(0.947, abs=0.006)
+        share = pytest.approx(truth[rows].mean(), abs=5 * 0.5 / np.sqrt(rows.sum()))
+        assert many.target[rows].mean() == share
+    assert roc_auc_score(many.target, truth) == pytest.approx(0.947, abs=0.01)
     half = roc_auc_score(many.target, said[0])
-    assert half == pytest.approx(0.815, abs=0.015)
+    assert half == pytest.approx(0.815, abs=0.025)
 
 
 def test_group_b_is_longer_and_loses_events_where_it_is_cut(many):
     in_b = (many.sensitive["group"] == "B").to_numpy()
     lengths = many.features.lengths[:, 0]
-    assert lengths[in_b].mean() / lengths[~in_b].mean() == pytest.approx(3, abs=0.03)
+    assert lengths[in_b].mean() / lengths[~in_b].mean() == pytest.approx(3, abs=0.06)
     assert lengths[~in_b].max() <= 36 < lengths[in_b].max() <= 108
     assert all((events(part)[1].sum(axis=1) == 4).all() for part in many.features.parts)
     cut = many.features.parts[0].cut(36, end=True)
@@ -65,7 +66,7 @@ def test_group_b_is_longer_and_loses_events_where_it_is_cut(many):
 
 def test_groups_are_alike_but_for_their_lengths(many):
     by_group = many.truth["probability"].groupby(many.sensitive["group"], observed=True)
-    assert by_group.mean().tolist() == pytest.approx([0.5, 0.5], abs=0.02)
+    assert by_group.mean().tolist() == pytest.approx([0.5, 0.5], abs=0.03)
     assert by_group.std().diff().iloc[1] == pytest.approx(0, abs=0.01)
 
 

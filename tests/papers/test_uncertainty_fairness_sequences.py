@@ -15,7 +15,7 @@ OPTIONS = {"event": 4, "noise": 0.5, "strength": 4.0}
 
 @pytest.fixture(scope="module")
 def data():
-    return simulated_sequences.load(None, n_samples=20_000, longer=3.0)
+    return simulated_sequences.load(None, n_samples=8_000, longer=3.0)
 
 
 def test_whole_sequences_say_all_that_the_truth_says(data):

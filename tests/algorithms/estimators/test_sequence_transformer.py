@@ -47,7 +47,11 @@ def fit(rows, loss, seed=0, weight=None, learner=TINY):
     return learner.estimator(loss, seed).fit(*rows, sample_weight=weight)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss",
+    [LOSSES[0], *(pytest.param(each, marks=pytest.mark.thorough) for each in LOSSES[1:])],
+    ids=lambda loss: loss.name,
+)
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(rows, loss):
     torch.manual_seed(1)
     threads, state = torch.get_num_threads(), torch.get_rng_state()

@@ -121,7 +121,7 @@ class ScoreEvaluation:
                 ends,
                 _of_clusters(0),
                 Where(attribute),
-                setting=Setting(bins=self.bins, binning=_BINNINGS[1]),
+                setting=Setting(bins=self.bins),
                 status=status,
             )
 

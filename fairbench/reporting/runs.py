@@ -14,6 +14,7 @@ from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.set_tables import set_tables
 from fairbench.results.runs import Run
 
 _FITS = ("constraint_active", "fit_seconds", "predict_seconds")
@@ -76,9 +77,8 @@ def run_document(
     shown = headline(summary, protect)
     parts = list(zip(shown["attribute"], shown["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
-    caption = _CAPTION.format(about(shown))
-    table = Table(_COLUMNS, list(_rows(shown)), caption=caption, rules=rules)
-    tables = [table, *_classes(summary, protect), *_pooled(summary, protect)]
+    table = Table(_COLUMNS, list(_rows(shown)), "", _CAPTION.format(about(shown)), rules=rules)
+    tables = [table, *(t for of in (_classes, set_tables, _pooled) for t in of(summary, protect))]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
     return Document(name, [Section("", tables)])

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fairbench import evaluate
+from fairbench import Evaluator, evaluate
 from fairbench.evaluation.summary import summarise
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import headline, run_document
+from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 
@@ -108,3 +109,16 @@ def test_three_groups_or_more_are_shown_together_too():
     for rate in ("selection rate", "error rate"):
         rows = [line for line in lines[start:] if line.strip().startswith(rate)]
         assert [row.split()[2] for row in rows] == ["Female", "Male", "Other"]
+
+
+def test_a_run_of_sets_shows_their_coverage_and_size_by_group():
+    sets = {"set_0_90": [1.0] * 30 + [0.0] * 10, "set_1_90": [1.0] * 40}
+    ones, score = [1.0] * 40, [0.6] * 40
+    data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
+    metrics = Evaluator().evaluate(data, np.random.default_rng(0)).assign(**COLUMNS)
+    lines = printed(metrics, protect="g")
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("sets that promise 90%")]
+    rows = {line.split("  ")[0]: line.split() for line in lines[at + 3 : at + 6]}
+    assert {name: (cells[1], cells[-2]) for name, cells in rows.items()} == {
+        "everyone": ("0.875", "0.000"), "a": ("0.750", "0.000"), "b": ("1.000", "0.000"),
+    }  # fmt: skip

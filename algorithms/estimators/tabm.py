@@ -46,11 +46,11 @@ def _embeddings(
 def _edges(column: NDArray[np.float32], bins: int) -> NDArray[np.float64]:
     """Return where the pieces of a number begin and end: quantiles of its distinct values.
 
-    Those of all values would leave one piece to a number that is mostly 0, such as a capital gain.
+    Those of all rows would leave two pieces to a number that is mostly 0, such as a capital gain.
     Of a number with two values, or one, the pieces are halves: there has to be more than one.
     """
     distinct = np.unique(column).astype(np.float64)
-    edges = np.unique(np.quantile(distinct, np.linspace(0, 1, bins + 1)))
+    edges = np.unique(np.quantile(distinct, np.linspace(0, 1, bins + 1), method="nearest"))
     if len(edges) > 2:
         return edges
     low, high = (edges[0], edges[-1]) if len(edges) == 2 else (edges[0] - 1, edges[0] + 1)

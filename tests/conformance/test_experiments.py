@@ -1,5 +1,7 @@
 """Every experiment's runs compose: each option it varies exists, each method fits its learner."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from fairbench.experiments import build, pipeline
@@ -36,6 +38,20 @@ def test_every_method_of_an_experiment_can_be_run(experiment, tmp_path):
         run = pipeline.prepare(cfg)
         varied = len(cfg.consistency["values"]) + cfg.consistency.replicates
         assert len(run.cells) == cfg.split.get("n_folds", 1) * (1 + varied)
+
+
+@pytest.mark.parametrize("name", ["sd1_3", "sequences"])
+def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(name):
+    experiment = f"uncertainty_fairness/{name}"
+    presets = Presets(CONF)
+    jobs = {key: texts[-1] for key, texts in presets.experiment(experiment).varied.items()}
+    for words, found in (((), True), (("dataset.n_samples=404",), False)):
+        overrides = [*(f"{key}={text}" for key, text in jobs.items()), *words]
+        cfg = build.plain(configuration(f"experiment={experiment}", *overrides))
+        run = SimpleNamespace(
+            id="x", config=build.stored_configuration(cfg), choices=build.choices(cfg)
+        )
+        assert bool(presets.runs_of(experiment, {"x": run})) == found
 
 
 @pytest.mark.parametrize("same", ["table7", "figure2"])

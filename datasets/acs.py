@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-from fairbench.core.errors import DataError, check_share
+from fairbench.core.errors import DataError, UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.delimited import read_codes, require_columns
@@ -23,7 +24,9 @@ DATASHEET = Datasheet(
     paper_differences="acs_employment_fu is the very sample FairlyUncertain used: employment in "
     "New York (the paper's text says income), Black and white only, a tenth drawn without a seed, "
     "16249 rows of 16 numeric codes. The three national tables are a random fifth of each task, "
-    "codes as categories by default (codes=numeric gives them as numbers, as folktables does).",
+    "codes as categories by default (codes=numeric gives them as numbers, as folktables does). "
+    "acs_income_bands has the people of acs_mobility, 18 to 35 years old, and their incomes in "
+    "four bands (dataset.bands=[...] sets others) in place of whether they moved.",
     criticism="'Not applicable' is code 0, as folktables' nan_to_num makes it: a category, not a "
     "measurement. The samples hold no person weights, so rates are of the sample. The 50,000 "
     "dollar cut of ACSIncome is as arbitrary as Adult's. In the national tables the state is not "
@@ -128,6 +131,45 @@ def national(
         raw = raw[kept].reset_index(drop=True)
     target = raw.pop(column)
     return dataset_of(raw, target, task, f"acs_{task}", codes, keep_sensitive, (source,))
+
+
+def income_bands(
+    archive: Archive,
+    *,
+    bands: Sequence[float] = (15_000, 30_000, 50_000),
+    codes: str = "categorical",
+    keep_sensitive: bool = True,
+    races: str = "all",
+    share: float = 1.0,
+) -> Dataset:
+    """Return people of 18 to 35, those of the task ``mobility``, with their incomes in bands.
+
+    Parameters
+    ----------
+    archive : where the file is found.
+    bands : dollars a year above which a band begins, each more than the one before.
+    codes, keep_sensitive, races, share : as of :func:`national`.
+    """
+    if len(bands) < 2 or (np.diff(bands) <= 0).any():
+        raise UserError("dataset.bands are two or more incomes, each more than the one before")
+    options = {"codes": codes, "races": races, "share": share, "keep_sensitive": keep_sensitive}
+    people = national(archive, task="mobility", **options)  # type: ignore[arg-type]
+    assert isinstance(people.features, pd.DataFrame)
+    income = people.features["PINCP"].to_numpy()
+    ends = [f"{band / 1000:g}K" for band in bands]
+    between = [f"over {low} to {high}" for low, high in pairwise(ends)]
+    return replace(
+        people,
+        name="acs_income_bands",
+        task=Task.MULTICLASS,
+        features=people.features.drop(columns="PINCP"),
+        target=pd.Series(np.searchsorted(bands, income), name="PINCP"),
+        target_name="income",
+        positive_label="",
+        favourable=len(bands),
+        classes=(f"up to {ends[0]}", *between, f"over {ends[-1]}"),
+        ordered=True,
+    )
 
 
 def employment_fu(

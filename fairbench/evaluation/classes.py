@@ -167,7 +167,8 @@ class _Forms:
             shares = np.array([rate(each) for each in counts])
             both = zip(gaps, lower, strict=True)
             ends = np.array([[value, low, gap.upper] for (value, gap, *_), low in both], float)
-            status, n = self._status(gaps), min(size for *_, size in gaps)
+            status = self._status(gaps)
+            n = min((n for value, _, _, n in gaps if not np.isnan(value)), default=0)
             for form in FORMS:
                 value, *interval = averaged(form, ends, shares).tolist()
                 self._add(f"{name}_{form}", value, interval, n, status)

@@ -77,7 +77,11 @@ def reading_is_pure(run, stored):
     kept_as_is = run.method.capabilities.keep_invalid
     tables = [
         read_predictions(
-            run.method.read(raw, task, rng(0, "read")), task, "any", keep_invalid=kept_as_is
+            run.method.read(raw, task, rng(0, "read")),
+            task,
+            "any",
+            keep_invalid=kept_as_is,
+            classes=len(run.dataset.classes),
         )
         for _ in range(2)
     ]

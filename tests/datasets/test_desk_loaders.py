@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from datasets import hmda_boston, loan_application, recid, resume
+from datasets import acs, hmda_boston, loan_application, recid, resume
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
@@ -128,6 +128,28 @@ def test_ranks_of_applications_and_answers_about_drugs(load):
     smokers = load("drug", substance="nicotine", periods="seven")
     assert smokers.target.tolist() == list(range(7)) * 2
     assert len(smokers.classes) == 7
+
+
+def test_incomes_of_young_people_are_in_ordered_bands(archive, save):
+    save(RAW["acs_mobility"]().files)
+    people = acs.national(archive, task="mobility")
+    data = acs.income_bands(archive, bands=[10, 20.5, 100_000])
+    assert data.classes == (
+        "up to 0.01K",
+        "over 0.01K to 0.0205K",
+        "over 0.0205K to 100K",
+        "over 100K",
+    )
+    income = people.features["PINCP"].to_numpy()
+    assert (
+        data.target.tolist()
+        == sum((income > band).astype(int) for band in (10, 20.5, 1e5)).tolist()
+    )
+    assert data.target.max() == 3
+    assert data.ordered
+    assert "PINCP" not in data.features
+    with pytest.raises(UserError, match="each more than the one before"):
+        acs.income_bands(archive, bands=[3, 3])
 
 
 def _real(loader, **options):

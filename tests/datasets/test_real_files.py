@@ -34,6 +34,7 @@ EXPECTED = {
     "acs_employment_fu": (16249, 16, 0.4636, {"race": {"White": 13841, "Black": 2408}}),
     "acs_income": (332900, 820, 0.3691, {"race": {"White": 259625, "Black": 29482}}),
     "acs_public_coverage": (227658, 89, 0.2981, {"race": {"White": 163182, "Black": 28206}}),
+    "acs_income_bands": (124188, 104, 1.0601, {"race": {"White": 89769, "Black": 13361}}),
     "acs_mobility": (124188, 105, 0.7351, {"race": {"White": 89769, "Black": 13361}}),
     "law_school": (22342, 4, 0.5679, {"race": {"white": 20641, "black": 1701}}),
     "law_school_bar": (22407, 18, 0.9478, {"race": {"white": 18716, "black": 1343}}),

@@ -1,4 +1,4 @@
-"""The cross-validations that the tables of two comparisons rest on, packed into the checkout.
+"""The cross-validations that the printed tables rest on, packed into the checkout.
 
 ``python -m papers.uncertainty_matters.packed [--cvs 10000] [--results results]`` computes what the
 results folder does not have of them, and packs all that is there, joint counts and half-splits
@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from fairbench.core.files import atomic
 from fairbench.inference.posterior import joint_confusion
+from fairbench.metrics.rates import binary_confusion
 from papers.uncertainty_matters import ground_truth, halves
-from papers.uncertainty_matters.algorithms import study
+from papers.uncertainty_matters.algorithms import ALGORITHMS, study
 from papers.uncertainty_matters.cross_validation import held_out_labels
 from papers.uncertainty_matters.readings import READINGS
 
 FILE = ground_truth.FOLDER / "counts.npz"
 ROWS, JOINT, HALVES = "rows", "joint", "halves"
 PARTITIONS = 20  # that joint counts are averaged over
+FEW, HALVINGS = 20, 10  # cross-validations and half-splits of what Table 12.1 alone has
 OTHERS = 400  # cross-validations of what only the further readings and section 14.2.1 compare
 Counts = NDArray[np.int64]
 
@@ -73,10 +75,14 @@ def pack(results: Path, *, file: Path = FILE) -> None:
     for name in ALL:
         tables = ground_truth.load(name, results=results / ground_truth.STORED)
         content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
-        content[name] = tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
+        content[name] = _wrong(tables)
+    for name in ALGORITHMS:
+        if name not in ALL:
+            content[name] = _wrong(table_counts(name, range(FEW)))
+            content[_key(HALVES, name)] = halves.estimates(name, HALVINGS).astype(np.float32)
     for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS}:
         content[_key(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
-    for name in (halves.REFERENCE, *ALL):
+    for name in (halves.REFERENCE, *ALL):  # the reference in full, too
         content[_key(HALVES, name)] = halves.estimates(name).astype(np.float32)
     with atomic(file) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, allow_pickle=False, **content)
@@ -92,6 +98,20 @@ def compute(cvs: int, results: Path) -> None:
     for names, wanted in ((sorted(first), cvs), (rest, min(cvs, OTHERS))):
         for _ in ground_truth.ensure_all(names, wanted, 1, results / ground_truth.STORED):
             pass
+
+
+def table_counts(algorithm: str, cvs: range) -> Counts:
+    """Compute the counts of some cross-validations of an algorithm, (B, G, 4)."""
+    part = study(algorithm)
+    groups = part.dataset.groups(part.protect).cat.codes.to_numpy()
+    target = part.dataset.target.to_numpy()
+    labels = held_out_labels(part, cvs)
+    return np.stack([binary_confusion(target, each, groups, n_groups=2) for each in labels])
+
+
+def _wrong(tables: Counts) -> NDArray[np.uint16]:
+    """Return the false positives and negatives of both groups, (B, G, 4) -> (B, 4)."""
+    return tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
 
 
 def _key(*words: str) -> str:

@@ -41,7 +41,7 @@ class Paper:
     figures : figure -> its experiment and what of it is drawn.
     quick : the ``repeats`` and ``datasets`` of a quick look, or ``sweeps: false``.
     within : ``distances`` from the printed numbers, of which the share of ours within each is
-        counted, and the ``tables`` that are counted together.
+        counted, the ``tables`` that are counted together, and lines of a ``note``.
     folder : the paper's own, where it keeps numbers of ours.
     """
 

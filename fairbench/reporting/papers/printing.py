@@ -112,7 +112,7 @@ def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
     shown.add_column("")
     for each in tables:
         numbers = str(int(each.rows["reproduces"].sum()))
-        found = _near(each.rows[each.rows["reproduces"]], _distances(paper))
+        found = _near(each, paper)
         shown.add_row(each.table, numbers, *map(str, each.counts.values()), *found, each.note)
     return shown
 
@@ -121,10 +121,12 @@ def _distances(paper: Paper) -> Sequence[float]:
     return paper.within.get("distances", ())
 
 
-def _near(rows: pd.DataFrame, distances: Sequence[float]) -> list[str]:
-    """Return the shares within some distances, where there is anything to compare."""
-    known = rows["difference"].notna().any()
-    return [f"{share:.0%}" if known else "" for share in shares_within(rows, distances)]
+def _near(table: PaperTable, paper: Paper) -> list[str]:
+    """Return the shares within some distances, of a table that is counted with others."""
+    rows = table.rows[table.rows["reproduces"]]
+    if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
+        return [""] * len(_distances(paper))
+    return [f"{share:.0%}" for share in shares_within(rows, _distances(paper))]
 
 
 def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
@@ -138,7 +140,7 @@ def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
         shares = zip(shares_within(mine, _distances(paper)), _distances(paper), strict=True)
         found = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
         lines.append(f"  {kind}, {len(mine)} number{'s' * (len(mine) > 1)}: {found}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *paper.within.get("note", ())])
 
 
 def print_table(table: PaperTable, console: Console) -> None:

@@ -9,7 +9,7 @@ import pytest
 from datasets import german
 from fairbench.data.download import Archive
 from papers.uncertainty_matters import ground_truth, halves, packed
-from papers.uncertainty_matters.algorithms import overrides, study
+from papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
 from papers.uncertainty_matters.one_partition import (
     ALL,
     NUMBERS,
@@ -104,7 +104,8 @@ def test_what_is_packed_is_of_german():
         joint = packed.joint(RIGHT.names(method))
         assert joint.shape == (packed.PARTITIONS, 2, 8)
         assert (joint.sum(axis=(1, 2)) == 1000).all()
-    assert packed.counts("LR") is None
+    assert packed.counts("FERM, C = 0.5") is None
+    assert all(len(packed.counts(name)) >= packed.FEW for name in ALGORITHMS)
 
 
 def test_kept_numbers_answer_every_published_one():

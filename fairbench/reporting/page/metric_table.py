@@ -22,6 +22,7 @@ CERTAIN = 0.95
 EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"
 _EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
+_CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ class RankedRuns:
         metric = find(self.metric)
         return metric.direction if metric else ""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of everyone or of all groups, and of no single class."""
+        return not self.group and "outcome=" not in self.setting
+
     @cached_property
     def is_ranked(self) -> bool:
         """Whether any run has a probability of being best."""
@@ -71,7 +77,8 @@ def metric_tables(block: RunBlock) -> Iterator[RankedRuns]:
     arms = dict(zip(block.runs, names, strict=True))
     metrics = block.metrics[block.metrics["attribute"].isin(["", block.protect])]
     metrics = metrics.assign(setting=setting_text(metrics))
-    shown = headline(summarise(metrics, per=["run"]), block.protect)
+    summary = summarise(metrics, per=["run"])
+    shown = pd.concat([headline(summary, block.protect), _of_classes(summary, block.protect)])
     shown = shown.assign(setting=setting_text(shown), status=_full_statuses(shown))
     keys = ["metric", "attribute", "group", "setting"]
     values = dict(iter(metrics.groupby(keys, observed=True, sort=False)))
@@ -85,6 +92,13 @@ def metric_tables(block: RunBlock) -> Iterator[RankedRuns]:
         if declared and declared.direction and not group:
             table, width = _ranked(table, pivot, declared, share)
         yield RankedRuns(metric, attribute, group, setting, table, width)
+
+
+def _of_classes(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the gaps between the groups of `protect` in each of several classes."""
+    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
+    plain = (summary["variant"] == "") & summary["outcome"].notna()
+    return summary[gaps & plain & summary["metric"].isin(_CLASS_GAPS)]
 
 
 def _full_statuses(rows: pd.DataFrame) -> list[str]:

@@ -53,7 +53,12 @@ def runs_summary(
 
 
 _ERRORS = ("error_rate", "rmse")
-_GAPS = ("statistical_parity", "equalized_odds", "uncertainty_aware_statistical_parity")
+_GAPS = (
+    "statistical_parity",
+    "equalized_odds",
+    "uncertainty_aware_statistical_parity",
+    "equal_opportunity_macro",
+)
 _MOST_TOLD, _MOST_NAMED = 6, 3
 
 

@@ -161,7 +161,8 @@ def _what(shown: PageBlock) -> Paragraph:
 
 def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
-    ranked = {each.metric: each for each in shown.tables if each.metric in _GLANCE}
+    whole = [each for each in shown.tables if each.is_whole]
+    ranked = {each.metric: each for each in whole if each.metric in _GLANCE}
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return

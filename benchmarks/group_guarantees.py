@@ -4,7 +4,7 @@
 and with multicalibration, on ten splits, and prints paired differences with 95 % intervals.
 ``python -m benchmarks.group_guarantees coverage [DATASET ...]`` prints how often sets at 90 % hold
 the label in each group of 200 test rows or more, over twenty splits, under each guarantee.
-Nothing is stored.
+``splits=3`` takes another number of them. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -57,28 +57,31 @@ class Judged(NamedTuple):
 
 def main(words: Sequence[str]) -> None:
     """Print the tables that the first word asks for, of the data sets that follow."""
-    tables = {"calibration": calibration, "coverage": coverage}
-    for dataset in words[1:] or PROTECT:
-        tables[words[0]](dataset)
+    tables = {"calibration": (calibration, SPLITS), "coverage": (coverage, MANY)}
+    table, splits = tables[words[0]]
+    for word in words[1:]:
+        splits = int(word.removeprefix("splits=")) if word.startswith("splits=") else splits
+    for dataset in [word for word in words[1:] if word in PROTECT] or PROTECT:
+        table(dataset, splits)
 
 
-def calibration(dataset: str) -> None:
+def calibration(dataset: str, splits: int) -> None:
     """Print three errors of each learner, and what interventions add to them."""
     rows = []
     for learner in LEARNERS:
-        plain = judged(dataset, learner, ())
+        plain = judged(dataset, learner, splits)
         rows.append((learner, "none", *(f"{mean:.4f}" for mean in plain.mean(axis=0))))
         for name, words in INTERVENTIONS.items():
             if name != "mcgrad" or find_spec("mcgrad"):
-                change = judged(dataset, learner, words) - plain
+                change = judged(dataset, learner, splits, words) - plain
                 rows.append((learner, name, *(_mean(each) for each in change.T)))
-    title = f"{dataset}: means over {SPLITS} splits, and differences from none (95 % intervals)"
+    title = f"{dataset}: means over {splits} splits, and differences from none (95 % intervals)"
     show(title, ("learner", "intervention", *Judged._fields), rows)
 
 
-def judged(dataset: str, learner: str, words: Sequence[str]) -> Array:
+def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -> Array:
     """Return (splits, 3) errors of test rows."""
-    options = (f"learner={learner}", *words, f"split.repeats={SPLITS}")
+    options = (f"learner={learner}", *words, f"split.repeats={splits}")
     found = []
     for target, raw, groups in outputs(dataset, *options):
         score = raw["score"]
@@ -100,9 +103,9 @@ def worst_error(target: Array, score: Array, groups: Parts) -> float:
     return max(float(largest_calibration_error(bins).value), 0.0)
 
 
-def coverage(dataset: str) -> None:
+def coverage(dataset: str, splits: int) -> None:
     """Print each group's mean coverage, with its Monte Carlo error, and its sets' mean size."""
-    options = ("method=conformal", "method.levels=[0.9]", f"split.repeats={MANY}")
+    options = ("method=conformal", "method.levels=[0.9]", f"split.repeats={splits}")
     found: dict[str, list[list[tuple[float, float]]]] = {}
     rows: dict[str, list[int]] = {}
     for target, raw, groups in outputs(dataset, *options):
@@ -121,7 +124,7 @@ def coverage(dataset: str) -> None:
         for name, each in found.items()
         if np.median(rows[name]) >= LARGE
     ]
-    title = f"{dataset}, sets at 90 %, {MANY} splits: coverage (Monte Carlo error), mean size"
+    title = f"{dataset}, sets at 90 %, {splits} splits: coverage (Monte Carlo error), mean size"
     show(title, ("group", "test rows", *GUARANTEES), lines)
 
 

@@ -77,9 +77,13 @@ def refused(dataset, learner, intervention, method):
     return refusal(Combination(_dataset(dataset), *parts, ("group",), names))
 
 
-def installed(name):
-    """Return whether this machine has the packages that a learner requires."""
-    return all(find_spec(module) for module in _component("learner", name).capabilities.requires)
+def installed(group):
+    """Return the options of a group whose packages this machine has."""
+    return {
+        name
+        for name in options(group)
+        if all(find_spec(module) for module in _component(group, name).capabilities.requires)
+    }
 
 
 def every():

@@ -228,6 +228,7 @@ TRIED = {
     "chosen by looking": CHOSEN,
     "signed gaps": replace(CHOSEN, signed=True),
     "C = 1 for FERM too": replace(CHOSEN, stands_for={}),
+    "nine conclusions": replace(CHOSEN, nine=True),
     "no half-splits, rho_rel is 1/K": replace(CHOSEN, halves=False),
     "every count worth three": replace(CHOSEN, factor=3.0),
     "not chosen by looking": PRESET,

@@ -57,6 +57,14 @@ def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
     assert shown[0] == shown[3] != shown[2]
 
 
+def test_each_outcome_may_be_a_conclusion_of_its_own():
+    """More accurate, and fairer besides: one event, two outcomes."""
+    delta = np.array([[0.05, 0.0], [0.05, 0.05], [-0.05, 0.05]])
+    one, own = (replace(CHOSEN, nine=nine).conclusions(delta) for nine in (False, True))
+    assert (len(set(one)), len(set(own))) == (2, 3)
+    assert PRESET.nine and not CHOSEN.nine
+
+
 def test_a_gap_in_favour_of_the_other_group_is_a_gap():
     counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
     signed, size = (Reading("", signed=each).values(counts) for each in (True, False))

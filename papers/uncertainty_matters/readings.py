@@ -132,8 +132,8 @@ class Reading:
 
 
 # Chosen by looking at the published numbers: FERM's C, that a gap counts by its size, which
-# outcomes are one conclusion, and where relative rhos come from. That Tables 2, 3 and 13.1 are of the 95 %
-# region was read off the print as well, for every reading.
+# outcomes are one conclusion, and where relative rhos come from. That Tables 2, 3 and 13.1 are of
+# the 95 % region was read off the print as well, for every reading.
 CHOSEN = Reading("", {"FERM": "FERM, C = 0.4"}, halves=True)
 PRESET = Reading("not chosen by looking", signed=True, halves=True, nine=True)
 RIGHT = Reading("right intervals", CHOSEN.stands_for, paired=True)

@@ -28,7 +28,7 @@ class TabularNetworkLearner(Learner):
     learning_rate: float = 0.001
     weight_decay: float = 0.0001
     validation: float = 0.15
-    patience: int = 5
+    patience: int = 8
     device: str = "cpu"
 
     encoding = Encoding.NATIVE

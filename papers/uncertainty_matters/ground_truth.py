@@ -26,7 +26,7 @@ from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, binary_confusion, total, true_positive_rate
 from fairbench.results.cells import Store
 from papers import ROOT
-from papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
 from papers.uncertainty_matters.cross_validation import (
     BESIDE,
     FOLDS,
@@ -75,6 +75,7 @@ def load(algorithm: str, cvs: int | None = None, results: Path = RESULTS) -> Cou
 
 def cell_id(algorithm: str, batch: int) -> str:
     """Return the id of a batch: a hash of the data, the components, the code and the batch."""
+    overrides(algorithm)  # refuses the name of none
     return digest([_identity(algorithm), FOLDS, BATCH, batch])
 
 

@@ -56,6 +56,7 @@ def load(
     Parameters
     ----------
     archive : unused; nothing is read.
+    n_samples : how many rows.
     length : mean number of frames of group A's rows, which have between half and one and a half
         times as many, all equally likely.
     longer : how many times as long group B's rows are.

@@ -18,6 +18,7 @@ from fairbench.data import cache as dataset_cache
 from fairbench.data.catalogue import entries
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import CHECKOUT, Archive
+from fairbench.data.sequences import Sequences
 from tests.datasets.raw_files import RAW
 from tests.harness import CONF
 
@@ -39,13 +40,23 @@ def assert_same_frame(one, other):
         assert left.equals(right), name
 
 
+def assert_same_part(left, right):
+    if isinstance(left, Sequences):
+        assert (left.names, left.shape) == (right.names, right.shape)
+        for one, other in zip(left.parts, right.parts, strict=True):
+            np.testing.assert_array_equal(one.lengths, other.lengths)
+            np.testing.assert_array_equal(one.joined(), other.joined())
+    else:
+        frames = [each.to_frame() if each.ndim == 1 else each for each in (left, right)]
+        assert_same_frame(*frames)
+
+
 def assert_same(one: Dataset, other: Dataset):
     for part in ("features", "sensitive", "truth", "target", "partition", "clusters"):
         left, right = getattr(one, part), getattr(other, part)
         assert (left is None) == (right is None)
         if left is not None:
-            frames = [each.to_frame() if each.ndim == 1 else each for each in (left, right)]
-            assert_same_frame(*frames)
+            assert_same_part(left, right)
     for part in ("name", "task", "privileged", "target_name", "positive_label", "favourable"):
         assert getattr(one, part) == getattr(other, part)
     assert one.sources == other.sources

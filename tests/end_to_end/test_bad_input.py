@@ -39,13 +39,13 @@ CASES = {
     "jobs": (["n_jobs=0"], "error: n_jobs is 0; it must be at least 1, or -1 for every core\n"),
     "method and task": (
         ["dataset=diabetes"],
-        "error: method=binomial_nll needs a binary target, and dataset=diabetes is a regression: "
-        "use method=",
+        "error: method=binomial_nll needs a binary target or one of several classes, and "
+        "dataset=diabetes is a regression: use method=",
     ),
     "learner and task": (
         ["dataset=diabetes", "method=baseline", "learner=logistic_regression"],
-        "error: learner=logistic_regression needs a binary target, and dataset=diabetes is a "
-        "regression: use learner=",
+        "error: learner=logistic_regression needs a binary target or one of several classes, and "
+        "dataset=diabetes is a regression: use learner=",
     ),
     "attribute": (
         ["protect=race"],

@@ -35,6 +35,7 @@ DATASHEET = Datasheet(
     "weights (PWGTP); in addition the Census Bureau adds noise, swaps records and top-codes "
     "incomes to protect respondents, and one-year files leave out small areas. The cut of 50,000 "
     "dollars stays the same while prices rise: years differ in their base rate for that alone.",
+    family="acs",
 )
 TASKS = {
     "income": "ACSIncome",

@@ -26,6 +26,7 @@ DATASHEET = Datasheet(
     "number areas within a state: 12 numbers of PUMA occur in both, for different places. No "
     "person weights are in the file, so that rates are of the sample. Nine rows are of Alaska "
     "Natives: such a group supports no conclusion. 'Not applicable' is code 0.",
+    family="acs",
 )
 TRAVEL = Source(
     "fairground/folktables_acstraveltime_small.parquet",

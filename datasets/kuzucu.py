@@ -35,6 +35,7 @@ DATASHEET = Datasheet(
     criticism="400 points of two features that a line separates: differences in uncertainty are "
     "those of scale. Group 0 of SD1 lies within a unit of the decision boundary and is separable, "
     "so its aleatoric uncertainty is the linear model's, not the data's.",
+    family="simulated",
 )
 N_CELLS = 4
 

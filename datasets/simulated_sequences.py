@@ -30,6 +30,7 @@ DATASHEET = Datasheet(
     criticism="What is found holds for this population: everything that can be known of a label is "
     "in two events, whose place says nothing, and groups differ in how long they are recorded "
     "alone. `truth` is that of the whole sequences.",
+    family="simulated",
 )
 CHANNELS = {"acoustic": 4, "visual": 6}
 NAMES = ("A", "B")

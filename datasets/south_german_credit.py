@@ -24,6 +24,7 @@ DATASHEET = Datasheet(
     "who are not single together with single men (310 rows). 150 people are under 25 and 37 are "
     "foreign workers (in the published german the two codes of foreign_worker are exchanged: 963 "
     "foreign workers there are a mistake): their rates carry wide intervals.",
+    family="german",
 )
 SOUTH = Source(
     "fairground/south_german_credit.parquet",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +35,8 @@ class Datasheet:
     licence : under which terms it may be used, or that none are stated.
     paper_differences : what the papers did with it, and where this loader differs.
     criticism : what is known to be wrong with it, or with how it is used.
+    family : the data sets that share their people or their source, such as ``german`` for German
+        and South German credit; empty: the name of the loader's module. See :func:`family_of`.
     """
 
     title: str
@@ -41,6 +44,21 @@ class Datasheet:
     licence: str
     paper_differences: str
     criticism: str
+    family: str = ""
+
+
+def family_of(module: ModuleType) -> str:
+    """Return the family of a loader's data sets: those that share their people or their source."""
+    datasheet: Datasheet | None = getattr(module, "DATASHEET", None)
+    declared = datasheet.family if datasheet else ""
+    return declared or module.__name__.rpartition(".")[2]
+
+
+def feature_count(features: Features) -> int:
+    """Return how many columns a table has before encoding, or channels the frames of sequences."""
+    if isinstance(features, Sequences):
+        return sum(part.channels for part in features.parts)
+    return len(features.columns)
 
 
 class Task(StrEnum):

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
 from fairbench.core.fingerprint import ROOT, digest
 from fairbench.data import cache as dataset_cache
-from fairbench.data.dataset import Dataset, check_combinable
+from fairbench.data.dataset import Dataset, check_combinable, family_of
 from fairbench.data.download import Archive
 from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
@@ -98,6 +98,14 @@ def load_dataset(cfg: DictConfig | Config) -> Dataset:
         while len(_loaded) > _KEPT:
             _loaded.popitem(last=False)
     return _loaded[key]
+
+
+def family(config: Config, dataset: Dataset) -> str:
+    """Return the family of a run's data set; a file of the user's is one by itself."""
+    if config["dataset"].get("path"):
+        return dataset.name
+    module, _, _ = str(config["dataset"]["_target_"]).rpartition(".")
+    return family_of(import_module(module))
 
 
 def check_settings(config: Config) -> None:

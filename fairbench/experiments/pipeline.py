@@ -11,11 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
 from fairbench.core.fingerprint import code_digest, describe, digest
-from fairbench.data.dataset import Dataset
+from fairbench.data.dataset import Dataset, Task, feature_count
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
@@ -46,6 +47,7 @@ class PlannedRun:
     methods: dict[str, Method]
     evaluator: Evaluator
     store: Store
+    family: str = ""
 
     @property
     def name(self) -> str:
@@ -149,6 +151,7 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
         methods,
         components.evaluator,
         Store(Path(config["results"]), float(config["wait_min"])),
+        build.family(config, dataset),
     )
 
 
@@ -272,6 +275,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "choices": run.choices,
         "seed": run.study.seed,
         "protect": run.protect,
+        "task": task_facts(run),
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
         "cost": {
@@ -283,6 +287,31 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
     }
     tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
     run.writer.write(run.config, cells, tables, run.dataset, environment)
+
+
+def task_facts(run: PlannedRun) -> dict[str, Any]:
+    """Return what is known of a task before anything is fitted: of the rows that the run uses.
+
+    Returns
+    -------
+    dict
+        ``family`` of the data set; ``rows``; ``features``, before encoding; ``positive_share``, of
+        label 1, None where the task is not binary; ``smallest_group_share``, of the protected
+        attribute; and ``groups``, how many have rows.
+    """
+    dataset, fold = run.dataset, run.cells[0].fold
+    rows = np.concatenate([fold.train, fold.validation, fold.test])
+    sizes = dataset.groups(run.study.protect).iloc[rows].value_counts()
+    sizes = sizes[sizes > 0]
+    binary = dataset.task is Task.BINARY
+    return {
+        "family": run.family,
+        "rows": len(rows),
+        "features": feature_count(dataset.features),
+        "positive_share": float(dataset.target.iloc[rows].mean()) if binary else None,
+        "smallest_group_share": float(sizes.min()) / len(rows),
+        "groups": len(sizes),
+    }
 
 
 def cost_key(run: PlannedRun) -> str:

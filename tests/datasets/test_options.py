@@ -6,7 +6,7 @@ import inspect
 import pytest
 import yaml
 
-from fairbench.data.dataset import Datasheet
+from fairbench.data.dataset import Datasheet, family_of
 from fairbench.data.download import CHECKOUT
 
 FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
@@ -40,5 +40,21 @@ def test_every_parameter_is_documented(path):
 def test_every_module_has_a_card(path):
     module, _, _ = loader_of(path)
     assert isinstance(module.DATASHEET, Datasheet)
-    for text in vars(module.DATASHEET).values():
+    texts = vars(module.DATASHEET) | {"family": family_of(module)}
+    for text in texts.values():
         assert text and text == text.strip() and "  " not in text
+
+
+def test_data_sets_of_the_same_people_or_source_are_one_family():
+    family = {path.stem: family_of(loader_of(path)[0]) for path in FILES}
+    by_family: dict[str, set[str]] = {}
+    for name, each in family.items():
+        by_family.setdefault(each, set()).add(name)
+    assert by_family["german"] == {"german", "south_german_credit"}
+    assert by_family["hmda_boston"] == {"hmda_boston", "loan_application"}
+    assert by_family["compas"] == {"compas", "compas_violent"}
+    assert by_family["student"] == {"student_mat", "student_por"}
+    assert by_family["acs"] == {name for name in family if name.startswith("acs")}
+    assert by_family["law_school"] == {name for name in family if name.startswith("law_school")}
+    assert by_family["simulated"] >= {"sd1", "sd2", "sd3", "simulated", "simulated_sequences"}
+    assert family["recid"] == "recid"

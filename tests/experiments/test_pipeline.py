@@ -17,3 +17,14 @@ def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     times = [path.stat().st_mtime_ns for path in sorted(run.folder.figures.iterdir())]
     pipeline.execute(run)
     assert [path.stat().st_mtime_ns for path in sorted(run.folder.figures.iterdir())] == times
+
+
+def test_a_run_says_what_its_task_is(tmp_path):
+    words = ("dataset=simulated", "dataset.n_samples=200", "split.repeats=2")
+    run = pipeline.execute(pipeline.prepare(configuration(*TINY, *words, results=tmp_path))).run
+    data, task = run.dataset, run.folder.environment["task"]
+    shares = data.groups("group").value_counts(normalize=True)
+    assert task == {
+        "family": "simulated", "rows": 200, "features": 6 + 1, "groups": 2,
+        "positive_share": data.target.mean(), "smallest_group_share": shares.min(),
+    }  # fmt: skip

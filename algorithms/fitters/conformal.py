@@ -46,7 +46,7 @@ class Conformal(Fitter):
     scaled: bool
     smallest: int = 200
 
-    capabilities = Capabilities(reads_groups=True)
+    capabilities = Capabilities(reads_groups=True, group_at_prediction=True)
 
     def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the likelihood of label or scaled value, or squared error."""

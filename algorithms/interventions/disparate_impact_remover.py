@@ -30,7 +30,9 @@ class DisparateImpactRemover(Intervention):
 
     repair_level: float = 1.0
 
-    capabilities = Capabilities(tasks=ANY_TASK, losses=None, reads_groups=True)
+    capabilities = Capabilities(
+        tasks=ANY_TASK, losses=None, reads_groups=True, group_at_prediction=True
+    )
 
     def __post_init__(self) -> None:
         """Refuse more than a full repair."""

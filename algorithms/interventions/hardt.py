@@ -39,6 +39,7 @@ class Hardt(Intervention):
         features=ANY_FEATURES,
         packages=("fairlearn", "scipy"),
         reads_groups=True,
+        group_at_prediction=True,
         gives_score=False,
     )
 

@@ -36,6 +36,7 @@ class MCGrad(Intervention):
     capabilities = Capabilities(
         tasks=BINARY,
         reads_groups=True,
+        group_at_prediction=True,
         packages=("mcgrad", "lightgbm"),
         requires=("mcgrad",),
     )

@@ -42,7 +42,7 @@ class Multicalibration(Intervention):
     smallest: int = 50
     among: str = "groups"
 
-    capabilities = Capabilities(tasks=BINARY, reads_groups=True)
+    capabilities = Capabilities(tasks=BINARY, reads_groups=True, group_at_prediction=True)
 
     def __post_init__(self) -> None:
         """Refuse shares that are not shares, no bins, no rows, and unknown names."""

@@ -41,6 +41,7 @@ class ThresholdOptimizer(Intervention):
         features=ANY_FEATURES,
         packages=("fairlearn",),
         reads_groups=True,
+        group_at_prediction=True,
         gives_score=False,
     )
 

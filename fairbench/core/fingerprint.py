@@ -17,7 +17,7 @@ from typing import Any
 
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 
-_SENTENCES = ("needs", "advice")  # of Capabilities, for people to read
+_SENTENCES = ("needs", "advice", "group_at_prediction")  # of Capabilities, for people to read
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
 
 

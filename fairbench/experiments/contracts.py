@@ -38,6 +38,7 @@ class Capabilities:
         `ANY_FEATURES`.
     packages : distributions whose version can change its predictions.
     reads_groups : its predictions depend on the protected groups beyond the features.
+    group_at_prediction : the group of a new row must be known to predict it, beside its features.
     requires : modules that must be installed, which not every machine can have.
     losses : of a learner, the names of the losses it can minimise; of an intervention, those whose
         estimators it can wrap. None is every loss.
@@ -59,6 +60,7 @@ class Capabilities:
     features: frozenset[str] = COLUMNS
     packages: tuple[str, ...] = ()
     reads_groups: bool = False
+    group_at_prediction: bool = False
     requires: tuple[str, ...] = ()
     losses: frozenset[str] | None = frozenset({"binomial", "squared_error"})
     seeded: bool = False

@@ -276,6 +276,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "seed": run.study.seed,
         "protect": run.protect,
         "task": task_facts(run),
+        "group_at_prediction": run.study.group_at_prediction,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
         "cost": {

@@ -36,6 +36,12 @@ class Study:
     protect: tuple[str, ...] = ()
     replicate: int = 0
 
+    @property
+    def group_at_prediction(self) -> bool:
+        """Whether a new row's group must be known to predict it."""
+        components = (self.learner, self.intervention, self.fitter)
+        return any(each.capabilities.group_at_prediction for each in components)
+
     def identity(self) -> dict[str, Any]:
         """Return what, with the rows, determines the raw outputs.
 

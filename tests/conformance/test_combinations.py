@@ -63,7 +63,12 @@ def outputs_are_reproducible_and_blind_to_test_targets(run, stored):
     fold = run.cells[0].fold
     target = run.dataset.target.copy()
     target.iloc[fold.test] = target.iloc[fold.test].to_numpy()[::-1]
-    other = replace(run.study, dataset=replace(run.dataset, target=target))
+    sensitive = run.dataset.sensitive.copy()
+    if not run.study.group_at_prediction:
+        rows = np.concatenate([fold.validation, fold.test])
+        sensitive.iloc[rows] = sensitive.iloc[rows[::-1]].to_numpy()
+    data = replace(run.dataset, target=target, sensitive=sensitive)
+    other = replace(run.study, dataset=data)
     again, _ = compute(other, fold)
     assert set(stored) == set(again)
     for name, values in stored.items():

@@ -1,0 +1,60 @@
+"""The one table of many runs: what each row says is what the run's own table says."""
+
+import numpy as np
+import pytest
+
+from fairbench.comparison.atlas import approach_names, approach_table
+from fairbench.results.catalogue import Catalogue
+from tests.reporting import page_runs
+
+SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
+RELAXED = "evaluator.relaxations=[0,1]"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("atlas") / "results"
+    page_runs.finish(folder, *SPLIT)  # the same as the next, which has more settings
+    path = page_runs.finish(folder, *SPLIT, RELAXED)
+    dir_ = page_runs.finish(folder, *SPLIT, "intervention=disparate_impact_remover")
+    page_runs.copy(dir_, "a" * 12, config={"intervention.repair_level": 0.5})
+    page_runs.finish(folder, "learner=logistic_regression", "split.repeats=1")  # another split
+    return folder, path.name
+
+
+def test_a_row_is_a_task_an_approach_a_setting_and_a_repeat(results):
+    folder, plain = results
+    table = approach_table(list(Catalogue(folder)))
+    keys = ["dataset", "protect", "learner", "intervention", "method", "options", "setting"]
+    assert not table.duplicated([*keys, "seed", "repeat"]).any()
+    assert table["run"].nunique() == 3
+    assert set(table["options"]) == {
+        "",
+        "intervention.repair_level=0.5",
+        "intervention.repair_level=1.0",
+    }
+    own = table[(table["run"] == plain) & (table["setting"] == "")].set_index("repeat")
+    metrics = Catalogue(folder).runs[plain].metrics()
+    for name in ("error_rate", "equalized_odds", "log_loss", "fit_seconds"):
+        long = metrics[(metrics["metric"] == name) & (metrics["group"] == "")]
+        long = long[long["rate"].isna() & long["attribute"].isin(["", own["protect"].iloc[0]])]
+        assert long.set_index("repeat")["value"].to_dict() == own[name].to_dict()
+    assert own["test_share"].iloc[0] == pytest.approx(60 / (60 + 180), abs=0.01)
+    assert len(set(approach_names(table))) == table[keys[2:]].drop_duplicates().shape[0]
+
+
+def test_thresholds_and_abstaining_are_settings(results):
+    folder, plain = results
+    table = approach_table(list(Catalogue(folder)))
+    settings = set(table.loc[table["run"] == plain, "setting"])
+    assert {"", "abstained=0.2", "statistical_parity<=0", "equalized_odds<=1"} <= settings
+    relaxed = table[table["setting"] == "statistical_parity<=0"]
+    assert np.isfinite(relaxed[["error_rate", "statistical_parity"]].to_numpy()).all()
+    assert relaxed["equalized_odds"].isna().all()
+    assert relaxed["needs_groups"].all()
+    by = table[table["setting"] == ""].groupby("intervention")["needs_groups"].all()
+    assert by.to_dict() == {"none": False, "disparate_impact_remover": True}
+
+
+def test_no_runs_make_an_empty_table():
+    assert approach_table([]).empty

@@ -62,7 +62,7 @@ def approach_table(runs: Sequence[Run]) -> pd.DataFrame:
         these three, those in which runs of one name differ, such as
         ``intervention.repair_level=0.5``); ``setting``: empty, ``statistical_parity<=0.05`` where
         thresholds of each group were chosen on validation rows, or ``abstained=0.2`` where so many
-        labels are withheld; ``seed, repeat, run``; ``needs_groups``, whether a person's group must
+        labels are withheld; ``seed, repeat, run``; ``group_at_prediction``, whether a person's group must
         be known to predict; ``test_share``, of the rows trained on or tested; what is known of the
         task (``rows, features, positive_share, smallest_group_share, groups``); and one column a
         metric, in the unit of the metric, NaN where it is undefined.
@@ -78,7 +78,7 @@ def approach_table(runs: Sequence[Run]) -> pd.DataFrame:
     about = _about(kept).iloc[wide["place"].to_numpy()].reset_index(drop=True)
     table = pd.concat([about, wide.drop(columns="place")], axis=1)
     table["setting"] = table["setting"].astype(object)
-    table["needs_groups"] |= table["setting"].str.contains("<=", regex=False)
+    table["group_at_prediction"] |= table["setting"].str.contains("<=", regex=False)
     return table[[*_FIRST, *table.columns.difference([*_FIRST], sort=False)]]
 
 
@@ -128,7 +128,9 @@ def _about(runs: Sequence[Run]) -> pd.DataFrame:
         "options": _options(runs),
         "seed": [run.seed for run in runs],
         "run": [run.id for run in runs],
-        "needs_groups": [bool(run.environment.get("needs_groups", False)) for run in runs],
+        "group_at_prediction": [
+            bool(run.environment.get("group_at_prediction", False)) for run in runs
+        ],
         **{name: [_number(fact.get(name)) for fact in facts] for name in _FACTS},
     }
     return pd.DataFrame(columns)

@@ -51,8 +51,8 @@ def test_thresholds_and_abstaining_are_settings(results):
     relaxed = table[table["setting"] == "statistical_parity<=0"]
     assert np.isfinite(relaxed[["error_rate", "statistical_parity"]].to_numpy()).all()
     assert relaxed["equalized_odds"].isna().all()
-    assert relaxed["needs_groups"].all()
-    by = table[table["setting"] == ""].groupby("intervention")["needs_groups"].all()
+    assert relaxed["group_at_prediction"].all()
+    by = table[table["setting"] == ""].groupby("intervention")["group_at_prediction"].all()
     assert by.to_dict() == {"none": False, "disparate_impact_remover": True}
 
 

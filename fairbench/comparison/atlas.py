@@ -62,10 +62,10 @@ def approach_table(runs: Sequence[Run]) -> pd.DataFrame:
         these three, those in which runs of one name differ, such as
         ``intervention.repair_level=0.5``); ``setting``: empty, ``statistical_parity<=0.05`` where
         thresholds of each group were chosen on validation rows, or ``abstained=0.2`` where so many
-        labels are withheld; ``seed, repeat, run``; ``group_at_prediction``, whether a person's group must
-        be known to predict; ``test_share``, of the rows trained on or tested; what is known of the
-        task (``rows, features, positive_share, smallest_group_share, groups``); and one column a
-        metric, in the unit of the metric, NaN where it is undefined.
+        labels are withheld; ``seed, repeat, run``; ``group_at_prediction``, whether a person's
+        group must be known to predict; ``test_share``, of the rows trained on or tested; what is
+        known of the task (``rows, features, positive_share, smallest_group_share, groups``); and
+        one column a metric, in the unit of the metric, NaN where it is undefined.
     """
     kept = _comparable(runs)
     if not kept:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from fairbench.data.dataset import Dataset, Datasheet, Task
@@ -12,7 +14,8 @@ DATASHEET = Datasheet(
     source="scikit-learn's copy of the data of 'Least Angle Regression', Ann. Statist. 32(2)",
     licence="BSD, as part of scikit-learn",
     paper_differences="In none of the papers: it is here because it needs no file. Variables are "
-    "in their own units, not the scaled ones of scikit-learn's default.",
+    "in their own units, not the scaled ones of scikit-learn's default. "
+    "diabetes_high_progression cuts the progression at its median, a cut of ours.",
     criticism="The source codes sex 1 and 2 without saying which is which. 442 patients are too "
     "few for differences between groups; race and age of enrolment are not recorded.",
 )
@@ -46,4 +49,23 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
         sensitive=pd.DataFrame({"sex": sex}),
         privileged={"sex": "sex 1"},
         target_name="disease progression after one year",
+    )
+
+
+def high_progression(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the 442 patients; label 1 is a progression over the median of all.
+
+    Parameters
+    ----------
+    archive : unused; the data come with scikit-learn.
+    keep_sensitive : keep sex among the features.
+    """
+    data = load(archive, keep_sensitive=keep_sensitive)
+    return replace(
+        data,
+        name="diabetes_high_progression",
+        task=Task.BINARY,
+        target=(data.target > data.target.median()).astype(int).rename("high_progression"),
+        positive_label="over the median",
+        favourable=0,
     )

@@ -17,7 +17,9 @@ DATASHEET = Datasheet(
     licence="CC BY 4.0",
     paper_differences="In none of the papers. Classes in the order of time: never, before the last "
     "year (over a decade ago, in the last decade), in the last year (year, month, week, day); "
-    "periods=seven keeps the seven answers. Cannabis by default. Other substances are no features. "
+    "periods=seven keeps the seven answers, and periods=two asks for users of the last year "
+    "against all others (the year-based cut of Fehrman et al.; dataset=drug_last_year). Cannabis "
+    "by default. Other substances are no features. "
     "The file's columns nicotine and semer are exchanged (semer, a made-up substance, would have "
     "75 % of users): nicotine is read from semer.",
     criticism="1885 volunteers of an online survey of 2011 and 2012, 91 % White, most from the UK "
@@ -61,11 +63,12 @@ def load(
     ----------
     archive : where the file is found.
     substance : one of the 18, such as ``cannabis``, ``nicotine``, ``benzos`` or ``mushrooms``.
-    periods : ``three``, or the ``seven`` that were asked for.
+    periods : ``three``, the ``seven`` that were asked for, or ``two``: whether they used it in the
+        last year, which is label 1.
     keep_sensitive : keep gender, age and ethnicity among the features.
     """
     one_of("substance", substance, _SUBSTANCES)
-    one_of("periods", periods, ("three", "seven"))
+    one_of("periods", periods, ("two", "three", "seven"))
     file, column = DRUG.path, _COLUMN.get(substance, substance)
     raw = as_texts(parquet_table(archive.read(DRUG), file), file)
     asked = ("age", "gender", "education", "country", "ethnicity")
@@ -79,8 +82,9 @@ def load(
         columns |= {"gender": gender, "age": age, "ethnicity": ethnicity}
     answers = tuple(f"CL{k}" for k in range(len(_ANSWERS)))
     code = categories(raw, column, file, allowed=answers).astype(str).str[2:].astype(int)
-    if periods == "three":
-        code = pd.Series(np.searchsorted([1, 3], code, side="right"))
+    if periods != "seven":
+        code = pd.Series(np.searchsorted([1, 3] if periods == "three" else [3], code, side="right"))
+    classes = {"two": (), "three": _PERIODS, "seven": _ANSWERS}[periods]
     sensitive = {
         "gender": labels(gender, {"Male": "Male", "Female": "Female"}),
         "ethnicity": labels(ethnicity == "White", {True: "White", False: "not White"}),
@@ -88,13 +92,14 @@ def load(
     }
     return Dataset(
         name="drug",
-        task=Task.MULTICLASS,
+        task=Task.MULTICLASS if classes else Task.BINARY,
         features=pd.DataFrame(columns),
         target=code.rename(substance),
         sensitive=pd.DataFrame(sensitive),
         privileged={"gender": "Male", "ethnicity": "White", "age": "25 and over"},
         target_name=f"last use of {substance}",
-        classes=_PERIODS if periods == "three" else _ANSWERS,
-        ordered=True,
+        positive_label="" if classes else "in the last year",
+        classes=classes,
+        ordered=bool(classes),
         sources=(DRUG,),
     )

@@ -17,7 +17,7 @@ DATASHEET = Datasheet(
     licence="CC BY 4.0",
     paper_differences="In none of the papers. Classes in the order of their rank: not_recom, "
     "recommended (very_recom and the 2 rows of recommend, which rank=five keeps apart), priority, "
-    "spec_prior.",
+    "spec_prior. rank=two (dataset=nursery_priority) asks whether it is spec_prior, a cut of ours.",
     criticism="No data of people: all 12960 combinations of eight attributes, once each, ranked "
     "by the rules of an expert system. The class is a function of the features, and any rate of a "
     "group is one of the list of combinations. No attribute is of a person: the family's finances "
@@ -45,10 +45,11 @@ def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -
     Parameters
     ----------
     archive : where the file is found.
-    rank : ``four`` classes, or ``five``, of which one has two rows.
+    rank : ``four`` classes; ``five``, of which one has two rows; or ``two``: whether the place is
+        given special priority, which is label 1.
     keep_sensitive : keep the family's finances among the features.
     """
-    one_of("rank", rank, ("four", "five"))
+    one_of("rank", rank, ("two", "four", "five"))
     file = NURSERY.path
     raw = as_texts(parquet_table(archive.read(NURSERY), file), file)
     require_columns(raw, (*_FEATURES, "finance", "class"), file, width=9)
@@ -59,15 +60,20 @@ def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -
     code = np.array([_RANKS.index(each) for each in categories(raw, "class", file, allowed=_RANKS)])
     if rank == "four":
         code -= code >= _RANKS.index("very_recom")
+    elif rank == "two":
+        code = (code == _RANKS.index("spec_prior")).astype(int)
+    classes = {"two": (), "four": _MERGED, "five": _RANKS}[rank]
     return Dataset(
         name="nursery",
-        task=Task.MULTICLASS,
+        task=Task.MULTICLASS if classes else Task.BINARY,
         features=pd.DataFrame(columns),
         target=pd.Series(code, name="rank"),
         sensitive=pd.DataFrame({"finance": finance}),
         privileged={"finance": "convenient"},
         target_name="recommendation of a place",
-        classes=_RANKS if rank == "five" else _MERGED,
-        ordered=True,
+        positive_label="" if classes else "special priority",
+        favourable=None if classes else 1,
+        classes=classes,
+        ordered=bool(classes),
         sources=(NURSERY,),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,8 @@ DATASHEET = Datasheet(
     "with a missing value: 68995 pairs, 19 columns, among them both infants' identifiers, weights "
     "and deaths. columns=clean leaves identifiers and deaths out. One row is a pair; unit=twin "
     "makes a row of each twin, and `clusters` keeps the two together. twins_under2000g is the "
-    "derived table of the 11984 pairs lighter than 2000 g, always a row a twin.",
+    "derived table of the 11984 pairs lighter than 2000 g, always a row a twin. "
+    "twins_mortality predicts their deaths in the first year, as Louizos et al. do.",
     criticism="Identifiers are features in the paper's table, and deaths happen after the visits "
     "that are predicted. Quintiles of a count are neither equally spaced nor normal, yet are "
     "treated as a real number. The group is the child's race as the birth certificate codes it.",
@@ -116,6 +118,31 @@ def under_2000g(
     wide["pair"] = np.arange(len(wide)) // 2
     kept = _kept(wide, columns, keep_sensitive, ("infant_id", "outcome"))
     return _dataset("twins_under2000g", kept, wide, target_scale, (UNDER_2000G,))
+
+
+def mortality_under_2000g(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
+    """Return the twins of pairs lighter than 2000 g each; label 1 is death in the first year.
+
+    Identifiers and the number of prenatal visits are no features; rows are clustered by pair.
+
+    Parameters
+    ----------
+    archive : where the derived file is found.
+    keep_sensitive : keep the races, and whether the child is white, among the features.
+    """
+    data = under_2000g(archive, columns="fairlyuncertain", keep_sensitive=keep_sensitive)
+    assert isinstance(data.features, pd.DataFrame)
+    late = [name for name in ("infant_id", "outcome") if name in data.features]
+    return replace(
+        data,
+        name="twins_mortality",
+        task=Task.BINARY,
+        features=data.features.drop(columns=late),
+        target=data.features["outcome"].astype(int).rename("mortality"),
+        target_name="first year of life",
+        positive_label="death",
+        favourable=0,
+    )
 
 
 def _pairs(archive: Archive) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from algorithms.interventions.none import Unconstrained
+from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import (
     ANY_FEATURES,
@@ -24,7 +25,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reweighing(Intervention):
-    """The learner's own estimator, fitted with weights."""
+    """The learner's own estimator, fitted with weights to the power of `strength`.
+
+    At 1 group and label are independent in the weighted rows, as Kamiran and Calders have it; at 0
+    all weights are 1. Between, weights are the geometric means of these two.
+    """
+
+    strength: float = 1.0
 
     capabilities = Capabilities(
         tasks=BINARY | MULTICLASS,
@@ -34,13 +41,21 @@ class Reweighing(Intervention):
         gives_members=True,
     )
 
+    def __post_init__(self) -> None:
+        """Refuse a strength that would turn the weights around, or exceed them."""
+        if not 0 <= self.strength <= 1:
+            raise UserError(f"intervention.strength is {self.strength}; it must be from 0 to 1")
+
     def wrap(self, estimator: Any, seed: int) -> Reweighed:
         """Return the unfitted model."""
-        return Reweighed(estimator)
+        return Reweighed(estimator, self.strength)
 
 
+@dataclass
 class Reweighed(Unconstrained):
     """An estimator fitted with the weights of :func:`independence_weights`, and read as it is."""
+
+    strength: float = 1.0
 
     def fit(
         self,
@@ -52,7 +67,9 @@ class Reweighed(Unconstrained):
     ) -> Self:
         """Fit the estimator; `sample_weight` counts rows, and multiplies the weights."""
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        weight = weight * independence_weights(sensitive_features, y, weight)
+        factor = independence_weights(sensitive_features, y, weight)
+        # Rows of weight 0 have a factor of 0, which is no power to take.
+        weight = weight * np.where(weight > 0, factor, 1.0) ** self.strength
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=weight)
 
 

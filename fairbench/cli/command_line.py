@@ -107,6 +107,37 @@ def prefer_own_launchers(conf: Path) -> None:
         launchers.pop(path.name, None)
 
 
+_EXPERIMENT = "experiment="
+
+
+def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[CommandLine]:
+    """Return a command line to be composed, or several where it names a folder of experiments.
+
+    ``experiment=atlas`` stands for every file of ``conf/experiment/atlas``, in the order of their
+    names; each of them is a sweep of its own, and the other words go for all.
+
+    Raises
+    ------
+    UserError : a folder, where not a sweep but one run is asked for.
+    """
+    from fairbench.experiments.presets import experiments_in
+
+    folder = next((word for word in words if _is_folder(word, conf)), None)
+    if folder is None:
+        return [CommandLine(words, conf, sweep=sweep)]
+    if not sweep:
+        raise UserError(f"{folder} is a folder of sweeps: add -m to run them all")
+    return [
+        CommandLine([f"{_EXPERIMENT}{name}" if w == folder else w for w in words], conf, sweep=True)
+        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT))
+    ]
+
+
+def _is_folder(word: str, conf: Path) -> bool:
+    name = word.removeprefix(_EXPERIMENT).strip("/")
+    return word != name and bool(name) and (conf / "experiment" / name).is_dir()
+
+
 class CommandLine:
     """A command line that has been read, and can be composed within `hydra_of`."""
 
@@ -306,19 +337,26 @@ class _Composer:
         """Return the part that an option's own file is, where no other file has a say in it."""
         before = self.base.choices.get(group, "")
         files = [self.conf / group / f"{name}.yaml" for name in (before, option)]
-        preset = self.base.choices.get("experiment", "None") != "None"
-        if preset or group in self._primary or not all(_says_only_itself(file) for file in files):
+        if group in self._set_elsewhere or not all(_says_only_itself(file) for file in files):
             return None
         from omegaconf import OmegaConf
 
         return group, OmegaConf.to_container(OmegaConf.load(files[1])), option
 
     @cached_property
-    def _primary(self) -> set[str]:
-        """The names that the main file sets by itself."""
+    def _set_elsewhere(self) -> set[str]:
+        """The names that the main file sets, or an experiment's file and those it is made of."""
         from omegaconf import OmegaConf
 
-        return {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
+        names = {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
+        left = [self.base.choices.get("experiment", "None")]
+        while left:
+            name = left.pop()
+            if name != "None":
+                own = OmegaConf.load(self.conf / "experiment" / f"{name}.yaml")
+                names |= {str(key) for key in own}
+                left += [each for each in own.get("defaults", ()) if isinstance(each, str)]
+        return names
 
 
 def _says_only_itself(file: Path) -> bool:

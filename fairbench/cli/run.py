@@ -99,7 +99,7 @@ def set_up_process(root: Path) -> None:
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
-    from fairbench.cli.command_line import CommandLine, hydra_of
+    from fairbench.cli.command_line import command_lines, hydra_of
 
     options = [word for word in arguments if word.startswith("-")]
     if set(options) & set(_HYDRA_SHOWS):
@@ -109,8 +109,8 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
     words = [word for word in arguments if word not in options]
     with hydra_of(conf), ExitStack() as held:
-        line = CommandLine(words, conf, sweep=bool(several))
-        return _sweep(line, held) if several else _single(line, held)
+        lines = command_lines(words, conf, sweep=bool(several))
+        return _sweep(lines, held) if several else _single(lines[0], held)
 
 
 def hold(configs: Iterable[Any], held: ExitStack) -> None:
@@ -176,18 +176,22 @@ def draw_figures(*arguments: Any) -> None:
     figures.draw_figures(*arguments)
 
 
-def _sweep(line: CommandLine, held: ExitStack) -> int:
-    """Plan and carry out all jobs, and print how each ended."""
+def _sweep(lines: Sequence[CommandLine], held: ExitStack) -> int:
+    """Plan and carry out all jobs, and print how each ended.
+
+    Several lines are the sweeps of a folder of experiments; they share their settings.
+    """
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import show_planned_sweep, sum_up, varied_names
 
-    settings = line.settings()
+    settings = lines[0].settings()
     outcomes: list[Outcome] = []
-    with SweepProgress(jobs=len(line.jobs)) as progress:
+    every = [(line, words) for line in lines for words in line.jobs]
+    with SweepProgress(jobs=len(every)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
-        jobs = [(words, line.compose(words)) for words in progress.composing(line.jobs)]
+        jobs = [(words, line.compose(words)) for line, words in progress.composing(every)]
         hold([config for _, config in jobs], held)
-        size, varied = settings.batch or len(jobs), varied_names(line.jobs)
+        size, varied = settings.batch or len(jobs), varied_names([words for words, _ in jobs])
         for start in range(0, len(jobs), size):
             outcomes += _part(jobs[start : start + size], settings, progress, varied)
     if jobs[0][1]["plan"]:

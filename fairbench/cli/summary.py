@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fairbench.cli.progress import console, print_line
 from fairbench.core.errors import UserError, refused
-from fairbench.experiments.execute import Plan, RunEnd, estimated_seconds
+from fairbench.experiments.execute import Plan, RunEnd
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import SweepSettings
@@ -50,8 +50,8 @@ class Outcome:
         return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
 
 
-# Their choices are in the name of every run.
-_NAMED = ("dataset", "learner", "intervention", "method")
+# Their choices are in the name of every run, and an experiment is no option of one.
+_NAMED = ("dataset", "learner", "intervention", "method", "experiment")
 
 
 def varied_names(jobs: Sequence[Words]) -> list[str]:
@@ -74,32 +74,96 @@ def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
     return ", ".join([name, *own])
 
 
+@dataclass
+class _Priced:
+    """What some runs have to fit: cells, those in the store, those to compute, CPU seconds."""
+
+    runs: int = 0
+    cells: int = 0
+    stored: int = 0
+    new: int = 0
+    seconds: float = 0.0
+    unpriced: int = 0
+
+    def __iadd__(self, other: _Priced) -> Self:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        return self
+
+    @property
+    def price(self) -> str:
+        """The CPU seconds, or how many of the fits they leave out."""
+        if not self.unpriced:
+            return f"{self.seconds:.0f} s"
+        return "unknown" if self.unpriced == self.new else f"{self.seconds:.0f} s and more"
+
+
 def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
-    """Print how many cells would be computed, each distinct cell counted once."""
+    """Print how many cells would be computed and what that costs, each distinct cell counted once.
+
+    Many runs are summed up by learner and intervention.
+    """
     from rich.table import Table
 
+    many, total = len(runs) > _MOST, _Priced()
+    rows: dict[tuple[str, ...], _Priced] = {}
+    for run, priced in _priced(runs):
+        own = _choices(run) if many else (run.id, run.name)
+        rows.setdefault(own, _Priced())
+        rows[own] += priced
+        total += priced
+    first = ("learner", "intervention", "runs") if many else ("run",)
     table = Table(title="plan", title_justify="left")
-    for column in ("run", "cells", "in the store", "to compute", "estimated"):
-        table.add_column(column, justify="left" if column == "run" else "right")
+    for column in (*first, "cells", "in the store", "to compute", "estimated CPU"):
+        words = column in ("run", "learner", "intervention")
+        table.add_column(column, justify="left" if words else "right")
+    for own, each in rows.items():
+        names = (*own, str(each.runs)) if many else own[1:]
+        table.add_row(*names, str(each.cells), str(each.stored), str(each.new), each.price)
+    for outcome in () if many else skipped:
+        table.add_row(outcome.name, outcome.status, "", "", "")
+    console.print(table)
+    _print_price(total)
+
+
+def _priced(runs: Sequence[Plan]) -> Iterator[tuple[Plan, _Priced]]:
+    """Yield each run with what it adds to those before."""
+    from fairbench.experiments.prices import Prices
+    from fairbench.results.catalogue import Catalogue
+
+    folders = {run.store.root for run in runs}
+    prices = {root: Prices.of(Catalogue(root)) for root in folders}
     seen: set[str] = set()
-    total, unknown = 0.0, False
     for run in runs:
         missing = {cell for cell in run.cells if not run.store.has(cell)}
         new = missing - seen
         seen |= missing
-        seconds = estimated_seconds(run, len(new)) if new else 0.0
-        total += seconds or 0.0
-        unknown |= seconds is None
-        guess = "unknown" if seconds is None else f"{seconds:.0f} s"
+        known, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
+        each = known.seconds(run.cost_key, run.rows, chosen) if new else 0.0
+        unpriced = len(new) if each is None else 0
         stored = len(run.cells) - len(missing)
-        table.add_row(run.name, str(len(run.cells)), str(stored), str(len(new)), guess)
-    for outcome in skipped:
-        table.add_row(outcome.name, outcome.status, "", "", "")
-    console.print(table)
-    cost = f"about {total:.0f} s on one core" if total or not unknown else ""
-    more = "no earlier run tells what the others cost" if unknown else ""
-    counts = f"{len(seen)} cells to compute"
-    print_line("; ".join(filter(None, [counts, cost, more, "nothing was run"])))
+        yield run, _Priced(1, len(run.cells), stored, len(new), len(new) * (each or 0.0), unpriced)
+
+
+def _choices(run: Plan) -> tuple[str, str]:
+    chosen = run.config["hydra"]["runtime"]["choices"]
+    return str(chosen["learner"]), str(chosen["intervention"])
+
+
+def _print_price(total: _Priced) -> None:
+    """Print what all fits cost in CPU time, and how to learn what the unknown ones do."""
+    parts = [f"{total.new} cells to compute"]
+    if total.new > total.unpriced:
+        seconds = total.seconds
+        hours = f" ({seconds / 3600:.2f} core-hours)" if seconds >= 360 else ""
+        parts.append(f"about {seconds:.0f} s of CPU{hours}, and evaluation beside it")
+    if total.unpriced:
+        parts.append(f"no earlier run tells what {total.unpriced} of them cost")
+    print_line("; ".join([*parts, "nothing was run"]))
+    if total.unpriced > _MOST:
+        words = [word for word in sys.argv[1:] if word not in ("run", "plan=true")]
+        pilot = shlex.join([*_program(), *words, "split.repeats=1"])
+        print_line(f"one repeat tells it, and its cells count: {pilot}")
 
 
 def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
@@ -216,8 +280,13 @@ def _show_failures(
     # Not wrapped where nobody reads it on a screen.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table, highlight=False)
     print_line("what failed is run again, and nothing else, by:")
-    for command in commands([each.words for each in failed], program=_program(), first=launcher):
-        print_line(f"  {command}")
+    by_sweep: dict[tuple[str, ...], list[Words]] = {}  # those of a folder name other options
+    for each in failed:
+        names = tuple(word.partition("=")[0] for word in each.words)
+        by_sweep.setdefault(names, []).append(each.words)
+    for jobs in by_sweep.values():
+        for command in commands(jobs, program=_program(), first=launcher):
+            print_line(f"  {command}")
 
 
 def _program() -> list[str]:

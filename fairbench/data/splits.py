@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +25,11 @@ class Fold:
     train: Rows
     validation: Rows
     test: Rows
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has, all parts together."""
+        return len(self.train) + len(self.validation) + len(self.test)
 
 
 class Split(Protocol):
@@ -79,6 +84,37 @@ class RepeatedHoldout:
             self.validation,
             generator,
         )
+
+
+@dataclass(frozen=True)
+class SampledHoldout(RepeatedHoldout):
+    """Random splits of a sample of at most `rows` rows, for what would cost too much on all.
+
+    The sample depends on the data set and the seed alone, and is the same for every repeat.
+    """
+
+    rows: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Refuse a sample that cannot be divided, and shares that leave a part empty."""
+        super().__post_init__()
+        check_minimum("split.rows", self.rows, 2)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return `repeats` folds of the sample; where all rows are in it, those of all rows."""
+        if len(dataset) <= self.rows:
+            return super().folds(dataset, seed)
+        generator = rng(seed, "sample", dataset.name)
+        chosen = np.sort(generator.choice(len(dataset), self.rows, replace=False))
+        return [
+            replace(
+                fold,
+                train=chosen[fold.train],
+                validation=chosen[fold.validation],
+                test=chosen[fold.test],
+            )
+            for fold in super().folds(dataset.take(chosen), seed)
+        ]
 
 
 @dataclass(frozen=True)

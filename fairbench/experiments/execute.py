@@ -25,6 +25,7 @@ from fairbench.core.errors import UserError, refused
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import Config, plain
 from fairbench.experiments.pipeline import ensure
+from fairbench.experiments.prices import cost_key
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
 from fairbench.results.garbage import note_begun
@@ -48,6 +49,7 @@ class Plan:
     config : the resolved configuration.
     cells : the ids of its cells, each once.
     finished : whether its folder is there and made from these very cells; `drawn` of its figures.
+    cost_key : what runs share whose cells cost about the same; `rows` : that each cell is of.
     key : what a worker knows the prepared run by; no two plans share it.
     """
 
@@ -57,6 +59,8 @@ class Plan:
     cells: tuple[str, ...]
     finished: bool
     drawn: bool
+    cost_key: str = ""
+    rows: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -132,7 +136,8 @@ def plan(cfg: DictConfig | Config) -> Plan:
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
     finished = bool(config["resume"]) and run.writer.finished(run.fingerprint)
     drawn = run.writer.has_figures()
-    planned = Plan(config, run.id, run.name, cells, finished, drawn)
+    cost, rows = cost_key(run.study), run.cells[0].fold.rows
+    planned = Plan(config, run.id, run.name, cells, finished, drawn, cost, rows)
     _keep(planned.key, run)
     return planned
 
@@ -297,11 +302,6 @@ _runs: OrderedDict[str, tuple[pipeline.PlannedRun, dict[str, Cell]]] = OrderedDi
 def prepared(planned: Plan) -> pipeline.PlannedRun:
     """Return a planned run, prepared; a process keeps the last few."""
     return _with_cells(planned)[0]
-
-
-def estimated_seconds(planned: Plan, cells: int) -> float | None:
-    """Return the seconds that some cells of a run would take, by an earlier run of its kind."""
-    return pipeline.estimated_seconds(prepared(planned), cells)
 
 
 def _with_cells(planned: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:

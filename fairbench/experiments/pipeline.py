@@ -24,9 +24,9 @@ from fairbench.experiments import build
 from fairbench.experiments.compatibility import Combination, check, check_options, check_weights
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Method
+from fairbench.experiments.prices import cost_key
 from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
-from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import BusyCellError, CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import UNVERIFIED, VERIFIED, Run
@@ -280,7 +280,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
         "cost": {
-            "key": cost_key(run),
+            "key": cost_key(run.study),
             "seconds_per_cell": each,
             "seconds": each * len(cells),
         },
@@ -315,23 +315,6 @@ def task_facts(run: PlannedRun) -> dict[str, Any]:
     }
 
 
-def cost_key(run: PlannedRun) -> str:
-    """Return a hash that runs with cells of about the same cost share."""
-    study = run.study
-    parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
-    return digest([study.dataset.digest, *parts])
-
-
 def _seconds_per_cell(metrics: pd.DataFrame) -> float:
     costs = metrics[metrics["metric"].isin(COSTS)]
     return float(costs.groupby("metric")["value"].mean().sum())
-
-
-def estimated_seconds(run: PlannedRun, missing: int) -> float | None:
-    """Return the seconds that `missing` cells would take, by an earlier run of the same kind."""
-    key = cost_key(run)
-    for stored in Catalogue(run.store.root):
-        cost = stored.environment.get("cost", {})
-        if cost.get("key") == key:
-            return missing * float(cost["seconds_per_cell"])
-    return None

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 
+from fairbench.core.errors import unknown_name
 from fairbench.experiments.build import IDENTITY, stored_configuration
 from fairbench.results.catalogue import flat
 from fairbench.results.runs import UNVERIFIED, Run
@@ -87,8 +88,20 @@ class Presets:
 
     def experiments(self) -> list[str]:
         """Return the names of all experiments."""
-        folder = self.conf / "experiment"
-        return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.yaml"))
+        return experiments_in(self.conf)
+
+    def runs_of_all(self, name: str, runs: Mapping[str, Run]) -> set[str]:
+        """Return the ids of the runs that answer an experiment, or one of a folder of them.
+
+        Raises
+        ------
+        UserError : neither an experiment nor a folder.
+        """
+        known = self.experiments()
+        members = [name] if name in known else experiments_in(self.conf, name)
+        if not members:
+            raise unknown_name("experiment", name, known)
+        return {run for member in members for run in self.runs_of(member, runs)}
 
     def runs_of(self, name: str, runs: Mapping[str, Run]) -> dict[str, tuple[dict[str, str], Run]]:
         """Return the runs that answer an experiment, with what they chose, by run id.
@@ -210,6 +223,13 @@ class Presets:
         sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in shown.items()]
         return shlex.join(["python", "run.py", *sweep, *words])
+
+
+def experiments_in(conf: Path, folder: str = "") -> list[str]:
+    """Return the names of the experiments of a folder of ``conf/experiment``, by default of all."""
+    root = conf / "experiment"
+    paths = (root / folder).rglob("*.yaml")
+    return sorted(str(path.relative_to(root).with_suffix("")) for path in paths)
 
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from fairbench.cli.command_line import CommandLine, hydra_of
+from fairbench.cli.command_line import CommandLine, command_lines, hydra_of
 from fairbench.cli.run import run
 from fairbench.cli.summary import commands
 from fairbench.core.errors import UserError
@@ -154,3 +154,28 @@ def test_failed_jobs_are_run_again_and_no_others(hydra, kept, count):
         assert start == ["python", "run.py", "-m", "hydra/launcher=joblib"]
         found += sweep(*words).jobs
     assert sorted(found) == sorted(chosen)
+
+
+def test_a_folder_of_experiments_is_every_one_of_its_sweeps(hydra):
+    words = ("experiment=uncertainty_matters", "seed=3", "split.repeats=1")
+    lines = command_lines(words, CONF, sweep=True)
+    names = sorted(path.stem for path in (CONF / "experiment/uncertainty_matters").glob("*.yaml"))
+    assert len(lines) == len(names)
+    for name, line in zip(names, lines, strict=True):
+        alone = sweep(f"experiment=uncertainty_matters/{name}", *words[1:])
+        assert line.jobs == alone.jobs
+        assert line.compose(line.jobs[0]) == alone.compose(alone.jobs[0])
+
+
+def test_a_folder_of_experiments_needs_a_sweep(hydra):
+    with pytest.raises(UserError, match="experiment=uncertainty_matters is a folder of sweeps"):
+        command_lines(("experiment=uncertainty_matters",), CONF, sweep=False)
+    (line,) = command_lines(("experiment=uncertainty_matters/adult",), CONF, sweep=False)
+    assert line.jobs
+
+
+def test_choices_of_an_experiment_that_builds_on_another_are_composed_as_hydra_does(hydra):
+    line = sweep("experiment=atlas/4_reweighing", "dataset=german,adult", "learner=lightgbm")
+    for job in (line.jobs[0], line.jobs[-1]):
+        whole = compose("config", list(job), return_hydra_config=True)
+        assert without_hydra(line.compose(job)) == plain(whole)

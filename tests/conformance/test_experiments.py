@@ -1,11 +1,16 @@
 """Every experiment's runs compose: each option it varies exists, each method fits its learner."""
 
+from itertools import product
+from math import prod
 from types import SimpleNamespace
 
 import pytest
 
+from fairbench.core.errors import UserError
+from fairbench.data.catalogue import entries
+from fairbench.data.dataset import family_of
 from fairbench.experiments import build, pipeline
-from fairbench.experiments.presets import Presets
+from fairbench.experiments.presets import Presets, experiments_in
 from tests.harness import CONF, configuration
 
 EXPERIMENTS = sorted(
@@ -61,3 +66,35 @@ def test_presets_of_the_same_study_are_the_same_runs(same):
         for name in ("table1", same)
     )
     assert build.run_id(one) == build.run_id(other)
+
+
+def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
+    presets = Presets(CONF)
+    sweeps = [presets.experiment(name) for name in experiments_in(CONF, "atlas")]
+    module = {entry.name: entry.module for entry in entries(CONF)}
+    tasks, families, fits = set(), set(), 0
+    for sweep in sweeps:
+        varied = sweep.varied
+        tasks |= set(product(varied["dataset"], varied.get("protect", ["null"])))
+        families |= {family_of(module[name]) for name in varied["dataset"]}
+        assert sweep.fixed["split.repeats"] == 10
+        # Methods are counted once: some are readings of the same fit.
+        fits += 10 * prod(len(values) for name, values in varied.items() if name != "method")
+    assert len(tasks) >= 30
+    assert len(families) >= 20
+    assert "simulated" not in families
+    assert fits >= 10_000
+
+
+def test_runs_of_a_folder_are_those_of_its_experiments():
+    presets = Presets(CONF)
+    jobs = {key: texts[0] for key, texts in presets.experiment("atlas/6_fairgbm").varied.items()}
+    words = [f"{key}={text}" for key, text in jobs.items()]
+    cfg = build.plain(configuration("experiment=atlas/6_fairgbm", *words))
+    run = SimpleNamespace(
+        id="x", config=build.stored_configuration(cfg), choices=build.choices(cfg)
+    )
+    assert presets.runs_of_all("atlas", {"x": run}) == {"x"}
+    assert presets.runs_of_all("uncertainty_matters", {"x": run}) == set()
+    with pytest.raises(UserError, match="atlas"):
+        presets.runs_of_all("atlass", {"x": run})

@@ -6,7 +6,13 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.data.splits import HalfSplits, KFold, Predefined, RepeatedHoldout
+from fairbench.data.splits import (
+    HalfSplits,
+    KFold,
+    Predefined,
+    RepeatedHoldout,
+    SampledHoldout,
+)
 
 N = 103
 
@@ -299,3 +305,30 @@ def test_predefined_refuses_clusters_that_cross_from_training_to_test_rows(make_
         Predefined().folds(make_dataset(10, partition=marks, clusters=crossing), seed=0)
     assert "2 clusters of" in str(caught.value)
     assert "have both training and test rows (first: b)" in str(caught.value)
+
+
+def test_a_sample_is_drawn_once_for_a_data_set_and_a_seed(data):
+    split = SampledHoldout(repeats=3, validation=0.25, rows=60)
+    rows = [np.sort(np.concatenate(parts(fold))) for fold in split.folds(data, seed=0)]
+    assert {fold.rows for fold in split.folds(data, seed=0)} == {60}
+    assert len(np.unique(rows[0])) == 60
+    np.testing.assert_array_equal(rows[0], rows[2])
+    assert_equal(split.folds(data, seed=0), split.folds(data, seed=0))
+    assert not np.array_equal(rows[0], np.sort(np.concatenate(parts(split.folds(data, 1)[0]))))
+    assert differ(split.folds(data, seed=0)[:1], split.folds(data, seed=0)[1:2])
+
+
+def test_a_sample_of_all_rows_is_the_same_as_none(data):
+    whole = RepeatedHoldout(repeats=2, validation=0.2)
+    assert_equal(SampledHoldout(2, 0.8, 0.2, rows=N).folds(data, 0), whole.folds(data, 0))
+
+
+def test_clusters_stay_together_in_a_sample(clustered):
+    for fold in SampledHoldout(repeats=3, validation=0.2, rows=50).folds(clustered, seed=0):
+        names = [set(clustered.clusters.iloc[rows]) for rows in parts(fold)]
+        assert not (names[0] & names[1] or names[0] & names[2] or names[1] & names[2])
+
+
+def test_a_sample_of_one_row_is_refused():
+    with pytest.raises(UserError, match=r"split\.rows"):
+        SampledHoldout(rows=1)

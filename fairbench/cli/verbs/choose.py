@@ -89,9 +89,7 @@ def _selected(options: ChooseOptions) -> Catalogue:
     catalogue = Catalogue(options.results).matching(words)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(checkout("choose") / "conf")
-        if name not in presets.experiments():
-            raise unknown_name("experiment", name, presets.experiments())
-        catalogue = catalogue.only(set(presets.runs_of(name, catalogue.runs)))
+        catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
     return catalogue
 
 

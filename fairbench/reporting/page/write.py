@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.core.formats import csv_text, number
 from fairbench.experiments.presets import Presets, Provenance
@@ -172,10 +172,7 @@ def _presets(conf: Path) -> Presets:
 def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> Catalogue:
     if not experiment:
         return collection
-    known = presets.experiments()
-    if experiment not in known:
-        raise unknown_name("experiment", experiment, known)
-    return collection.only(set(presets.runs_of(experiment, collection.runs)))
+    return collection.only(presets.runs_of_all(experiment, collection.runs))
 
 
 def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:

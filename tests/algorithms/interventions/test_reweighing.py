@@ -7,6 +7,7 @@ import pytest
 from algorithms.interventions.reweighing import Reweighing, independence_weights
 from algorithms.learners.logistic_regression import LogisticRegression
 from algorithms.losses import Binomial
+from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
 
 
@@ -73,3 +74,19 @@ def test_the_estimator_is_fitted_with_the_product():
     product = weight * independence_weights(train.groups, train.y, weight)
     plain = LogisticRegression().estimator(Binomial(), 0).fit(train.X, train.y, product)
     np.testing.assert_array_equal(ours, plain.predict_proba(test.X)[:, 1])
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
+def test_a_strength_is_a_power_of_the_weights(strength):
+    train, test = rows()
+    model = Reweighing(strength).wrap(LogisticRegression().estimator(Binomial(), 0), 0)
+    ours = test.outputs(train.fit(model, None))["score"]
+    ones = np.ones(len(train.y))
+    weight = independence_weights(train.groups, train.y, ones) ** strength
+    plain = LogisticRegression().estimator(Binomial(), 0).fit(train.X, train.y, weight)
+    np.testing.assert_array_equal(ours, plain.predict_proba(test.X)[:, 1])
+
+
+def test_a_strength_over_one_is_refused():
+    with pytest.raises(UserError, match=r"intervention\.strength is 1\.5"):
+        Reweighing(1.5)

@@ -1,0 +1,70 @@
+"""What fits that are not yet made will cost, by the finished runs of a results folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairbench.core.fingerprint import describe, digest
+from fairbench.experiments.study import Study
+from fairbench.results.catalogue import Catalogue
+
+_ALIKE = ("dataset", "learner", "intervention", "method")
+
+
+def cost_key(study: Study) -> str:
+    """Return a hash that runs with cells of about the same cost share."""
+    parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
+    return digest([study.dataset.digest, *parts])
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """CPU seconds of a fit, and the rows of the run that it was of; 0 where none are recorded."""
+
+    seconds: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What fits have cost: of the very same components, and of the same ones with other options.
+
+    Attributes
+    ----------
+    exact : by :func:`cost_key`. alike : by the names of the data set and the components.
+    """
+
+    exact: dict[str, _Cost] = field(default_factory=dict)
+    alike: dict[tuple[str, ...], _Cost] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalogue: Catalogue) -> Prices:
+        """Return the prices that the finished runs of a catalogue tell."""
+        prices = cls()
+        for run in catalogue:
+            known = run.environment
+            cost, rows = known.get("cost", {}), known.get("task", {}).get("rows", 0)
+            if "key" in cost:
+                paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
+                prices.exact[cost["key"]] = prices.alike[_names(run.choices)] = paid
+        return prices
+
+    def seconds(self, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
+        """Return the CPU seconds that a fit will take, in proportion to its rows; None if unknown.
+
+        Parameters
+        ----------
+        key : of :func:`cost_key`.
+        rows : of the data set that its run uses.
+        choices : the option that the run chose for every group.
+        """
+        paid = self.exact.get(key) or self.alike.get(_names(choices))
+        if paid is None:
+            return None
+        return paid.seconds * (rows / paid.rows if paid.rows else 1.0)
+
+
+def _names(choices: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(choices.get(group, "")) for group in _ALIKE)

@@ -1,0 +1,336 @@
+"""Claims of the literature that an atlas can test: what differences they are, and who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.comparison.atlas_findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    ClaimPart,
+    all_hold,
+    any_holds,
+    larger,
+    no_larger,
+)
+from fairbench.comparison.atlas_frontiers import ERROR, GAPS, NONE, MarginSeries
+from fairbench.comparison.atlas_values import AtlasValues, contrasts, differences, own_options
+from fairbench.inference.multilevel import FEWEST_FAMILIES, fit
+from fairbench.metrics.registry import find
+
+Array = NDArray[np.float64]
+Judge = Callable[[float, float, float], str]
+WITHHELD = "abstained=0.2"
+_BASE = "binomial_nll"
+_BAGS = ("ensemble",)
+_RECALIBRATIONS = ("multicalibration", "mcgrad")
+FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimSeries:
+    """A difference (T, R) that is part of a claim, of a metric, and how it is judged."""
+
+    label: str
+    metric: str
+    values: Array
+    judge: Judge
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """How posteriors are drawn."""
+
+    generator: np.random.Generator
+    draws: int = 500
+
+
+def judged(
+    values: AtlasValues, series: Sequence[ClaimSeries], sampling: Sampling
+) -> tuple[ClaimPart, ...]:
+    """Return the parts of a claim, whose intervals hold at once; those on few data sets are left.
+
+    A part is left out that rests on fewer than three families, or is 0 everywhere.
+    """
+    kept = [each for each in series if np.isfinite(each.values).any()]
+    if not kept:
+        return ()
+    measured = values.measured(np.stack([each.values for each in kept]))
+    enough = measured.families >= FEWEST_FAMILIES
+    if not enough.any():
+        return ()
+    posterior = fit(measured, generator=sampling.generator, draws=sampling.draws)
+    tail = 0.025 / int(enough.sum())
+    lower, upper = posterior.interval(tail)
+    new, means = posterior.new_interval(), posterior.estimate()
+    parts = []
+    for place in np.flatnonzero(enough):
+        each, low, high = kept[place], float(lower[place]), float(upper[place])
+        epsilon = _epsilon(each.metric)
+        known = measured.known[place]
+        part = ClaimPart(
+            label=each.label,
+            metric=each.metric,
+            mean=float(means[place]),
+            lower=low,
+            upper=high,
+            new_lower=float(new[0][place]),
+            new_upper=float(new[1][place]),
+            epsilon=epsilon,
+            tasks=int(known.sum()),
+            families=int(measured.families[place]),
+            positive=int((measured.means[place][known] > 0).sum()),
+            verdict=each.judge(low, high, epsilon),
+        )
+        parts.append(part)
+    return tuple(parts)
+
+
+def _epsilon(metric: str) -> float:
+    declared = find(metric)
+    return declared.epsilon if declared is not None and not declared.relative else 0.01
+
+
+def claims(
+    values: AtlasValues, margins: Sequence[MarginSeries], sampling: Sampling
+) -> tuple[Claim, ...]:
+    """Return every claim that the atlas has the runs for.
+
+    Parameters
+    ----------
+    values : of all settings.
+    margins : of interventions against relaxed thresholds.
+    """
+    made = [
+        unprocessing(values, margins, sampling),
+        *interventions(values, sampling),
+        ensembles(values, sampling),
+        binomial(values, sampling),
+        *abstention(values, sampling),
+        multicalibration(values, sampling),
+    ]
+    return tuple(claim for claim in made if claim.parts)
+
+
+def unprocessing(values: AtlasValues, margins: Sequence[MarginSeries], sampling: Sampling) -> Claim:
+    """Return whether thresholds on the unconstrained model do no worse than any intervention."""
+    found: dict[tuple[str, str], list[MarginSeries]] = {}
+    for each in margins:
+        row = values.approaches.iloc[each.approach]
+        label = f"{row['intervention']} {own_options('intervention', row['options'])}".strip()
+        found.setdefault((label, each.gap_metric), []).append(each)
+    repeats = int(values.place[:, 2].max()) + 1
+    series = []
+    for (label, gap_metric), own in sorted(found.items()):
+        total = np.full((len(own), len(values.tasks), repeats), np.nan)
+        for place, each in enumerate(own):
+            total[place, each.task, : len(each.margins)] = -each.margins
+        text = f"{label}, at the same {gap_metric.replace('_', ' ')}"
+        series.append(ClaimSeries(text, ERROR, _mean(total), no_larger))
+    parts = judged(values, series, sampling)
+    return Claim(
+        name="unprocessing_dominates",
+        statement="Thresholds for each group on the unconstrained model do no worse than any "
+        "intervention.",
+        source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
+        rule="The difference is the error of thresholds minus that of the intervention at the same "
+        "gap. It holds if no difference can be as large as 0.01, and fails if one is surely above "
+        "0 and may be as large.",
+        verdict=all_hold([part.verdict for part in parts]),
+        parts=parts,
+    )
+
+
+def _mean(values: Array) -> Array:
+    """Return the mean over the first axis of what is known, (k, T, R) -> (T, R)."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        found: Array = np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
+    return found
+
+
+def interventions(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
+    """Return whether interventions help at equal error, and whether fairness costs accuracy."""
+    plain = values.only(values.table["setting"] == "")
+    made = [
+        each
+        for each in contrasts(plain, "intervention", NONE)
+        if each.label.split()[0] not in _RECALIBRATIONS
+    ]
+    error = differences(plain.metric(ERROR), made)
+    series = [
+        ClaimSeries(each.label, ERROR, own, larger) for each, own in zip(made, error, strict=True)
+    ]
+    for gap in GAPS:
+        fallen = -differences(plain.metric(gap), made)
+        pairs = zip(made, fallen, strict=True)
+        series += [ClaimSeries(each.label, gap, own, larger) for each, own in pairs]
+    parts = judged(plain, series, sampling)
+    of = {(part.label, part.metric): part.verdict for part in parts}
+    labels = [part.label for part in parts if part.metric == ERROR]
+    helped = [label for label in labels if HOLDS in {of.get((label, gap)) for gap in GAPS}]
+    costs = {label: of[label, ERROR] for label in labels}
+    opposite = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
+    unhelpful = [FAILS] * sum(
+        all(of.get((label, gap)) == FAILS for gap in GAPS) for label in labels
+    )
+    undecided = [OPEN] * (len(labels) - len(helped) - len(unhelpful))
+    rule = (
+        "The differences are the intervention's error minus that without, and the gap without "
+        "minus the intervention's. A difference is there if it is surely above 0 and may be as "
+        "large as 0.01, and is not if it is surely smaller than that. "
+    )
+    helps = Claim(
+        name="interventions_help_at_equal_error",
+        statement="Some intervention lowers a gap and raises the error by nothing that matters.",
+        source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
+        rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
+        verdict=any_holds([opposite[costs[label]] for label in helped] + unhelpful + undecided),
+        parts=parts,
+    )
+    costly = Claim(
+        name="fairness_costs_accuracy",
+        statement="Every intervention that lowers a gap raises the error.",
+        source="Menon and Williamson 2018, The cost of fairness in binary classification",
+        rule=rule + "It holds if all that lower a gap raise the error, and fails if one does not.",
+        verdict=all_hold([costs[label] for label in helped]),
+        parts=parts,
+    )
+    return helps, costly
+
+
+def ensembles(values: AtlasValues, sampling: Sampling) -> Claim:
+    """Return whether bags are uncalibrated beside the binomial likelihood."""
+    plain = values.only(values.table["setting"] == "")
+    made = [each for each in contrasts(plain, "method", _BASE) if each.label.split()[0] in _BAGS]
+    own = ("log_loss", "expected_calibration_error")
+    series = [
+        ClaimSeries(f"{each.label}, {_READ.get(name, _OWN)}", name, difference, larger)
+        for name in (*own, "nll")
+        for each, difference in zip(made, differences(plain.metric(name), made), strict=True)
+    ]
+    parts = judged(plain, series, sampling)
+    return Claim(
+        name="ensembles_are_uncalibrated",
+        statement="Ensembles are worse calibrated than the binomial likelihood.",
+        source=FAIRLY_UNCERTAIN,
+        rule="The difference is the ensemble's loss minus that of the binomial likelihood around "
+        "the same learner. It holds if calibration error and log loss of the ensemble's own "
+        "probability are surely larger and may be by 0.01, and fails if one surely is not; that "
+        "of the members' disagreement, which the paper reads, is shown beside.",
+        verdict=all_hold([part.verdict for part in parts if part.metric in own]),
+        parts=parts,
+    )
+
+
+_OWN = "by its own probability"
+_READ = {"nll": "by the members' disagreement"}
+
+
+def binomial(values: AtlasValues, sampling: Sampling) -> Claim:
+    """Return whether no method has a smaller log loss than the binomial likelihood."""
+    plain = values.only(values.table["setting"] == "")
+    made = contrasts(plain, "method", _BASE)
+    found = -differences(plain.metric("log_loss"), made)
+    pairs = zip(made, found, strict=True)
+    series = [ClaimSeries(each.label, "log_loss", own, no_larger) for each, own in pairs]
+    parts = judged(plain, series, sampling)
+    return Claim(
+        name="binomial_nll_is_best",
+        statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
+        source=FAIRLY_UNCERTAIN,
+        rule="The difference is the log loss of the binomial likelihood minus the method's. It "
+        "holds if none can be as large as 0.01, and fails if one is surely above 0 and may be.",
+        verdict=all_hold([part.verdict for part in parts]),
+        parts=parts,
+    )
+
+
+def abstention(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
+    """Return whether withholding a fifth of the labels lowers the error, and the gaps."""
+    without = values.table["intervention"] == NONE
+    plain = values.only(without & values.table["setting"].isin(["", WITHHELD]))
+    found: list[tuple[str, str, Array]] = []
+    for metric in (ERROR, *GAPS):
+        fallen = _fallen(plain, metric)
+        found += [(label, metric, own) for label, own in fallen.items()]
+    names = (
+        (
+            "abstention_lowers_the_error",
+            "Withholding the least certain fifth of the labels lowers the error, whichever method "
+            "says what is certain.",
+            (ERROR,),
+        ),
+        (
+            "abstention_lowers_gaps",
+            "Withholding the least certain fifth of the labels lowers the gaps, whichever method "
+            "says what is certain.",
+            GAPS,
+        ),
+    )
+    claimed = []
+    for name, statement, metrics in names:
+        series = [ClaimSeries(label, m, own, larger) for label, m, own in found if m in metrics]
+        parts = judged(plain, series, sampling)
+        claimed.append(
+            Claim(
+                name=name,
+                statement=statement,
+                source=FAIRLY_UNCERTAIN,
+                rule="The difference is the value of all people minus that of those who keep a "
+                "label. It holds if all are surely above 0 and may be as large as 0.01, and fails "
+                "if one is surely smaller than that.",
+                verdict=all_hold([part.verdict for part in parts]),
+                parts=parts,
+            )
+        )
+    return claimed[0], claimed[1]
+
+
+def _fallen(values: AtlasValues, metric: str) -> dict[str, Array]:
+    """Return by how much a metric falls where labels are withheld, by method, (T, R) each."""
+    of = values.metric(metric)
+    rows = values.approaches.to_dict("records")
+    place = {tuple(row[name] for name in _SAME): i for i, row in enumerate(rows)}
+    found: dict[str, list[Array]] = {}
+    for i, row in enumerate(rows):
+        base = place.get((*(row[name] for name in _SAME[:-1]), ""))
+        if row["setting"] == WITHHELD and base is not None:
+            label = f"{row['method']} {own_options('method', row['options'])}".strip()
+            found.setdefault(label, []).append(of[base] - of[i])
+    return {label: _mean(np.stack(each)) for label, each in sorted(found.items())}
+
+
+_SAME = ("learner", "intervention", "method", "options", "setting")
+
+
+def multicalibration(values: AtlasValues, sampling: Sampling) -> Claim:
+    """Return whether multicalibrating what was fitted lowers no group's calibration error."""
+    plain = values.only(values.table["setting"] == "")
+    made = [
+        each
+        for each in contrasts(plain, "intervention", NONE)
+        if each.label.split()[0] in _RECALIBRATIONS
+    ]
+    metric = "multicalibration_error"
+    found = -differences(plain.metric(metric), made)
+    pairs = zip(made, found, strict=True)
+    series = [ClaimSeries(each.label, metric, own, no_larger) for each, own in pairs]
+    parts = judged(plain, series, sampling)
+    return Claim(
+        name="multicalibration_is_redundant",
+        statement="Multicalibrating a fitted model lowers no group's calibration error.",
+        source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "
+        "necessary?",
+        rule="The difference is the largest calibration error of any group without minus that "
+        "with. It holds if none can be as large as 0.01, and fails if one is surely above 0 and "
+        "may be.",
+        verdict=all_hold([part.verdict for part in parts]),
+        parts=parts,
+    )

@@ -1,0 +1,333 @@
+"""What an atlas of runs says, as plain values that a page shows and a file keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
+
+
+@dataclass(frozen=True)
+class AtlasTask:
+    """A data set with a protected attribute, and what is known of it before anything is fitted.
+
+    `family` names the data sets that share its people or its source.
+    """
+
+    dataset: str
+    protect: str
+    family: str
+    rows: float
+    features: float
+    positive_share: float
+    smallest_group_share: float
+    groups: float
+
+
+@dataclass(frozen=True)
+class AtlasApproach:
+    """What one could deploy, and what it costs.
+
+    Attributes
+    ----------
+    name : in words, made of the other texts.
+    group_at_prediction : whether a person's group must be known to predict.
+    tasks : on how many tasks it was run.
+    fit_seconds, predict_seconds : medians over tasks of CPU seconds of a split.
+    relative_cost : the geometric mean over tasks of its fit seconds over the reference's.
+    """
+
+    name: str
+    learner: str
+    intervention: str
+    method: str
+    options: str
+    group_at_prediction: bool
+    tasks: int
+    fit_seconds: float
+    predict_seconds: float
+    relative_cost: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one approach stands in one metric, across data sets.
+
+    Attributes
+    ----------
+    approach : its name.
+    tasks, families : on how many it was compared with the reference.
+    mean : of its values over those tasks, families not weighed: what naive rankings rank by.
+    difference, lower, upper : from the reference, the mean over families with its 95 % interval;
+        negative where this approach has the smaller value.
+    new_lower, new_upper : between which the difference lies on a data set of a new family.
+    first_rank, last_rank : its rank lies between these, as far as the differences of pairs are
+        resolved, all at once at 95 %; approaches that are equal in practice share a rank.
+    best_new, near_new : the probability to have the best value on a data set of a new family, and
+        to be within epsilon of the best there.
+    """
+
+    approach: str
+    tasks: int
+    families: int
+    mean: float
+    difference: float
+    lower: float
+    upper: float
+    new_lower: float
+    new_upper: float
+    first_rank: int
+    last_rank: int
+    best_new: float
+    near_new: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Whether a fact about data sets tells where an approach does better than the reference.
+
+    Attributes
+    ----------
+    fact : ``rows`` (their logarithm), ``positive_share``, ``smallest_group_share`` or
+        ``reference`` (the reference's own value).
+    slope, lower, upper : by how much the difference grows when the fact grows by one standard
+        deviation, with an interval; those of all approaches and facts of a metric hold at once.
+    verdict : ``better where larger``, ``worse where larger`` or ``not resolved``.
+    """
+
+    approach: str
+    fact: str
+    slope: float
+    lower: float
+    upper: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class MetricStandings:
+    """The ranking of all approaches in one metric, the better the earlier.
+
+    Attributes
+    ----------
+    metric, label : the metric's name and what tables call it.
+    epsilon : the largest difference that does not matter in practice.
+    reference : the approach that the others are compared with.
+    standings : of the approaches, by first rank and then by difference.
+    tied_best : the names of those that may be the best: nobody is surely better by as much as
+        matters.
+    """
+
+    metric: str
+    label: str
+    epsilon: float
+    reference: str
+    standings: tuple[Standing, ...]
+    tied_best: tuple[str, ...]
+    explanations: tuple[Explanation, ...]
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """Error and gap of an approach, or of one setting of it, on one task.
+
+    The bands of all points of a task and gap hold at once, at 95 %. The gap is the mean over
+    splits of what a split's test rows show, which chance makes larger than the truth.
+    """
+
+    dataset: str
+    protect: str
+    learner: str
+    intervention: str
+    options: str
+    setting: str
+    gap_metric: str
+    error: float
+    error_lower: float
+    error_upper: float
+    gap: float
+    gap_lower: float
+    gap_upper: float
+
+
+@dataclass(frozen=True)
+class UnprocessingMargin:
+    """An intervention against thresholds for each group of the unconstrained model, on one task.
+
+    Attributes
+    ----------
+    gap : of the intervention, the mean over splits.
+    margin, lower, upper : by how much its error is larger than that of thresholds with the same
+        gap, so that above 0 thresholds win. They are chosen on the other splits and judged on
+        each; the intervals of all interventions of a task and gap hold at once, at 95 %.
+    excess : by how much the gap of thresholds is larger where they cannot reach as small a one.
+    verdict : of "thresholds do no worse".
+    """
+
+    dataset: str
+    protect: str
+    family: str
+    learner: str
+    intervention: str
+    options: str
+    gap_metric: str
+    gap: float
+    margin: float
+    lower: float
+    upper: float
+    excess: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class TaskVerdict:
+    """Whether thresholds of each group do no worse than any intervention on a task.
+
+    They fail if they do worse than one of the `compared` interventions and strengths.
+    """
+
+    dataset: str
+    protect: str
+    gap_metric: str
+    compared: int
+    holds: int
+    fails: int
+    verdict: str
+
+
+@dataclass(frozen=True)
+class ClaimPart:
+    """One statement that a claim is made of, across data sets.
+
+    Attributes
+    ----------
+    label, metric : whose difference it is, and of what.
+    mean, lower, upper : the difference over families, with an interval; those of all parts of a
+        claim hold at once, at 95 %.
+    new_lower, new_upper : between which it lies on a data set of a new family (95 %, by itself).
+    epsilon : the largest difference that does not matter.
+    tasks, families : on how many it was measured; `positive` : of the tasks, on how many the
+        difference is above 0.
+    """
+
+    label: str
+    metric: str
+    mean: float
+    lower: float
+    upper: float
+    new_lower: float
+    new_upper: float
+    epsilon: float
+    tasks: int
+    families: int
+    positive: int
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the literature, and whether it holds in this atlas.
+
+    `rule` says what the differences of the parts are and what decides.
+    """
+
+    name: str
+    statement: str
+    source: str
+    rule: str
+    verdict: str
+    parts: tuple[ClaimPart, ...]
+
+
+@dataclass(frozen=True)
+class FreshSplits:
+    """How often a winner that half of the splits name is another one on the other half.
+
+    Attributes
+    ----------
+    tasks, halvings : over how many tasks, and ways to halve the splits, the shares are taken.
+    naive_other : how often the smallest mean is another approach's on the fresh half.
+    named : how many approaches ours names as possibly best, on average.
+    ours_misses : how often the fresh half's smallest mean is of none of those.
+    ours_wrong : how often it is of none of those and the fresh half is sure that it is better.
+    naive_overall, ours_overall : the same two of the winner over all data sets.
+    """
+
+    metric: str
+    tasks: int
+    halvings: int
+    naive_other: float
+    named: float
+    ours_misses: float
+    ours_wrong: float
+    naive_overall: float
+    ours_overall: float
+
+
+@dataclass(frozen=True)
+class AtlasFindings:
+    """Everything that is said of an atlas."""
+
+    tasks: tuple[AtlasTask, ...]
+    approaches: tuple[AtlasApproach, ...]
+    standings: tuple[MetricStandings, ...]
+    frontiers: tuple[FrontierPoint, ...]
+    margins: tuple[UnprocessingMargin, ...]
+    verdicts: tuple[TaskVerdict, ...]
+    claims: tuple[Claim, ...]
+    fresh: tuple[FreshSplits, ...]
+    reference: str = ""
+    runs: int = 0
+    repeats: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def families(self) -> int:
+        """Return of how many families the tasks are."""
+        return len({task.family for task in self.tasks})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, None for numbers that are unknown."""
+        found: dict[str, Any] = _plain(asdict(self))
+        return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def larger(lower: float, upper: float, epsilon: float) -> str:
+    """Say whether a difference is above 0 by what may matter, given the ends of its interval.
+
+    It fails where it is surely smaller than `epsilon`.
+    """
+    if upper < epsilon:
+        return FAILS
+    return HOLDS if lower > 0 else OPEN
+
+
+def no_larger(lower: float, upper: float, epsilon: float) -> str:
+    """Say whether a difference is at most what does not matter: the opposite of `larger`."""
+    return {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}[larger(lower, upper, epsilon)]
+
+
+def all_hold(verdicts: list[str]) -> str:
+    """Return the verdict on a claim of which every part must hold."""
+    if not verdicts:
+        return OPEN
+    if FAILS in verdicts:
+        return FAILS
+    return HOLDS if set(verdicts) == {HOLDS} else OPEN
+
+
+def any_holds(verdicts: list[str]) -> str:
+    """Return the verdict on a claim of which one part must hold."""
+    if HOLDS in verdicts:
+        return HOLDS
+    return FAILS if verdicts and set(verdicts) == {FAILS} else OPEN

@@ -1,0 +1,229 @@
+"""From a table of approaches to everything that an atlas says, and its summary in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fairbench.comparison.atlas_claims import Sampling, claims
+from fairbench.comparison.atlas_findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    AtlasApproach,
+    AtlasFindings,
+    AtlasTask,
+)
+from fairbench.comparison.atlas_frontiers import (
+    NONE,
+    frontier_points,
+    margin_series,
+    task_verdicts,
+    unprocessing_margins,
+)
+from fairbench.comparison.atlas_ranking import RankedValues, fresh_splits, metric_standings
+from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.metrics.registry import label
+
+METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds")
+_COSTS = ("fit_seconds", "predict_seconds")
+
+
+def atlas_findings(
+    table: pd.DataFrame,
+    *,
+    reference: str | None = None,
+    metrics: Sequence[str] = METRICS,
+    draws: int = 300,
+    seed: int = 0,
+) -> AtlasFindings:
+    """Return what a table of :func:`fairbench.comparison.atlas.approach_table` says.
+
+    Parameters
+    ----------
+    reference : the name of the approach that all are compared with; by default the cheapest that
+        was run on most tasks without an intervention.
+    draws : of the posterior of each difference.
+
+    Raises
+    ------
+    UserError : there are no binary tasks, or no approach has that name.
+    """
+    values = AtlasValues.of(_binary(table))
+    plain = values.only(values.table["setting"] == "")
+    approaches = _approaches(plain, _reference(plain, reference))
+    place = _reference(plain, reference)
+    ranked = [RankedValues.of(plain, metric, place) for metric in metrics]
+    kept = [each for each in ranked if each is not None]
+    series = margin_series(values)
+    margins = unprocessing_margins(values, series)
+    return AtlasFindings(
+        tasks=tuple(_tasks(values)),
+        approaches=tuple(approaches),
+        standings=tuple(
+            metric_standings(each, generator=rng(seed, "ranks", each.metric), draws=draws)
+            for each in kept
+        ),
+        frontiers=tuple(frontier_points(values, method=_method(plain))),
+        margins=tuple(margins),
+        verdicts=tuple(task_verdicts(margins)),
+        claims=claims(values, series, Sampling(rng(seed, "claims"), draws)),
+        fresh=tuple(
+            fresh_splits(each, generator=rng(seed, "halves", each.metric)) for each in kept
+        ),
+        reference=plain.names[place],
+        runs=int(table["run"].nunique()),
+        repeats=int(values.place[:, 2].max()) + 1,
+    )
+
+
+def _binary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of tasks with labels of two kinds."""
+    rows = table[table["error_rate"].notna()] if "error_rate" in table else table.iloc[:0]
+    if rows.empty:
+        raise UserError("an atlas needs finished runs with an error rate: none of these has one")
+    return rows
+
+
+def _reference(plain: AtlasValues, name: str | None) -> int:
+    """Return the place of the approach that the others are compared with."""
+    if name is not None:
+        if name not in plain.names:
+            known = ", ".join(plain.names[:5])
+            raise UserError(f"no approach is called '{name}': there are {known}, ...")
+        return plain.names.index(name)
+    there = np.isfinite(plain.metric("error_rate")).any(axis=2).sum(axis=1)
+    seconds = np.nan_to_num(np.nanmedian(_costs(plain), axis=1), nan=np.inf)
+    rows = plain.approaches
+    without = (rows["intervention"] == NONE).to_numpy() & (rows["method"] == _method(plain))
+    order = np.lexsort((seconds, -there, ~without))
+    return int(order[0])
+
+
+def _method(plain: AtlasValues) -> str:
+    """Return the uncertainty method of most interventions, or of most approaches."""
+    rows = plain.approaches
+    changed = rows[rows["intervention"] != NONE]
+    return str((changed if len(changed) else rows)["method"].mode().iloc[0])
+
+
+def _costs(plain: AtlasValues) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Return the mean seconds of a fit, (A, T)."""
+    seconds = plain.metric("fit_seconds")
+    known = np.isfinite(seconds)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, seconds, 0).sum(axis=2) / known.sum(axis=2))
+
+
+def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
+    fits = _costs(plain)
+    by = plain.table.groupby(plain.place[:, 0])
+    medians = by[[name for name in _COSTS if name in plain.table]].median()
+    needed = by["group_at_prediction"].any()
+    for place, row in enumerate(plain.approaches.to_dict("records")):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.log(fits[place] / fits[reference])
+        known = ratio[np.isfinite(ratio)]
+        yield AtlasApproach(
+            name=plain.names[place],
+            learner=row["learner"],
+            intervention=row["intervention"],
+            method=row["method"],
+            options=row["options"],
+            group_at_prediction=bool(needed[place]),
+            tasks=int(np.isfinite(fits[place]).sum()),
+            fit_seconds=float(medians.get("fit_seconds", {}).get(place, np.nan)),
+            predict_seconds=float(medians.get("predict_seconds", {}).get(place, np.nan)),
+            relative_cost=float(np.exp(known.mean())) if len(known) else float("nan"),
+        )
+
+
+def _tasks(values: AtlasValues) -> Iterator[AtlasTask]:
+    facts = ("rows", "features", "positive_share", "smallest_group_share", "groups")
+    for row in values.tasks.to_dict("records"):
+        yield AtlasTask(
+            *(row[name] for name in ("dataset", "protect", "family")),
+            *(float(row.get(name, np.nan)) for name in facts),
+        )
+
+
+def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
+    """Return what an atlas says: titles, each with sentences under it."""
+    return [
+        ("What was run", list(_about(findings))),
+        ("What is best", list(_ranks(findings))),
+        ("Claims of the literature", list(_claims(findings))),
+        (
+            "Thresholds for each group against interventions, task by task",
+            list(_tasks_of(findings)),
+        ),
+        ("Winners on fresh splits", list(_fresh(findings))),
+    ]
+
+
+def _about(findings: AtlasFindings) -> Iterator[str]:
+    yield (
+        f"{findings.runs} runs of {len(findings.approaches)} approaches on {len(findings.tasks)} "
+        f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."
+    )
+    yield (
+        f"Differences are from {findings.reference}. Their intervals are 95 % and of the mean over "
+        "families; a new data set is one of a family that is not here."
+    )
+
+
+def _ranks(findings: AtlasFindings) -> Iterator[str]:
+    for each in findings.standings:
+        tied = [standing for standing in each.standings if standing.approach in each.tied_best]
+        shown = ", ".join(standing.approach for standing in tied[:4])
+        more = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
+        yield (
+            f"{each.label}: {len(tied)} of {len(each.standings)} approaches may be the best: "
+            f"{shown}{more}."
+        )
+        near = max(each.standings, key=lambda standing: standing.near_new)
+        yield (
+            f"{each.label}, on a new data set: {near.approach} is within {each.epsilon:g} of the "
+            f"best with probability {near.near_new:.2f}, which is the largest."
+        )
+        told = [found for found in each.explanations if found.verdict != OPEN]
+        yield (
+            f"{each.label}, what tells where an approach does better: {len(told)} of "
+            f"{len(each.explanations)} slopes are resolved"
+            + "".join(f"; {found.approach} is {found.verdict} ({found.fact})" for found in told[:3])
+            + "."
+        )
+
+
+def _claims(findings: AtlasFindings) -> Iterator[str]:
+    for claim in findings.claims:
+        counts = [[part.verdict for part in claim.parts].count(v) for v in (HOLDS, FAILS, OPEN)]
+        yield (
+            f"{claim.statement} {claim.verdict.upper()} ({claim.source}). Of {len(claim.parts)} "
+            f"differences {counts[0]} hold, {counts[1]} fail, {counts[2]} are not resolved."
+        )
+
+
+def _tasks_of(findings: AtlasFindings) -> Iterator[str]:
+    for gap in dict.fromkeys(each.gap_metric for each in findings.verdicts):
+        mine = [each for each in findings.verdicts if each.gap_metric == gap]
+        counts = [[each.verdict for each in mine].count(v) for v in (HOLDS, FAILS, OPEN)]
+        yield (
+            f"At the same {gap.replace('_', ' ')} thresholds do no worse than every intervention "
+            f"on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, and on "
+            f"{counts[2]} that is not resolved."
+        )
+
+
+def _fresh(findings: AtlasFindings) -> Iterator[str]:
+    for each in findings.fresh:
+        yield (
+            f"{label(each.metric)}: the smallest mean of half of the splits is another approach's "
+            f"on the other half in {each.naive_other:.0%} of cases; ours names {each.named:.1f} "
+            f"approaches on average, misses that one in {each.ours_misses:.0%}, and is "
+            f"contradicted in {each.ours_wrong:.0%}."
+        )

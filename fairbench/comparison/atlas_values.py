@@ -1,0 +1,154 @@
+"""The values of approaches as arrays, task by task and split by split, and their differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.comparison.atlas import TASK
+from fairbench.inference.multilevel import MeasuredDifferences
+
+Array = NDArray[np.float64]
+_IDENTITY = ("learner", "intervention", "method", "options", "setting")
+
+
+@dataclass(frozen=True, eq=False)
+class AtlasValues:
+    """Where every row of a table of approaches belongs.
+
+    Attributes
+    ----------
+    approaches : a row for each of A approaches: its learner, intervention, method, options and
+        setting.
+    tasks : a row for each of T tasks.
+    place : (n, 3) of each row, which approach, task and repeat it is.
+    """
+
+    table: pd.DataFrame
+    approaches: pd.DataFrame
+    tasks: pd.DataFrame
+    place: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> AtlasValues:
+        """Return the values of the rows of a table of `approach_table`."""
+        table = table.reset_index(drop=True)
+        approach = table.groupby([*_IDENTITY], sort=True, observed=True).ngroup().to_numpy()
+        task = table.groupby([*TASK], sort=True, observed=True).ngroup().to_numpy()
+        repeat = table.groupby(["seed", "repeat"], sort=True).ngroup().to_numpy()
+        approaches, tasks = (
+            table.iloc[np.unique(code, return_index=True)[1]].reset_index(drop=True)
+            for code in (approach, task)
+        )
+        return cls(table, approaches, tasks, np.stack([approach, task, repeat], axis=1))
+
+    def only(self, rows: pd.Series) -> AtlasValues:
+        """Return the values of some rows."""
+        return AtlasValues.of(self.table[rows.to_numpy()])
+
+    def metric(self, name: str) -> Array:
+        """Return a metric, (A, T, R); NaN where it was not measured."""
+        found = np.full(self.place.max(axis=0) + 1, np.nan)
+        if name in self.table:
+            found[tuple(self.place.T)] = self.table[name].to_numpy(float)
+        return found
+
+    @cached_property
+    def family(self) -> NDArray[np.intp]:
+        """The family of each task, (T,)."""
+        return np.asarray(pd.factorize(self.tasks["family"])[0], np.intp)
+
+    @cached_property
+    def test_share(self) -> Array:
+        """The share of rows that a split of each task tests, (T,)."""
+        return np.asarray(self.tasks["test_share"], float)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The name of each approach: its parts, with their options."""
+        return [named(row) for row in self.approaches.to_dict("records")]
+
+    def measured(self, differences: Array, facts: Array | None = None) -> MeasuredDifferences:
+        """Return what was measured of differences (P, T, R)."""
+        splits = np.isfinite(differences).sum(axis=2).astype(float)
+        known = np.where(np.isfinite(differences), differences, 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = known.sum(axis=2) / splits
+            off = np.where(np.isfinite(differences), differences - means[:, :, None], 0)
+            variances = (off**2).sum(axis=2) / (splits - 1)
+        return MeasuredDifferences(means, variances, splits, self.test_share, self.family, facts)
+
+
+def named(approach: dict[str, str]) -> str:
+    """Return the name of an approach: its parts with the values of their options."""
+    words: dict[str, list[str]] = {}
+    for option in approach["options"].split():
+        part, _, rest = option.partition(".")
+        words.setdefault(part, []).append(rest.partition("=")[2])
+    parts = [
+        " ".join([approach[part], *words.get(part, [])])
+        for part in ("learner", "intervention", "method")
+        if (part, approach[part]) != ("intervention", "none")
+    ]
+    return ", ".join([*parts, *filter(None, [approach["setting"]])])
+
+
+def without(part: str, options: str) -> str:
+    """Return the options that are not of one part."""
+    return " ".join(word for word in options.split() if not word.startswith(f"{part}."))
+
+
+def own_options(part: str, options: str) -> str:
+    """Return the values of the options of one part."""
+    own = [word for word in options.split() if word.startswith(f"{part}.")]
+    return " ".join(word.partition("=")[2] for word in own)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Approaches that differ from others in one part alone: pairs of places, and what they are."""
+
+    label: str
+    pairs: tuple[tuple[int, int], ...]
+
+    def of(self, values: Array) -> Array:
+        """Return the mean difference (T, R) of the first from the second, over pairs."""
+        first, second = np.array(self.pairs).T
+        difference = values[first] - values[second]
+        known = np.isfinite(difference)
+        with np.errstate(invalid="ignore"):
+            found: Array = np.where(known, difference, 0).sum(axis=0) / known.sum(axis=0)
+        return found
+
+
+def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
+    """Return for every choice of a part, and its options, its pairs with `base` of that part.
+
+    The two of a pair agree in everything else; the pairs of all learners are one contrast.
+    """
+    others = [name for name in _IDENTITY if name not in (part, "options")]
+    records = values.approaches.to_dict("records")
+    keys = [(*(row[name] for name in others), without(part, row["options"])) for row in records]
+    bases = {
+        key: place
+        for place, (key, row) in enumerate(zip(keys, records, strict=True))
+        if row[part] == base
+    }
+    found: dict[str, list[tuple[int, int]]] = {}
+    for place, (key, row) in enumerate(zip(keys, records, strict=True)):
+        if row[part] != base and key in bases:
+            label = " ".join([row[part], own_options(part, row["options"])]).strip()
+            found.setdefault(label, []).append((place, bases[key]))
+    return [Contrast(label, tuple(pairs)) for label, pairs in sorted(found.items())]
+
+
+def differences(values: Array, made: Sequence[Contrast]) -> Array:
+    """Return the mean difference of every contrast, (P, T, R)."""
+    if not made:
+        return np.full((0, *values.shape[1:]), np.nan)
+    return np.stack([each.of(values) for each in made])

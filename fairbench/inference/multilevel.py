@@ -1,0 +1,342 @@
+"""Differences of two approaches over many data sets: what holds on average, and on a new one.
+
+On data set t of family f a difference is measured as the mean m of R splits. The model is::
+
+    m_t      ~ N(theta_t, sigma_t^2 (1/R + rho / (1 - rho)))     splits share training rows
+    theta_t  = mean + slopes . facts_t + family_f + own_t
+    family_f ~ N(0, kappa^2 share scale_f),  own_t ~ N(0, kappa^2 (1 - share) scale_f)
+    scale_f  ~ inverse gamma, so that families differ by a Student t of 4 degrees of freedom
+
+The first line is the variance of Nadeau and Bengio (2003, Machine Learning 52); sigma_t is not
+known but estimated from the R splits of its own data set, with their R - 1 degrees of freedom. The
+spread kappa has the half-t prior of Gelman (2006, Bayesian Analysis 1), of the size of what was
+measured; the families' share of it is uniform, the mean is flat, slopes are shrunk towards 0 by a
+prior as wide as kappa. Data sets of one family, which share people or a source, count together: the
+mean is over families. Gibbs sampling, with family and own effects integrated out where kappa, the
+share, the mean and the slopes are drawn; many differences are drawn side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+_TAILS = 4.0  # degrees of freedom of effects and of the prior of their spread
+_WARMING = 200
+FEWEST_FAMILIES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredDifferences:
+    """P differences that were measured on some of T data sets.
+
+    Attributes
+    ----------
+    means : (P, T) mean differences over the splits of each data set; NaN where there is none.
+    variances : (P, T) variances of the differences over splits, ddof 1.
+    splits : (P, T) how many splits; a data set with fewer than two counts as not measured.
+    test_share : (T,) the share of rows trained on or tested that a split tests.
+    family : (T,) whole numbers from 0, the family of each data set.
+    facts : (T, q) what may explain differences, each with mean 0 and variance 1; or none.
+    """
+
+    means: Array
+    variances: Array
+    splits: Array
+    test_share: Array
+    family: NDArray[np.intp]
+    facts: Array | None = None
+
+    def part(self, rows: slice) -> MeasuredDifferences:
+        """Return some of the differences."""
+        return replace(
+            self,
+            means=self.means[rows],
+            variances=self.variances[rows],
+            splits=self.splits[rows],
+        )
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Where a difference was measured, (P, T)."""
+        return np.isfinite(self.means) & np.isfinite(self.variances) & (self.splits > 1)
+
+    @cached_property
+    def inflation(self) -> Array:
+        """The variance of a mean over splits, over that of one split, (P, T)."""
+        share = self.test_share / (1 - self.test_share)
+        return 1 / np.maximum(self.splits, 1) + share
+
+    @cached_property
+    def families(self) -> NDArray[np.intp]:
+        """On how many families each difference was measured, (P,)."""
+        return np.asarray(((self.known @ self.members) > 0).sum(axis=1))
+
+    @cached_property
+    def members(self) -> Array:
+        """Which data sets are of which family, (T, F), 0 or 1."""
+        return np.eye(int(self.family.max()) + 1)[self.family]
+
+
+@dataclass(frozen=True, eq=False)
+class Multilevel:
+    """What is known of P differences.
+
+    Attributes
+    ----------
+    centres, errors : (S, P, 1 + q) mean and slopes given all else, in S draws, and their standard
+        errors: they are normal given the rest.
+    mean : (S, P) draws of the mean over families.
+    new : (S, P) draws of the difference on a data set of a new family.
+    spread : (S, P) draws of kappa.
+    effects, effect_errors : (P, T) the difference on each data set, with what the others tell of
+        it, and its standard deviation.
+    families : (P,) how many families a difference rests on.
+    """
+
+    centres: Array
+    errors: Array
+    mean: Array
+    new: Array
+    spread: Array
+    effects: Array
+    effect_errors: Array
+    families: NDArray[np.intp]
+
+    @property
+    def enough(self) -> NDArray[np.bool_]:
+        """Which differences rest on so many families that something can be said, (P,)."""
+        return self.families >= FEWEST_FAMILIES
+
+    def estimate(self, coefficient: int = 0) -> Array:
+        """Return the posterior mean of the mean, or of a slope, (P,); NaN of too few families."""
+        found: Array = self.centres[:, :, coefficient].mean(axis=0)
+        return np.where(self.enough, found, np.nan)
+
+    def below(self, value: float | Array, coefficient: int = 0) -> Array:
+        """Return the probability that the mean, or a slope, is below a value, (P,)."""
+        centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
+        return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
+
+    def within(self, epsilon: float) -> Array:
+        """Return the probability that the mean is at most `epsilon` away from 0, (P,)."""
+        return self.below(epsilon) - self.below(-epsilon)
+
+    def interval(self, tail: float | Array = 0.025, coefficient: int = 0) -> tuple[Array, Array]:
+        """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.
+
+        They are found by bisection in the mixture of normals, so that small tails are no guess.
+        """
+        ends = [self._quantile(np.asarray(p), coefficient) for p in (tail, 1 - np.asarray(tail))]
+        return tuple(np.where(self.enough, end, np.nan) for end in ends)  # type: ignore[return-value]
+
+    def _quantile(self, probability: Array, coefficient: int) -> Array:
+        centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
+        low, high = (centre - 12 * error).min(axis=0), (centre + 12 * error).max(axis=0)
+        for _ in range(50):
+            middle = (low + high) / 2
+            above = self.below(middle, coefficient) < probability
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def new_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends between which a new family's difference lies, (P,) each."""
+        ends = np.quantile(self.new, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return np.where(self.enough, ends[0], np.nan), np.where(self.enough, ends[1], np.nan)
+
+
+def fit(
+    measured: MeasuredDifferences, *, generator: np.random.Generator, draws: int = 1000
+) -> Multilevel:
+    """Return what many data sets tell of differences.
+
+    Parameters
+    ----------
+    measured : the differences; one on fewer than `FEWEST_FAMILIES` families gets NaN.
+    draws : how many are kept, after a warming up; every second one is.
+    """
+    blocks = range(0, max(len(measured.means), 1), _BLOCK)
+    parts = [
+        _fit(measured.part(slice(start, start + _BLOCK)), generator, draws) for start in blocks
+    ]
+    joined = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=axis)
+        for name, axis in _AXES.items()
+    }
+    return Multilevel(**joined)
+
+
+_BLOCK = 250  # differences that are drawn side by side, which stay in a processor's cache
+_AXES = {
+    **dict.fromkeys(("centres", "errors", "mean", "new", "spread"), 1),
+    **dict.fromkeys(("effects", "effect_errors", "families"), 0),
+}
+
+
+def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: int) -> Multilevel:
+    known, size = measured.known, _sizes(measured)
+    state = _State(measured, size, generator)
+    kept: list[_Kept] = []
+    for step in range(_WARMING + 2 * draws):
+        state.sweep()
+        if step >= _WARMING and step % 2:
+            kept.append(_Kept(state))
+    scale = size[:, None]
+    effects = np.stack([each.effects for each in kept])
+    return Multilevel(
+        centres=np.stack([each.centre for each in kept]) * scale,
+        errors=np.stack([each.error for each in kept]) * scale,
+        mean=np.stack([each.mean for each in kept]) * size,
+        new=np.stack([each.new for each in kept]) * size,
+        spread=np.stack([each.spread for each in kept]) * size,
+        effects=np.where(known, effects.mean(axis=0) * scale, np.nan),
+        effect_errors=np.where(known, effects.std(axis=0) * scale, np.nan),
+        families=measured.families,
+    )
+
+
+_SMALLEST = 1e-9  # a difference that is this small everywhere is none
+
+
+def _sizes(measured: MeasuredDifferences) -> Array:
+    """Return the size of each difference, (P,), by which it is scaled."""
+    known = measured.known
+    count = np.maximum(known.sum(axis=1), 1)
+    means = np.where(known, measured.means, 0)
+    noise = np.where(known, measured.variances * measured.inflation, 0)
+    square = (means**2 + noise).sum(axis=1) / count
+    centre = means.sum(axis=1) / count
+    return np.asarray(np.sqrt(np.maximum(square - centre**2, _SMALLEST**2 + 1e-6 * square)))
+
+
+class _State:
+    """Where the sampler is: everything is in units of each difference's own size.
+
+    Attributes
+    ----------
+    coefficients (P, Q): the mean and the slopes; spread (P,): kappa; share (P,): of the families;
+    scale (P, F): of each family; noise (P, T): variance of one split.
+    """
+
+    def __init__(
+        self, measured: MeasuredDifferences, size: Array, generator: np.random.Generator
+    ) -> None:
+        self.draw, self.members = generator, measured.members
+        self.known = measured.known.astype(float)
+        tasks = measured.means.shape[1]
+        facts = np.zeros((tasks, 0)) if measured.facts is None else measured.facts
+        self.design = np.column_stack([np.ones(tasks), facts])
+        self.means = np.where(measured.known, measured.means, 0) / size[:, None]
+        least = 1e-8  # of a variance, so that splits that agree in everything weigh no more
+        of_split = np.where(measured.known, measured.variances, 1) / size[:, None] ** 2
+        self.of_split = np.maximum(of_split, least)
+        self.inflation = measured.inflation
+        self.freedom = np.maximum(measured.splits - 1, 1)
+        count = len(size)
+        self.coefficients = np.zeros((count, self.design.shape[1]))
+        self.coefficients[:, 0] = (self.means * self.known).sum(1) / np.maximum(
+            self.known.sum(1), 1
+        )
+        self.spread, self.share = np.full(count, 0.7), np.full(count, 0.5)
+        self.scale = np.ones((count, self.members.shape[1]))
+        self.noise = self.of_split.copy()
+        self.centre = self.coefficients.copy()
+        self.error = np.ones_like(self.centre)
+        self.effects = self.means.copy()
+
+    def sweep(self) -> None:
+        """Draw everything once."""
+        self._draw_spread()
+        self._draw_coefficients()
+        self._draw_effects()
+
+    def _parts(self, spread: Array, share: Array) -> tuple[Array, Array, Array]:
+        """Return the weights of data sets (P, T) and the families' variance, (P, F) and (P, T)."""
+        squared = (spread**2)[:, None] * self.scale
+        own = (squared * (1 - share)[:, None]) @ self.members.T
+        weight = self.known / (own + self.noise * self.inflation)
+        return weight, squared * share[:, None], own
+
+    def _log_density(self, spread: Array, share: Array, residual: Array) -> Array:
+        weight, family, _ = self._parts(spread, share)
+        total, pulled = weight @ self.members, (weight * residual) @ self.members
+        fit = (weight * residual**2).sum(1) - (family * pulled**2 / (1 + family * total)).sum(1)
+        logs = np.log(np.where(self.known > 0, weight, 1)).sum(1) - np.log1p(family * total).sum(1)
+        prior = -0.5 * (_TAILS + 1) * np.log1p(spread**2 / _TAILS) + np.log(spread)
+        slopes = self.coefficients[:, 1:]
+        prior -= 0.5 * (slopes**2).sum(1) / spread**2 + slopes.shape[1] * np.log(spread)
+        return np.asarray(0.5 * (logs - fit) + prior + np.log(share) + np.log1p(-share))
+
+    def _draw_spread(self, steps: int = 2) -> None:
+        """Draw kappa and the families' share by steps of Metropolis, effects integrated out."""
+        residual = self.means - self.coefficients @ self.design.T
+        density = self._log_density(self.spread, self.share, residual)
+        for _ in range(steps):
+            step = self.draw.standard_normal((2, len(density)))
+            spread = self.spread * np.exp(0.7 * step[0])
+            share = special.expit(special.logit(self.share) + 1.5 * step[1])
+            share = np.clip(share, 1e-6, 1 - 1e-6)
+            found = self._log_density(spread, share, residual)
+            taken = np.log(self.draw.random(len(density))) < found - density
+            self.spread = np.where(taken, spread, self.spread)
+            self.share = np.where(taken, share, self.share)
+            density = np.where(taken, found, density)
+
+    def _draw_coefficients(self) -> None:
+        """Draw the mean and the slopes, effects integrated out."""
+        weight, family, _ = self._parts(self.spread, self.share)
+        total = weight @ self.members
+        shrunk = family / (1 + family * total)
+        pulled = np.stack([(weight * column) @ self.members for column in self.design.T], axis=2)
+        precision = np.einsum("pt,tq,tr->pqr", weight, self.design, self.design)
+        precision -= np.einsum("pf,pfq,pfr->pqr", shrunk, pulled, pulled, optimize=True)
+        slopes = np.arange(1, self.design.shape[1])
+        precision[:, slopes, slopes] += 1 / self.spread[:, None] ** 2
+        precision[:, 0, 0] += 1e-9  # of a difference that was measured nowhere
+        seen = (weight * self.means) @ self.members
+        moment = (weight * self.means) @ self.design
+        moment -= np.einsum("pf,pfq,pf->pq", shrunk, pulled, seen, optimize=True)
+        covariance = np.linalg.inv(precision)
+        self.centre = np.einsum("pqr,pr->pq", covariance, moment)
+        self.error = np.sqrt(np.einsum("pqq->pq", covariance))
+        factor = np.linalg.cholesky(covariance)
+        normal = self.draw.standard_normal(self.centre.shape)
+        self.coefficients = self.centre + np.einsum("pqr,pr->pq", factor, normal)
+
+    def _draw_effects(self) -> None:
+        """Draw what families and data sets add, then the families' scales and the noise."""
+        weight, family, own = self._parts(self.spread, self.share)
+        expected = self.coefficients @ self.design.T
+        residual = self.means - expected
+        precision = 1 + family * (weight @ self.members)
+        common = np.sqrt(family) * ((weight * residual) @ self.members) / precision
+        common += self.draw.standard_normal(common.shape) / np.sqrt(precision)
+        of_family = (np.sqrt(family) * common) @ self.members.T
+        variance = self.noise * self.inflation
+        precise = 1 + self.known * own / variance
+        single = self.known * np.sqrt(own) * (residual - of_family) / variance / precise
+        single += self.draw.standard_normal(single.shape) / np.sqrt(precise)
+        self.effects = expected + of_family + np.sqrt(own) * single
+        square = self.scale * (common**2 + (self.known * single**2) @ self.members)
+        count = 1 + self.known @ self.members
+        self.scale = (_TAILS + square) / 2 / self.draw.standard_gamma((_TAILS + count) / 2)
+        off = (self.means - self.effects) ** 2 / self.inflation
+        rate = (self.freedom * self.of_split + self.known * off) / 2
+        self.noise = rate / self.draw.standard_gamma((self.freedom + self.known) / 2)
+
+
+class _Kept:
+    """One draw that is kept."""
+
+    def __init__(self, state: _State) -> None:
+        self.centre, self.error = state.centre, state.error
+        self.mean, self.spread = state.coefficients[:, 0], state.spread
+        self.effects = state.effects
+        scale = _TAILS / 2 / state.draw.standard_gamma(_TAILS / 2, self.mean.shape)
+        normal = state.draw.standard_normal(self.mean.shape)
+        self.new = self.mean + self.spread * np.sqrt(scale) * normal

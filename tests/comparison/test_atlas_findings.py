@@ -1,0 +1,137 @@
+"""What an atlas says, on generated tables whose truth is known."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from fairbench.comparison.atlas_findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    all_hold,
+    any_holds,
+    larger,
+    no_larger,
+)
+from fairbench.comparison.atlas_frontiers import at_gap, margin_series
+from fairbench.comparison.atlas_ranking import RankedValues, metric_standings
+from fairbench.comparison.atlas_report import atlas_findings, sentences
+from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.core.errors import UserError
+from tests.comparison import generated_atlas
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return atlas_findings(generated_atlas.table(), metrics=("error_rate",), draws=60)
+
+
+def verdict(findings, name):
+    return {claim.name: claim.verdict for claim in findings.claims}[name]
+
+
+def test_the_better_learner_leads_and_its_bag_is_tied(findings):
+    (ranked,) = findings.standings
+    assert ranked.reference == "logistic_regression, baseline"
+    assert {"logistic_regression, ensemble", ranked.reference} <= set(ranked.tied_best)
+    assert not any(name.startswith("xgboost") for name in ranked.tied_best)
+    by = {each.approach: each for each in ranked.standings}
+    worse = by["xgboost, baseline"]
+    assert worse.lower < 0.02 < worse.upper
+    assert worse.new_lower < worse.lower < worse.upper < worse.new_upper
+    assert worse.near_new < 0.5 < by[ranked.reference].near_new
+    assert sum(each.best_new for each in ranked.standings) == pytest.approx(1)
+    assert all(each.first_rank <= each.last_rank for each in ranked.standings)
+
+
+def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
+    assert verdict(findings, "unprocessing_dominates") == HOLDS
+    assert verdict(findings, "ensembles_are_uncalibrated") == FAILS
+    assert verdict(findings, "binomial_nll_is_best") == HOLDS
+    (fresh,) = findings.fresh
+    assert fresh.ours_wrong <= fresh.ours_misses <= 0.1 < fresh.naive_other
+
+
+@pytest.mark.thorough
+def test_thresholds_lose_where_the_intervention_is_better():
+    table = generated_atlas.table(worse=-0.03, noise=0.003)
+    found = atlas_findings(table, metrics=(), draws=60)
+    assert verdict(found, "unprocessing_dominates") == FAILS
+    assert {each.verdict for each in found.verdicts} == {FAILS}
+    margins = [each.margin for each in found.margins]
+    assert np.mean(margins) == pytest.approx(-0.03, abs=0.004)
+    assert verdict(found, "fairness_costs_accuracy") == FAILS
+
+
+def test_everything_goes_to_json_and_into_sentences(findings):
+    text = json.dumps(findings.to_dict(), allow_nan=False)
+    assert json.loads(text)["standings"][0]["metric"] == "error_rate"
+    words = sentences(findings)
+    assert all(each.endswith(".") and "nan" not in each for _, own in words for each in own)
+
+
+def test_gaps_of_points_are_within_their_bands(findings):
+    assert findings.frontiers
+    for point in findings.frontiers:
+        assert point.error_lower <= point.error <= point.error_upper
+        assert point.gap_lower <= point.gap <= point.gap_upper
+
+
+def test_the_mixture_at_a_gap_solves_the_linear_programme():
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        errors, gaps, gap = draw.random(5), draw.random(5), draw.random()
+        weight, slope = at_gap(errors, gaps, gap)
+        if gaps.min() > gap:
+            assert weight[gaps.argmin()] == 1
+            continue
+        exact = linprog(errors, A_ub=[gaps], b_ub=[gap], A_eq=np.ones((1, 5)), b_eq=[1])
+        assert weight @ errors == pytest.approx(exact.fun, abs=1e-9)
+        assert weight @ gaps <= gap + 1e-9
+        assert slope == pytest.approx(exact.ineqlin.marginals[0], abs=1e-6)
+
+
+def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
+    table = generated_atlas.table(noise=0.002)
+    short = table[~table["setting"].str.endswith(("<=0", "<=0.05"))]
+    values = AtlasValues.of(short)
+    series = margin_series(values)
+    strongest = [each for each in series if each.gap < 0.07]
+    assert strongest
+    assert all(each.excess.mean() > 0.03 for each in strongest)
+
+
+def test_approaches_on_few_families_are_not_ranked():
+    table = generated_atlas.table(families=(1, 1, 1, 4), repeats=3)
+    few = (table["learner"] == "xgboost") & ~table["family"].isin(["family 0", "family 3"])
+    values = AtlasValues.of(table[(table["setting"] == "") & ~few])
+    ranked = RankedValues.of(
+        values, "error_rate", values.names.index("logistic_regression, baseline")
+    )
+    assert not any("xgboost" in name for name in ranked.names)
+    standings = metric_standings(ranked, generator=np.random.default_rng(0), draws=20)
+    assert len(standings.standings) == len(ranked.names)
+
+
+def test_an_unknown_reference_and_no_runs_are_refused():
+    table = generated_atlas.table(families=(1, 1, 1), repeats=3)
+    with pytest.raises(UserError, match="no approach is called 'nobody'"):
+        atlas_findings(table, reference="nobody")
+    with pytest.raises(UserError, match="none of these has one"):
+        atlas_findings(table.iloc[:0])
+
+
+def test_rules():
+    assert larger(0.001, 0.02, 0.01) == HOLDS
+    assert larger(-0.001, 0.02, 0.01) == OPEN
+    assert larger(0.001, 0.005, 0.01) == FAILS
+    assert no_larger(-0.001, 0.005, 0.01) == HOLDS
+    assert no_larger(0.001, 0.02, 0.01) == FAILS
+    assert (all_hold([HOLDS, OPEN]), all_hold([OPEN, FAILS]), all_hold([])) == (OPEN, FAILS, OPEN)
+    assert (any_holds([FAILS, OPEN]), any_holds([HOLDS]), any_holds([FAILS])) == (
+        OPEN,
+        HOLDS,
+        FAILS,
+    )

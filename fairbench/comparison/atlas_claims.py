@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,6 @@ from fairbench.metrics.registry import find
 Array = NDArray[np.float64]
 Judge = Callable[[float, float, float], str]
 WITHHELD = "abstained=0.2"
-_BASE = "binomial_nll"
-_BAGS = ("ensemble",)
-_RECALIBRATIONS = ("multicalibration", "mcgrad")
 FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
 
 
@@ -41,6 +39,32 @@ class ClaimSeries:
     metric: str
     values: Array
     judge: Judge
+
+
+@dataclass(frozen=True)
+class ClaimRoles:
+    """Which components claims are about; without one, claims about it are left out.
+
+    Attributes
+    ----------
+    likelihood : the method whose log loss is said to be the best.
+    bags : the methods that are said to be uncalibrated.
+    recalibrations : the interventions that change scores, and no decision on purpose.
+    """
+
+    likelihood: str = ""
+    bags: tuple[str, ...] = ()
+    recalibrations: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> ClaimRoles:
+        """Return the roles of a file of configuration; none where there is no such file."""
+        if not path.is_file():
+            return cls()
+        import yaml
+
+        found = yaml.safe_load(path.read_text())
+        return cls(found["likelihood"], tuple(found["bags"]), tuple(found["recalibrations"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +122,7 @@ def _epsilon(metric: str) -> float:
 
 
 def claims(
-    values: AtlasValues, margins: Sequence[MarginSeries], sampling: Sampling
+    values: AtlasValues, margins: Sequence[MarginSeries], roles: ClaimRoles, sampling: Sampling
 ) -> tuple[Claim, ...]:
     """Return every claim that the atlas has the runs for.
 
@@ -109,11 +133,11 @@ def claims(
     """
     made = [
         unprocessing(values, margins, sampling),
-        *interventions(values, sampling),
-        ensembles(values, sampling),
-        binomial(values, sampling),
+        *interventions(values, roles, sampling),
+        ensembles(values, roles, sampling),
+        binomial(values, roles, sampling),
         *abstention(values, sampling),
-        multicalibration(values, sampling),
+        recalibration(values, roles, sampling),
     ]
     return tuple(claim for claim in made if claim.parts)
 
@@ -155,13 +179,15 @@ def _mean(values: Array) -> Array:
     return found
 
 
-def interventions(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
+def interventions(
+    values: AtlasValues, roles: ClaimRoles, sampling: Sampling
+) -> tuple[Claim, Claim]:
     """Return whether interventions help at equal error, and whether fairness costs accuracy."""
     plain = values.only(values.table["setting"] == "")
     made = [
         each
         for each in contrasts(plain, "intervention", NONE)
-        if each.label.split()[0] not in _RECALIBRATIONS
+        if each.label.split()[0] not in roles.recalibrations
     ]
     error = differences(plain.metric(ERROR), made)
     series = [
@@ -205,10 +231,14 @@ def interventions(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim
     return helps, costly
 
 
-def ensembles(values: AtlasValues, sampling: Sampling) -> Claim:
+def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
     """Return whether bags are uncalibrated beside the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
-    made = [each for each in contrasts(plain, "method", _BASE) if each.label.split()[0] in _BAGS]
+    made = [
+        each
+        for each in contrasts(plain, "method", roles.likelihood)
+        if each.label.split()[0] in roles.bags
+    ]
     own = ("log_loss", "expected_calibration_error")
     series = [
         ClaimSeries(f"{each.label}, {_READ.get(name, _OWN)}", name, difference, larger)
@@ -233,10 +263,10 @@ _OWN = "by its own probability"
 _READ = {"nll": "by the members' disagreement"}
 
 
-def binomial(values: AtlasValues, sampling: Sampling) -> Claim:
+def binomial(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
     """Return whether no method has a smaller log loss than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
-    made = contrasts(plain, "method", _BASE)
+    made = contrasts(plain, "method", roles.likelihood)
     found = -differences(plain.metric("log_loss"), made)
     pairs = zip(made, found, strict=True)
     series = [ClaimSeries(each.label, "log_loss", own, no_larger) for each, own in pairs]
@@ -310,13 +340,13 @@ def _fallen(values: AtlasValues, metric: str) -> dict[str, Array]:
 _SAME = ("learner", "intervention", "method", "options", "setting")
 
 
-def multicalibration(values: AtlasValues, sampling: Sampling) -> Claim:
+def recalibration(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
     """Return whether multicalibrating what was fitted lowers no group's calibration error."""
     plain = values.only(values.table["setting"] == "")
     made = [
         each
         for each in contrasts(plain, "intervention", NONE)
-        if each.label.split()[0] in _RECALIBRATIONS
+        if each.label.split()[0] in roles.recalibrations
     ]
     metric = "multicalibration_error"
     found = -differences(plain.metric(metric), made)

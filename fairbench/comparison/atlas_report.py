@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.atlas_claims import Sampling, claims
+from fairbench.comparison.atlas_claims import ClaimRoles, Sampling, claims
 from fairbench.comparison.atlas_findings import (
     FAILS,
     HOLDS,
@@ -26,10 +26,12 @@ from fairbench.comparison.atlas_frontiers import (
 from fairbench.comparison.atlas_ranking import RankedValues, fresh_splits, metric_standings
 from fairbench.comparison.atlas_values import AtlasValues
 from fairbench.core.errors import UserError
+from fairbench.core.fingerprint import ROOT
 from fairbench.core.seeds import rng
 from fairbench.metrics.registry import label
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds")
+_ROLES = ROOT / "conf/claims.yaml"
 _COSTS = ("fit_seconds", "predict_seconds")
 
 
@@ -38,6 +40,7 @@ def atlas_findings(
     *,
     reference: str | None = None,
     metrics: Sequence[str] = METRICS,
+    roles: ClaimRoles | None = None,
     draws: int = 300,
     seed: int = 0,
 ) -> AtlasFindings:
@@ -47,6 +50,7 @@ def atlas_findings(
     ----------
     reference : the name of the approach that all are compared with; by default the cheapest that
         was run on most tasks without an intervention.
+    roles : which components claims are about; those of this checkout's conf/claims.yaml.
     draws : of the posterior of each difference.
 
     Raises
@@ -71,7 +75,9 @@ def atlas_findings(
         frontiers=tuple(frontier_points(values, method=_method(plain))),
         margins=tuple(margins),
         verdicts=tuple(task_verdicts(margins)),
-        claims=claims(values, series, Sampling(rng(seed, "claims"), draws)),
+        claims=claims(
+            values, series, roles or ClaimRoles.read(_ROLES), Sampling(rng(seed, "claims"), draws)
+        ),
         fresh=tuple(
             fresh_splits(each, generator=rng(seed, "halves", each.metric)) for each in kept
         ),

@@ -153,6 +153,31 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True)
+class MeanFrontierPoint:
+    """What an intervention, or thresholds of each group, change over data sets: error and gap.
+
+    Attributes
+    ----------
+    intervention, setting : what it is, with its options' values; one of the two is empty.
+    error, error_lower, error_upper : its error minus that of the unconstrained model, the mean over
+        learners and families; the bands of all points of a gap, in both directions, hold at once.
+    gap, gap_lower, gap_upper : the same of the gap.
+    """
+
+    intervention: str
+    setting: str
+    gap_metric: str
+    tasks: int
+    families: int
+    error: float
+    error_lower: float
+    error_upper: float
+    gap: float
+    gap_lower: float
+    gap_upper: float
+
+
+@dataclass(frozen=True)
 class UnprocessingMargin:
     """An intervention against thresholds for each group of the unconstrained model, on one task.
 
@@ -278,6 +303,7 @@ class AtlasFindings:
     verdicts: tuple[TaskVerdict, ...]
     claims: tuple[Claim, ...]
     fresh: tuple[FreshSplits, ...]
+    mean_frontiers: tuple[MeanFrontierPoint, ...] = ()
     reference: str = ""
     runs: int = 0
     repeats: int = 0

@@ -9,7 +9,7 @@ seen it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,11 +23,13 @@ from fairbench.comparison.atlas_findings import (
     HOLDS,
     OPEN,
     FrontierPoint,
+    MeanFrontierPoint,
     TaskVerdict,
     UnprocessingMargin,
     all_hold,
 )
-from fairbench.comparison.atlas_values import AtlasValues, without
+from fairbench.comparison.atlas_values import AtlasValues, Contrast, contrasts, differences, without
+from fairbench.inference.multilevel import fit
 from fairbench.metrics.registry import find
 
 Array = NDArray[np.float64]
@@ -101,6 +103,61 @@ def _mean(series: Array, test_share: float, tail: float) -> tuple[Array, Array]:
     return series.mean(axis=-1), -special.stdtrit(splits - 1, tail) * np.sqrt(variance)
 
 
+def mean_frontiers(
+    values: AtlasValues, *, generator: np.random.Generator, draws: int = 500
+) -> list[MeanFrontierPoint]:
+    """Return what interventions and relaxed thresholds change over data sets, by the model."""
+    found: list[MeanFrontierPoint] = []
+    for gap_metric in GAPS:
+        relaxed = values.table["setting"].str.startswith(f"{gap_metric}<=")
+        relaxed &= values.table["intervention"].eq(NONE)
+        kept = values.only(values.table["setting"].eq("") | relaxed)
+        made = [
+            (part, each)
+            for part, base in _UNCONSTRAINED.items()
+            for each in contrasts(kept, part, base)
+        ]
+        if made:
+            found += _mean_frontier(kept, gap_metric, made, generator, draws)
+    return found
+
+
+def _mean_frontier(
+    values: AtlasValues,
+    gap_metric: str,
+    made: Sequence[tuple[str, Contrast]],
+    generator: np.random.Generator,
+    draws: int,
+) -> Iterator[MeanFrontierPoint]:
+    """Yield the points of one gap that rest on enough families."""
+    own = [each for _, each in made]
+    changes = [differences(values.metric(metric), own) for metric in (ERROR, gap_metric)]
+    measured = values.measured(np.concatenate(changes))
+    posterior = fit(measured, generator=generator, draws=draws)
+    lower, upper = posterior.interval(0.025 / (2 * len(made)))
+    ends = np.stack([posterior.estimate(), lower, upper], axis=1).reshape(2, len(made), 3)
+    for place, (part, each) in enumerate(made):
+        error, gap = (tuple(float(end) for end in axis[place]) for axis in ends)
+        if not np.isfinite([*error, *gap]).all():
+            continue
+        yield MeanFrontierPoint(
+            intervention=each.label if part == "intervention" else "",
+            setting=each.label if part == "setting" else "",
+            gap_metric=gap_metric,
+            tasks=int(measured.known[place].sum()),
+            families=int(posterior.families[place]),
+            error=error[0],
+            error_lower=error[1],
+            error_upper=error[2],
+            gap=gap[0],
+            gap_lower=gap[1],
+            gap_upper=gap[2],
+        )
+
+
+_UNCONSTRAINED = {"intervention": NONE, "setting": ""}
+
+
 @dataclass(frozen=True, eq=False)
 class MarginSeries:
     """An intervention on a task, against thresholds of the same learner and method.
@@ -140,13 +197,13 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
             settings = relaxed[keys[place]]
             for task in range(len(values.tasks)):
                 points = np.stack([error[[place, *settings], task], gap[[place, *settings], task]])
-                series = _series(points)
+                series = judged_splits(points)
                 if series is not None:
                     found.append(MarginSeries(place, task, gap_metric, *series))
     return found
 
 
-def _series(points: Array) -> tuple[Array, Array, float] | None:
+def judged_splits(points: Array) -> tuple[Array, Array, float] | None:
     """Return margins, excesses and the mean gap, of errors and gaps (2, 1 + settings, R).
 
     None of fewer than three splits in which all was measured.

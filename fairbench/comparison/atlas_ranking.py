@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _WRONG = 0.05  # the chance that any statement of a ranking is wrong
 _FACTS = ("rows", "positive_share", "smallest_group_share")
-_TOLD = 100  # draws of which pairs differ, each of which says so by a normal distribution
+_TOLD = 150  # draws of each pair, whose means and errors alone count
 _COMMON = 5  # how many families a common correlation of approaches is worth
 EPSILON = 0.01
 
@@ -118,21 +118,20 @@ def metric_standings(
 
 
 def surely_better(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
-    """Say of every pair whether the first is surely better, (A, A), all statements at once.
+    """Say of every pair whether the first is surely better, (A, A).
 
-    The surest statements are made, as many as have chances of being wrong that add up to at most
-    5 %. Two that are equal in practice, with 95 % probability, are not told apart.
+    All statements hold at once at 95 % (Holm 1979, Scandinavian Journal of Statistics 6). Two that
+    are equal in practice, with 95 % probability, are not told apart.
     """
-    wrong = np.stack([posterior.below(0.0), 1 - posterior.below(0.0)])
-    wrong[:, ~posterior.enough] = 1.0
-    smallest = wrong.min(axis=0)
-    order = np.argsort(smallest)
+    wrong = np.where(posterior.enough, posterior.doubt(), 1.0)
+    order = np.argsort(wrong, kind="stable")
+    passed = wrong[order] * np.arange(len(order), 0, -1) <= _WRONG
     made = np.zeros(len(pairs), bool)
-    made[order] = np.cumsum(smallest[order]) <= _WRONG
+    made[order] = np.logical_and.accumulate(passed)
     made &= posterior.within(rope) < 1 - _WRONG
     better = np.zeros((count, count), bool)
     first, second = pairs.T
-    less = wrong[0] > wrong[1]  # the first's values are the smaller ones
+    less = posterior.estimate() < 0  # the first's values are the smaller ones
     better[first[made & less], second[made & less]] = True
     better[second[made & ~less], first[made & ~less]] = True
     return better

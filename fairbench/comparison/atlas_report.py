@@ -20,6 +20,7 @@ from fairbench.comparison.atlas_frontiers import (
     NONE,
     frontier_points,
     margin_series,
+    mean_frontiers,
     task_verdicts,
     unprocessing_margins,
 )
@@ -81,6 +82,7 @@ def atlas_findings(
         fresh=tuple(
             fresh_splits(each, generator=rng(seed, "halves", each.metric)) for each in kept
         ),
+        mean_frontiers=tuple(mean_frontiers(values, generator=rng(seed, "frontiers"), draws=draws)),
         reference=plain.names[place],
         runs=int(table["run"].nunique()),
         repeats=int(values.place[:, 2].max()) + 1,
@@ -185,16 +187,17 @@ def _about(findings: AtlasFindings) -> Iterator[str]:
 def _ranks(findings: AtlasFindings) -> Iterator[str]:
     for each in findings.standings:
         tied = [standing for standing in each.standings if standing.approach in each.tied_best]
-        shown = ", ".join(standing.approach for standing in tied[:4])
-        more = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
+        shown = "; ".join(standing.approach for standing in tied[:4])
+        more = f"; and {len(tied) - 4} more" if len(tied) > 4 else ""
         yield (
             f"{each.label}: {len(tied)} of {len(each.standings)} approaches may be the best: "
             f"{shown}{more}."
         )
-        near = max(each.standings, key=lambda standing: standing.near_new)
+        nearest = sorted(each.standings, key=lambda standing: -standing.near_new)[:3]
+        shown = "; ".join(f"{near.approach}: {near.near_new:.2f}" for near in nearest)
         yield (
-            f"{each.label}, on a new data set: {near.approach} is within {each.epsilon:g} of the "
-            f"best with probability {near.near_new:.2f}, which is the largest."
+            f"{each.label}, the largest probabilities to be within {each.epsilon:g} of the best on "
+            f"a new data set: {shown}."
         )
         told = [found for found in each.explanations if found.verdict != OPEN]
         yield (

@@ -108,6 +108,13 @@ class Multilevel:
     effect_errors: Array
     families: NDArray[np.intp]
 
+    def part(self, rows: slice) -> Multilevel:
+        """Return what is known of some of the differences."""
+        index = {0: rows, 1: (slice(None), rows)}
+        return Multilevel(
+            **{name: getattr(self, name)[index[axis]] for name, axis in _AXES.items()}
+        )
+
     @property
     def enough(self) -> NDArray[np.bool_]:
         """Which differences rest on so many families that something can be said, (P,)."""
@@ -126,6 +133,18 @@ class Multilevel:
     def within(self, epsilon: float) -> Array:
         """Return the probability that the mean is at most `epsilon` away from 0, (P,)."""
         return self.below(epsilon) - self.below(-epsilon)
+
+    def doubt(self) -> Array:
+        """Return the chance of a mean at least so far from 0, on either side, if it were 0, (P,).
+
+        By a Student t with the posterior's variance and one degree of freedom less than families,
+        whose tails a few hundred draws would not show.
+        """
+        freedom = np.maximum(self.families - 1, 3).astype(float)
+        centre, error = self.centres[:, :, 0], self.errors[:, :, 0]
+        variance = (error**2).mean(axis=0) + centre.var(axis=0)
+        scale = np.sqrt(variance * (freedom - 2) / freedom)
+        return np.asarray(2 * special.stdtr(freedom, -np.abs(centre.mean(axis=0)) / scale))
 
     def interval(self, tail: float | Array = 0.025, coefficient: int = 0) -> tuple[Array, Array]:
         """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.

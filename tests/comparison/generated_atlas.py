@@ -11,7 +11,7 @@ RELAXED = (0, 0.05, 0.1, 0.2, 1)
 
 def table(
     *,
-    families=(1, 1, 1, 2, 2, 3),
+    families=(1,) * 8 + (2,),
     learners=LEARNERS[:2],
     repeats=6,
     worse=0.0,
@@ -42,7 +42,7 @@ def table(
             "seed": 0,
         }
         for place, learner in enumerate(learners):
-            own = base + 0.02 * place + 0.01 * draw.standard_normal()
+            own = base + 0.03 * place + 0.01 * draw.standard_normal()
             for approach in _approaches(worse):
                 tilt = 0.003 * draw.standard_normal() if approach["intervention"] != "none" else 0
                 for repeat in range(repeats):

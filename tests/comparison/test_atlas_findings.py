@@ -1,9 +1,11 @@
 """What an atlas says, on generated tables whose truth is known."""
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import special
 from scipy.optimize import linprog
 
 from fairbench.comparison.atlas_findings import (
@@ -15,11 +17,12 @@ from fairbench.comparison.atlas_findings import (
     larger,
     no_larger,
 )
-from fairbench.comparison.atlas_frontiers import at_gap, margin_series
-from fairbench.comparison.atlas_ranking import RankedValues, metric_standings
+from fairbench.comparison.atlas_frontiers import at_gap, judged_splits, margin_series
+from fairbench.comparison.atlas_ranking import RankedValues, metric_standings, surely_better
 from fairbench.comparison.atlas_report import atlas_findings, sentences
 from fairbench.comparison.atlas_values import AtlasValues
 from fairbench.core.errors import UserError
+from fairbench.inference.multilevel import MeasuredDifferences, fit
 from tests.comparison import generated_atlas
 
 
@@ -39,7 +42,7 @@ def test_the_better_learner_leads_and_its_bag_is_tied(findings):
     assert not any(name.startswith("xgboost") for name in ranked.tied_best)
     by = {each.approach: each for each in ranked.standings}
     worse = by["xgboost, baseline"]
-    assert worse.lower < 0.02 < worse.upper
+    assert worse.lower < 0.03 < worse.upper
     assert worse.new_lower < worse.lower < worse.upper < worse.new_upper
     assert worse.near_new < 0.5 < by[ranked.reference].near_new
     assert sum(each.best_new for each in ranked.standings) == pytest.approx(1)
@@ -74,6 +77,11 @@ def test_everything_goes_to_json_and_into_sentences(findings):
 
 def test_gaps_of_points_are_within_their_bands(findings):
     assert findings.frontiers
+    by = {each.setting or each.intervention: each for each in findings.mean_frontiers}
+    for limit, change in (("statistical_parity<=0", -0.2), ("equalized_odds<=0.1", -0.1)):
+        assert by[limit].gap_lower < change < by[limit].gap_upper
+        assert by[limit].error_lower < -0.1 * change < by[limit].error_upper
+    assert by["reweighing 1.0"].gap == pytest.approx(-0.15, abs=0.01)
     for point in findings.frontiers:
         assert point.error_lower <= point.error <= point.error_upper
         assert point.gap_lower <= point.gap <= point.gap_upper
@@ -135,3 +143,52 @@ def test_rules():
         HOLDS,
         FAILS,
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("worse", [0.0, -0.02])
+def test_margins_hold_although_the_setting_was_chosen(worse):
+    """Ten overlapping splits of one task; the bound lies three standard errors below 93 %."""
+    draw = np.random.default_rng(5)
+    limits = np.array([0, 0.02, 0.05, 0.1, 0.2])
+    errors = np.r_[0.21 + worse, 0.22 - 0.1 * limits]  # the first has a gap of 0.1
+    gaps = np.r_[0.1, limits]
+
+    def splits(size):
+        own = np.sqrt(0.2) * draw.standard_normal((6, 1)) + np.sqrt(0.8) * draw.standard_normal(
+            (6, 10)
+        )
+        shared = np.sqrt(0.2) * draw.standard_normal() + np.sqrt(0.8) * draw.standard_normal(10)
+        return size * (shared + 0.3 * own)
+
+    held = 0
+    for _ in range(250):
+        points = np.stack([errors[:, None] + splits(0.02), abs(gaps[:, None] + splits(0.03))])
+        margins, _, _ = judged_splits(points)
+        half = special.stdtrit(9, 0.975) * margins.std(ddof=1) * np.sqrt(0.1 + 0.25)
+        held += abs(margins.mean() - worse) <= half
+    assert held / 250 > 0.88
+
+
+@pytest.mark.thorough
+def test_equal_approaches_are_rarely_told_apart():
+    """At most one ranking of twenty says anything wrong; six of forty lie three errors above."""
+    draw, rankings, approaches, tasks = np.random.default_rng(7), 40, 6, 14
+    pairs = np.array(list(combinations(range(approaches), 2)))
+    truth = draw.standard_t(3, (rankings, approaches, tasks))[..., None]
+    sd = 0.5 * np.exp(0.7 * draw.standard_normal((rankings, 1, tasks, 1)))
+    values = truth + sd * draw.standard_normal((rankings, approaches, tasks, 10))
+    found = (values[:, pairs[:, 0]] - values[:, pairs[:, 1]]).reshape(-1, tasks, 10)
+    measured = MeasuredDifferences(
+        found.mean(2),
+        found.var(2, ddof=1),
+        np.full(found.shape[:2], 10.0),
+        np.full(tasks, 1e-6),
+        np.arange(tasks),
+    )
+    posterior = fit(measured, generator=draw, draws=60)
+    wrong = 0
+    for number in range(rankings):
+        own = posterior.part(slice(number * len(pairs), (number + 1) * len(pairs)))
+        wrong += surely_better(pairs, own, approaches, 0.0).any()
+    assert wrong <= 6

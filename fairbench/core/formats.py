@@ -159,12 +159,17 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
     spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
     """
-    safe = _renamed(table, _guarded)
+    safe = spreadsheet_safe(table)
     texts = [*safe.columns, *(text for name in safe for text in _strings(safe[name]))]
     # A carriage return would end a row unless all texts are in quotation marks.
     quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
     written = safe.to_csv(index=bool(index_label), index_label=index_label or None, quoting=quoting)
     return str(written)
+
+
+def spreadsheet_safe(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with an apostrophe before every text that a spreadsheet would compute."""
+    return _renamed(table, _guarded)
 
 
 def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, floor, isnan, log10
 from string import ascii_lowercase
 from textwrap import wrap
@@ -56,6 +57,7 @@ class Series:
     shape : the number of the marker. dashed : the number of the kind of dashes, 0 for none; it
         tells outlines apart too. filled : whether it is. hint : what the pointer shows.
     outline : a closed curve around it, (m, 2). label : letters beside the first point.
+    tags : what it is about, by which a page filters.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Series:
     outline: Floats | None = None
     label: str = ""
     hint: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,8 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
         lines = [(each, wrap(_key_text(each), _KEY_WIDTH) or [""]) for each in key]
         parts, top = [], 12
         for each, texts in lines:
-            parts.append(f'<g transform="translate(12 {top})">{_key(each, texts)}</g>')
+            shown = f'<g transform="translate(12 {top})">{_key(each, texts)}</g>'
+            parts.append(_group(shown, each))
             top += _ROW * len(texts)
         drawn.append(drawing("".join(parts), top))
     return drawn
@@ -105,6 +109,27 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
 def drawing(content: str, height: float) -> str:
     """Return what is drawn on a ground of this height and the width of a panel as SVG."""
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
+
+
+_ALONE = (  # how a drawing looks in a page
+    "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
+    ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
+    ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
+)
+
+
+def file_of(drawings: Sequence[str]) -> str:
+    """Return drawings of a figure, one below the other, as an SVG file that needs nothing else."""
+    parts, top = [], 0
+    for each in drawings:
+        height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', each)[1])  # type: ignore[index]
+        placed = f'<svg y="{top}" width="{PANEL}" height="{height}"'
+        parts.append(each.replace("<svg", placed, 1))
+        top += height
+    box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
+    ground = '<rect width="100%" height="100%" fill="#fff"/>'
+    style = f"<style>{_ALONE}</style>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
 
 
 Estimate: TypeAlias = tuple[str, float, float, float]
@@ -223,8 +248,14 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
     yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
     for each in panel.series:
-        yield from _series(each, x, y)
+        yield _group("".join(_series(each, x, y)), each)
     yield "</svg>"
+
+
+def _group(content: str, series: Series) -> str:
+    """Return a drawing with the tags of its series, if it has any."""
+    tags = "".join(f' data-{name}="{escape(value)}"' for name, value in series.tags.items())
+    return f"<g{tags}>{content}</g>" if tags else content
 
 
 def _reach(series: Series) -> tuple[Floats, Floats]:

@@ -24,6 +24,7 @@ from fairbench.reporting.document.model import (
     Mark,
     Table,
     TableCell,
+    Tags,
     Text,
     as_cell,
 )
@@ -70,6 +71,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
+    pages.filters["tagged"] = tagged
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
 
@@ -102,6 +104,13 @@ def _piece(piece: Inline) -> Markup:
     return escape(piece)
 
 
+def tagged(tags: Tags) -> Markup:
+    """Return tags as attributes, which the page's filters read."""
+    return Markup("").join(
+        Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
+    )
+
+
 def table(block: Table) -> Markup:
     """Return a table; of thousands of cells, each is a few pieces of text put together."""
     caption = block.explanation
@@ -114,7 +123,8 @@ def table(block: Table) -> Markup:
     parts += ["<thead><tr>", *(_head(each, block) for each in block.columns)]
     parts.append("</tr></thead><tbody>\n")
     for place, row in enumerate(block.rows):
-        parts.append('<tr class="first">' if place in block.rules else "<tr>")
+        first = ' class="first"' if place in block.rules else ""
+        parts.append(f"<tr{first}{tagged(block.tags[place]) if block.tags else ''}>")
         parts += [_cell(each, c, block) for each, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))

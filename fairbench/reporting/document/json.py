@@ -31,6 +31,7 @@ def to_json(document: Document) -> str:
     content = dict(document.data) or _structure(document)
     if document.summary is not None:
         content["summary"] = asdict(document.summary)
+        del content["summary"]["titles"]
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -49,6 +49,7 @@ class Mark:
 
 Inline: TypeAlias = str | Code | Link | Mark
 Text: TypeAlias = str | tuple[Inline, ...]
+Tags: TypeAlias = Mapping[str, str]  # the name of a filter -> the value of it that something is of
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class Table:
     most : how many rows a terminal shows; 0 for all. sortable : whether a page can sort it.
     repeated : so many first columns stand again where the others go on below on a terminal; 0 if
         columns are left out instead.
+    tags : what each row is about, by which a page filters; none, or one a row.
     """
 
     columns: Sequence[Column]
@@ -148,6 +150,7 @@ class Table:
     sortable: bool = False
     repeated: int = 0
     style: str = ""
+    tags: Sequence[Tags] = ()
 
     @property
     def explanation(self) -> str:
@@ -193,6 +196,7 @@ class Figure:
     Attributes
     ----------
     more : further drawings in SVG, which stand beside the first where there is room.
+    name : of a file with the drawings, and of their place on a page.
     """
 
     title: str
@@ -201,6 +205,7 @@ class Figure:
     caption: Text = ""
     style: str = ""
     more: Sequence[str] = ()
+    name: str = ""
 
     @property
     def drawings(self) -> list[str]:
@@ -230,6 +235,7 @@ class Details:
     name: str = ""
     style: str = ""
     is_open: bool = False
+    tags: Tags = field(default_factory=dict)
 
     @property
     def on_paper(self) -> Section:
@@ -269,24 +275,37 @@ class ExecutiveSummary:
     Attributes
     ----------
     found : what was found, the most important first. sure : how sure that is.
-    unseen : what was not looked at. todo : what to do next.
+    unseen : what was not looked at. todo : what to do next. titles : of the four.
     """
 
     found: Sequence[str]
     sure: Sequence[str] = ()
     unseen: Sequence[str] = ()
     todo: Sequence[str] = ()
+    titles: Sequence[str] = (
+        "What was found", "How sure this is", "What was not looked at", "What to do next",
+    )  # fmt: skip
 
     @property
     def parts(self) -> list[tuple[str, Sequence[str]]]:
         """The headings, each with its sentences; those without any are left out."""
-        parts = (
-            ("What was found", self.found),
-            ("How sure this is", self.sure),
-            ("What was not looked at", self.unseen),
-            ("What to do next", self.todo),
-        )
+        parts = zip(self.titles, (self.found, self.sure, self.unseen, self.todo), strict=True)
         return [(title, sentences) for title, sentences in parts if sentences]
+
+
+@dataclass(frozen=True)
+class PageFilter:
+    """Shows of what a page tags with `name` only what has one value; what has no tag stays.
+
+    Attributes
+    ----------
+    name : of the tag, in lower-case letters. label : what a reader sees of it.
+    values : the values of the tag, each with what a reader sees.
+    """
+
+    name: str
+    label: str
+    values: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +319,7 @@ class Document:
     verdict : what follows from all that is shown, where anything is concluded.
     notes : sentences that qualify it.
     origin : what it was made with.
-    tabs : a page shows one section at a time.
+    tabs : a page shows one section at a time. filters : of such a page.
     data : the same as plain values, which are the JSON; made of the sections where it is empty.
     files : texts that are written beside the page, by name.
     """
@@ -315,6 +334,7 @@ class Document:
     data: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     summary: ExecutiveSummary | None = None
+    filters: Sequence[PageFilter] = ()
 
     @property
     def in_order(self) -> Iterator[Block]:

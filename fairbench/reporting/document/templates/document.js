@@ -11,7 +11,8 @@ function show() {
   const here = links.find(each => each.classList.contains("here"));
   if (here) here.parentElement.scrollTop = here.offsetTop - 8;
   for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
-  if (target && target !== section) target.scrollIntoView(); else scrollTo(0, 0);
+  if (target && target !== section) target.scrollIntoView();
+  else scrollTo(0, target ? section.offsetTop - document.querySelector("nav").offsetHeight - 8 : 0);
 }
 addEventListener("hashchange", show);
 show();
@@ -35,3 +36,18 @@ document.querySelectorAll("th[data-sort]").forEach(head => {
   head.addEventListener("click", sort);
   head.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });
 });
+const chosen = [...document.querySelectorAll(".filters select")];
+function filter() {
+  const tags = chosen.map(each => `[data-${each.name}]`).join();
+  const misses = (each, one) => one.value && (each.dataset[one.name] ?? one.value) !== one.value;
+  document.querySelectorAll(tags).forEach(each =>
+    each.classList.toggle("filtered", chosen.some(one => misses(each, one))));
+  const rows = [...document.querySelectorAll("tr")].filter(each => each.matches(tags));
+  const shown = rows.filter(each => !each.closest(".filtered")).length;
+  document.querySelector(".filters output").textContent = `${shown} of ${rows.length} rows are shown`;
+}
+if (chosen.length) {
+  chosen.forEach(each => each.addEventListener("change", filter));
+  chosen[0].form.addEventListener("reset", () => setTimeout(filter));
+  filter();
+}

@@ -1,0 +1,242 @@
+"""What the page opens with: the answer in words, and error against gap across data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairbench.comparison.atlas_findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    AtlasFindings,
+    FreshSplits,
+    MetricStandings,
+    Standing,
+)
+from fairbench.comparison.atlas_frontier import THRESHOLDS, AcrossPoint
+from fairbench.core.formats import interval, is_number, number, percent, probability, signed
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import Panel, Series, chart
+from fairbench.reporting.document.model import Column, Details, ExecutiveSummary, Figure, Table
+from fairbench.reporting.leaderboard.means import ERROR, gap_label
+
+TITLES = ("What to use", "How sure this is", "What is not resolved", "")
+NEXT = (
+    "Before you choose, look under Data sets for a task that is like yours: what holds across "
+    "tasks need not hold there. To add your own method, which fits its own cells alone, follow "
+    "docs/howto/leaderboard.md."
+)
+
+
+def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
+    """Return the answer in plain words.
+
+    Parameters
+    ----------
+    gaps : the metrics of gaps between groups, the one that the page opens with first.
+    """
+    by_name = {each.metric: each for each in findings.standings}
+    ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
+    used = [*_used(ranked), *_cheapest(findings, ranked), *_thresholds(findings, gaps)]
+    return ExecutiveSummary(
+        [*used, *_claimed(findings)],
+        list(_sure(findings)),
+        list(_unresolved(findings, ranked)),
+        titles=TITLES,
+    )
+
+
+def _used(ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield for each metric which approach is most likely to be good enough on new data."""
+    for each in ranked:
+        best = most_near(each)
+        if best is None:
+            continue
+        yield (
+            f"For a small {metric_label(each.metric)}: {best.approach}. On a new data set it is "
+            f"within {each.epsilon:g} of the best with probability {probability(best.near_new)}."
+        )
+
+
+def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield which of the approaches that may have the least error costs least."""
+    for each in ranked[:1]:
+        tied = [one for one in findings.approaches if one.name in each.tied_best]
+        least = min(tied, key=lambda one: (one.fit_seconds, one.name), default=None)
+        if least is not None and len(tied) > 1:
+            yield (
+                f"Of the {len(tied)} approaches that may have the smallest "
+                f"{metric_label(each.metric)}, the cheapest is {least.name}: "
+                f"{least.fit_seconds:.2g} seconds of one processor for a fit."
+            )
+
+
+def most_near(standings: MetricStandings) -> Standing | None:
+    """Return the approach most likely to be near the best on a data set of a new family."""
+    known = [each for each in standings.standings if each.near_new >= 0]  # not NaN
+    return max(known, key=lambda each: each.near_new, default=None)
+
+
+def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
+    """Yield on how many tasks thresholds of each group do no worse than every intervention."""
+    for gap in gaps[:1]:
+        mine = [each.verdict for each in findings.verdicts if each.gap_metric == gap]
+        if mine:
+            yield (
+                f"At the same {gap_label(gap)}, thresholds for each group on an unconstrained "
+                f"model do no worse than every intervention on {mine.count(HOLDS)} of {len(mine)} "
+                f"tasks, and worse than one on {mine.count(FAILS)}; on {mine.count(OPEN)} that is "
+                "not resolved."
+            )
+
+
+def _claimed(findings: AtlasFindings) -> Iterator[str]:
+    """Yield how many of the literature's claims hold here, and how many fail."""
+    verdicts = [each.verdict for each in findings.claims]
+    if verdicts:
+        yield (
+            f"Of {len(verdicts)} claims of the literature, {verdicts.count(HOLDS)} hold here, "
+            f"{verdicts.count(FAILS)} fail, and {verdicts.count(OPEN)} are not resolved: see "
+            "Claims."
+        )
+
+
+def _sure(findings: AtlasFindings) -> Iterator[str]:
+    repeats = f", {findings.repeats} splits each" if findings.repeats else ""
+    yield (
+        f"It rests on {len(findings.approaches)} approaches and {len(findings.tasks)} tasks of "
+        f"{findings.families} families of data{repeats}. Relatives count together: what is said "
+        "is meant for a data set of a new family."
+    )
+    for each in findings.fresh:
+        if each.metric == ERROR:
+            yield _fresh(each)
+    yield from findings.notes
+
+
+def _fresh(fresh: FreshSplits) -> str:
+    """Return how often a winner by its mean, and one of ours, is not confirmed by fresh splits."""
+    return (
+        f"Who ranks by the smallest mean {metric_label(fresh.metric)} names, in "
+        f"{percent(fresh.naive_other)} % of tasks, another winner on fresh splits. Those that are "
+        f"named here as possibly the best ({number(fresh.named, 1)} on average) miss that winner "
+        f"in {percent(fresh.ours_misses)} %, and are contradicted in {percent(fresh.ours_wrong)} %."
+    )
+
+
+def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    for each in ranked:
+        ties = len(each.tied_best)
+        if ties > 1:
+            yield (
+                f"Which of {ties} approaches has the smallest {metric_label(each.metric)}: none is "
+                f"surely beaten by {each.epsilon:g} or more."
+            )
+    open_ = [each.statement for each in findings.claims if each.verdict == OPEN]
+    if open_:
+        yield f"Of the literature's claims: “{'” “'.join(open_)}”"
+    yield "Only the approaches that were run are here; one that was not may be better."
+
+
+_CORNERS = 24
+Looks = dict[str, dict[str, Any]]
+
+
+def frontier_figure(points: Sequence[AcrossPoint], looks: Looks) -> Figure | None:
+    """Return a panel for each gap: a line an intervention, from its weakest to its strongest."""
+    gaps = list(dict.fromkeys(each.gap_metric for each in points))
+    if not gaps:
+        return None
+    panels = [
+        Panel(
+            list(_series([each for each in points if each.gap_metric == gap], looks)),
+            "error rate, change",
+            f"{gap_label(gap)}, change",
+            from_zero="",
+        )
+        for gap in gaps
+    ]
+    used = dict.fromkeys(["none", *(each.intervention for each in points)])
+    key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
+    first, *more = chart(panels, key=key)
+    caption = (
+        "What each intervention changes, on average over families of data, against the same "
+        "learner without it: down is a smaller gap, right is more errors. Points of a line are "
+        "strengths; ellipses are where each lies, all at once, at 95 %. The pointer shows numbers."
+    )
+    title = "Error against gap across data sets"
+    return Figure(title, svg=first, more=more, caption=caption, name="frontier")
+
+
+def _key(name: str) -> str:
+    return "no intervention" if name == "none" else name
+
+
+def _series(points: Sequence[AcrossPoint], looks: Looks) -> Iterator[Series]:
+    lines: dict[tuple[str, str], list[AcrossPoint]] = {}
+    for each in points:
+        lines.setdefault((each.intervention, _constraint(each)), []).append(each)
+    for (name, _), mine in lines.items():
+        mine.sort(key=_strength)
+        tags = {} if name == THRESHOLDS else {"intervention": name}
+        x, y = [each.error for each in mine], [each.gap for each in mine]
+        yield Series(name, x, y, looks[name]["colour"], marked=False, tags=tags)
+        for each in mine:
+            yield Series(
+                name, [each.error], [each.gap], **looks[name], lined=False,
+                outline=_ellipse(each), hint=_hint(each), tags=tags,
+            )  # fmt: skip
+    yield Series("no intervention", [0.0], [0.0], **looks["none"], lined=False)
+
+
+def _constraint(point: AcrossPoint) -> str:
+    """Return the options of a strength that are no numbers, such as whose parity is asked for."""
+    return " ".join(word for word in point.strength.split() if not is_number(word))
+
+
+def _strength(point: AcrossPoint) -> list[float]:
+    return [float(word) for word in point.strength.split() if is_number(word)]
+
+
+def _ellipse(point: AcrossPoint) -> np.ndarray:
+    """Return the ends of both intervals as the axes of a curve, (m, 2)."""
+    turn = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
+    corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    centre = np.array([point.error, point.gap])
+    up = np.array([point.error_upper, point.gap_upper]) - centre
+    down = centre - np.array([point.error_lower, point.gap_lower])
+    curve: np.ndarray = centre + corners * np.where(corners > 0, up, down)
+    return curve
+
+
+def _hint(point: AcrossPoint) -> str:
+    return (
+        f"{point.intervention} {point.strength}: error {signed(point.error)} "
+        f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "
+        f"({interval(point.gap_lower, point.gap_upper)}), {point.tasks} tasks"
+    )
+
+
+def frontier_table(points: Sequence[AcrossPoint]) -> Details:
+    """Return the numbers of the picture."""
+    columns = [Column("intervention"), Column("strength"), Column("gap of")]
+    columns += [Column("error, change", "estimate", decimals=4)]
+    columns += [Column("gap, change", "estimate", decimals=4)]
+    columns += [Column("tasks", "count"), Column("families", "count")]
+    rows = [
+        [
+            each.intervention, each.strength, gap_label(each.gap_metric),
+            (each.error, each.error_lower, each.error_upper),
+            (each.gap, each.gap_lower, each.gap_upper), each.tasks, each.families,
+        ]
+        for each in points
+    ]  # fmt: skip
+    tags = [
+        {"metric": each.gap_metric}
+        | ({} if each.intervention == THRESHOLDS else {"intervention": each.intervention})
+        for each in points
+    ]
+    return Details("The numbers of the picture", [Table(columns, rows, sortable=True, tags=tags)])

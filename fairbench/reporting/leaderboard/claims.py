@@ -1,0 +1,180 @@
+"""What becomes of the literature's claims: holds, fails or not resolved, with figure and source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fairbench.comparison.atlas_findings import (
+    FAILS,
+    HOLDS,
+    AtlasFindings,
+    Claim,
+    ClaimPart,
+    TaskVerdict,
+    UnprocessingMargin,
+)
+from fairbench.core.formats import interval, number
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Figure,
+    Gallery,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
+from fairbench.reporting.leaderboard.means import gap_label
+
+_DRAWN = 12  # parts of a picture
+_MARKS = {HOLDS: "agrees", FAILS: "differs"}
+
+
+def claims_section(findings: AtlasFindings) -> Section:
+    """Return every claim with its verdict, then each with its parts."""
+    text = (
+        "A claim holds, or fails, where the interval over families of data leaves no other "
+        "answer; otherwise it is not resolved. A difference that does not matter in practice "
+        "counts as none."
+    )
+    blocks: list[Block] = [Paragraph(text), _overview(findings.claims)]
+    blocks += [_details(each) for each in findings.claims]
+    if findings.verdicts:
+        blocks.append(_unprocessing(findings))
+    return Section("Claims", blocks, name="claims")
+
+
+def _overview(claims: Sequence[Claim]) -> Table:
+    columns = [Column("claim"), Column("verdict"), Column("what was measured"), Column("source")]
+    rows = [
+        [
+            TableCell(each.statement, link=f"#claim-{_slug(each.name)}"),
+            verdict_cell(each.verdict),
+            measured(each),
+            each.source,
+        ]
+        for each in claims
+    ]
+    return Table(columns, rows)
+
+
+def verdict_cell(verdict: str) -> TableCell:
+    """Return a verdict as a badge, whose look does not rest on its colour."""
+    return TableCell(verdict, mark=_MARKS.get(verdict, "not-resolved"))
+
+
+def _slug(name: str) -> str:
+    return "-".join(name.split())
+
+
+def measured(claim: Claim) -> str:
+    """Return the part that decides most clearly, with its figure."""
+    known = [each for each in claim.parts if each.mean == each.mean]
+    if not known:
+        return "nothing that tells"
+    agreeing = [each for each in known if each.verdict == claim.verdict] or known
+    part = max(agreeing, key=_clearness)
+    more = f"; {len(claim.parts) - 1} more below" if len(claim.parts) > 1 else ""
+    return f"{_figure_of(part)}{more}"
+
+
+def _clearness(part: ClaimPart) -> float:
+    width = part.upper - part.lower
+    return abs(part.mean) / width if width > 0 else 0.0
+
+
+def _figure_of(part: ClaimPart) -> str:
+    return (
+        f"{part.label}, {metric_label(part.metric)}: {number(part.mean)} "
+        f"({interval(part.lower, part.upper)}), {part.tasks} tasks"
+    )
+
+
+def _details(claim: Claim) -> Details:
+    columns = [Column("what"), Column("metric"), Column("difference", "estimate")]
+    columns += [Column("on a new family", "interval"), Column("matters from", "number")]
+    columns += [Column("tasks", "count"), Column("above 0", "count"), Column("verdict")]
+    rows = [
+        [
+            each.label, metric_label(each.metric), (each.mean, each.lower, each.upper),
+            (each.new_lower, each.new_upper), each.epsilon, each.tasks, each.positive,
+            verdict_cell(each.verdict),
+        ]
+        for each in claim.parts
+    ]  # fmt: skip
+    tags = [{"metric": each.metric} for each in claim.parts]
+    caption = "above 0: on how many of the tasks the difference is; intervals hold all at once"
+    blocks: list[Block] = [
+        Paragraph(f"{claim.rule} Source: {claim.source}"),
+        *_picture(claim),
+        Table(columns, rows, caption=caption, sortable=True, tags=tags),
+    ]
+    return Details(
+        claim.statement, blocks, remark=claim.verdict, name=f"claim-{_slug(claim.name)}",
+        style="metric",
+    )  # fmt: skip
+
+
+def _picture(claim: Claim) -> Iterator[Gallery]:
+    """Yield the parts with their intervals, drawn one below the other."""
+    metrics = dict.fromkeys(each.metric for each in claim.parts)
+    figures = []
+    for metric in metrics:
+        mine = [each for each in claim.parts if each.metric == metric and each.mean == each.mean]
+        if not mine:
+            continue
+        ends = np.array([[each.lower, each.upper] for each in mine])
+        reach = float(np.ceil(100 * np.nanmax(np.abs(ends))) / 100) or 0.01
+        estimates = [(each.label, each.mean, each.lower, each.upper) for each in mine[:_DRAWN]]
+        title = metric_label(metric)
+        svg = forest(title, [estimates], span=(-reach, reach), mark=0.0)
+        name = f"claim-{_slug(claim.name)}-{metric}"
+        figures.append(Figure(f"{claim.statement} {title}", svg=svg, style="panel", name=name))
+    if figures:
+        yield Gallery(figures, "Dots: mean differences. Lines: intervals. Dashed: no difference.")
+
+
+def _unprocessing(findings: AtlasFindings) -> Details:
+    """Return on which tasks thresholds of each group do no worse than every intervention."""
+    columns = [Column("task"), Column("gap"), Column("compared", "count")]
+    columns += [Column("no worse", "count"), Column("worse", "count"), Column("verdict")]
+    columns += [Column("worst margin", "estimate")]
+    rows = [
+        [
+            f"{each.dataset} by {each.protect}", gap_label(each.gap_metric), each.compared,
+            each.holds, each.fails, verdict_cell(each.verdict), _worst(each, findings.margins),
+        ]
+        for each in findings.verdicts
+    ]  # fmt: skip
+    families = {(each.dataset, each.protect): each.family for each in findings.tasks}
+    tags = [
+        {"family": families.get((each.dataset, each.protect), ""), "metric": each.gap_metric}
+        for each in findings.verdicts
+    ]
+    caption = (
+        "compared: interventions and strengths; worst margin: how much larger the error of the "
+        "intervention is that does best against thresholds with the same gap: below 0 it wins"
+    )
+    table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
+    count = sum(each.verdict == HOLDS for each in findings.verdicts)
+    return Details(
+        "Thresholds of each group against every intervention, task by task",
+        [table],
+        remark=f"no worse in {count} of {len(findings.verdicts)} tasks and gaps",
+        name="unprocessing",
+        style="metric",
+    )
+
+
+def _worst(
+    verdict: TaskVerdict, margins: Sequence[UnprocessingMargin]
+) -> tuple[float, float, float] | None:
+    place = (verdict.dataset, verdict.protect, verdict.gap_metric)
+    mine = [e for e in margins if (e.dataset, e.protect, e.gap_metric) == place]
+    least = min(mine, key=lambda each: each.margin, default=None)
+    return None if least is None else (least.margin, least.lower, least.upper)

@@ -1,0 +1,185 @@
+"""What the page shows of each approach on each task: means over repeats with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.inference.repeats import REPEATS, Splits, mean_limits
+from fairbench.metrics.registry import find
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.document.model import PageFilter, Tags
+
+TASK = ("dataset", "protect")
+PARTS = ("learner", "intervention", "method")
+APPROACH = (*PARTS, "options", "setting")
+SECONDS = ("fit_seconds", "predict_seconds")
+ERROR = "error_rate"
+_FACTS = (
+    *("family", *TASK, *APPROACH, "seed", "repeat", "run", "group_at_prediction", "test_share"),
+    *("rows", "features", "positive_share", "smallest_group_share", "groups"),
+)
+SHOWN_GAPS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class TaskMeans:
+    """One task: a data set with a protected attribute.
+
+    Attributes
+    ----------
+    first : a row of the task, for its facts.
+    rows : a row an approach: the columns of `APPROACH`, ``group_at_prediction``, and of every
+        metric the mean and the ends of its interval, ``name``, ``name lower`` and ``name upper``.
+    """
+
+    first: Mapping[str, Any]
+    rows: pd.DataFrame
+    repeats: int
+
+    @property
+    def title(self) -> str:
+        """The data set and whom it is about."""
+        return f"{self.first['dataset']} by {self.first['protect']}"
+
+    @property
+    def name(self) -> str:
+        """The task as a part of a link or of a file's name."""
+        return "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
+
+
+@dataclass(frozen=True, eq=False)
+class BoardTable:
+    """The table of approaches, and what is in it.
+
+    Attributes
+    ----------
+    table : as :func:`fairbench.comparison.atlas.approach_table` makes it.
+    """
+
+    table: pd.DataFrame
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that have a value, those that are judged first, then by name."""
+        names = [n for n in self.table if n not in _FACTS and n not in SECONDS]
+        known = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
+        return sorted(known, key=lambda name: (_place(name), name))
+
+    @property
+    def gaps(self) -> list[str]:
+        """Those of the metrics that compare groups: zero is fair."""
+        return [name for name in self.metrics if getattr(find(name), "is_gap", False)]
+
+    @cached_property
+    def tasks(self) -> list[TaskMeans]:
+        """Every task, in the order of the names."""
+        return [_task(mine, self.metrics) for _, mine in self.table.groupby([*TASK], sort=True)]
+
+    def shown(self, task: TaskMeans) -> pd.DataFrame:
+        """Return the rows of a task that the page shows."""
+        return shown_rows(task.rows, self.gaps[:SHOWN_GAPS])
+
+    @cached_property
+    def filters(self) -> list[PageFilter]:
+        """What the page can be filtered by, where there is a choice."""
+        found = [
+            PageFilter(name, label, [(each, each) for each in sorted(set(self.table[column]))])
+            for name, label, column in (
+                ("family", "family of data", "family"),
+                ("learner", "learner", "learner"),
+                ("intervention", "intervention", "intervention"),
+                ("method", "uncertainty method", "method"),
+            )
+        ]
+        metrics = [(name, metric_label(name)) for name in self.metrics]
+        found.append(PageFilter("metric", "metric", metrics))
+        needs = [("no", "not needed"), ("yes", "needed")]
+        found.append(PageFilter("group", "group at prediction", needs))
+        return [each for each in found if len(each.values) > 1]
+
+
+_FIRST = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
+
+
+def _place(name: str) -> int:
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)
+
+
+def _task(mine: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
+    """Return the means of one task's approaches over its repeats."""
+    keys = mine[[*APPROACH]]
+    code = keys.groupby([*APPROACH], sort=True).ngroup().to_numpy()
+    repeat, splits = pd.factorize(mine["repeat"], sort=True)
+    names = [*metrics, *(each for each in SECONDS if each in mine)]
+    values = np.full((code.max() + 1, len(names), len(splits)), np.nan)
+    values[code, :, repeat] = mine[names].to_numpy(float)
+    shared = Splits(REPEATS, len(splits), float(mine["test_share"].mean()))
+    none = np.full_like(values, np.nan)
+    mean, lower, upper = mean_limits(values, none, none, shared)
+    least = np.array([_least(name) for name in names])
+    first = np.unique(code, return_index=True)[1]
+    rows = mine.iloc[first][[*APPROACH, "group_at_prediction"]].reset_index(drop=True)
+    columns = {
+        f"{name} {end}".strip(): found[:, i]
+        for end, found in (("", mean), ("lower", np.maximum(lower, least)), ("upper", upper))
+        for i, name in enumerate(names)
+    }
+    facts = mine.iloc[0].to_dict()
+    return TaskMeans(facts, pd.concat([rows, pd.DataFrame(columns)], axis=1), len(splits))
+
+
+def _least(name: str) -> float:
+    """Return the least value that a metric can have, where there is one."""
+    metric = find(name)
+    return 0.0 if metric is None or metric.is_gap else metric.least
+
+
+def approach_name(row: Mapping[str, Any]) -> str:
+    """Return an approach in words; no intervention goes without saying."""
+    parts = [row[part] for part in PARTS if row[part] != "none"]
+    return ", ".join(parts)
+
+
+def approach_note(row: Mapping[str, Any]) -> str:
+    """Return the options of an approach, and its thresholds or what is abstained on."""
+    return "; ".join(filter(None, [row["options"], setting_text(row["setting"])]))
+
+
+def setting_text(setting: str) -> str:
+    """Return in words how labels were given, where not by the model alone."""
+    name, limited, limit = setting.partition("<=")
+    if limited:
+        return f"a threshold for each group, {gap_label(name)} of at most {limit}"
+    name, abstained, share = setting.partition("=")
+    return f"no decision for {float(share):.0%}" if abstained else ""
+
+
+def gap_label(name: str) -> str:
+    """Return what a gap is called in a sentence and on an axis."""
+    label = metric_label(name)
+    return label if "gap" in label else f"{label} gap"
+
+
+def tags_of(row: Mapping[str, Any]) -> Tags:
+    """Return by what an approach is found with the page's filters."""
+    needs = "yes" if row["group_at_prediction"] else "no"
+    return {**{part: str(row[part]) for part in PARTS}, "group": needs}
+
+
+def shown_rows(rows: pd.DataFrame, gaps: Sequence[str]) -> pd.DataFrame:
+    """Return the approaches that a task's picture and table show; its files have all.
+
+    They abstain on nobody. Of thresholds for each group, those are shown that limit one of these
+    gaps of an unconstrained model, read by the commonest method: others would be hundreds.
+    """
+    plain = rows["setting"] == ""
+    common = rows.loc[plain, "method"].mode().iloc[0] if plain.any() else ""
+    limits = rows["setting"].str.partition("<=")[0].isin(gaps)
+    relaxed = limits & (rows["intervention"] == "none") & (rows["method"] == common)
+    return rows[plain | relaxed]

@@ -1,0 +1,243 @@
+"""Who ranks where across data sets, with ties; what explains it; and what each approach costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan, log10
+from typing import Any
+
+from fairbench.comparison.atlas_findings import (
+    OPEN,
+    AtlasApproach,
+    AtlasFindings,
+    Explanation,
+    MetricStandings,
+    Standing,
+)
+from fairbench.core.formats import number
+from fairbench.metrics.registry import find
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import Panel, Series, chart
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Figure,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    Tags,
+)
+from fairbench.reporting.leaderboard.means import ERROR
+
+Looks = Mapping[str, dict[str, Any]]
+
+
+def ranks_section(findings: AtlasFindings, first: str) -> Section:
+    """Return the ranking in every metric, that of `first` and of the error open."""
+    blocks: list[Block] = [_reading(findings)]
+    approaches = {each.name: each for each in findings.approaches}
+    for each in findings.standings:
+        table = ranks_table(each, approaches)
+        remark = f"{_direction(each.metric)}; {len(each.tied_best)} may be the best"
+        blocks.append(
+            Details(
+                metric_label(each.metric), [table], remark=remark, name=f"ranks-{each.metric}",
+                style="metric", is_open=each.metric in (ERROR, first), tags={"metric": each.metric},
+            )
+        )  # fmt: skip
+    return Section("Ranks", blocks, name="ranks")
+
+
+def _direction(metric: str) -> str:
+    known = find(metric)
+    return known.direction if known else ""
+
+
+def _reading(findings: AtlasFindings) -> Items:
+    return Items(
+        [
+            "An approach is a learner with an intervention and an uncertainty method. Ranks that "
+            "share a number are ties: their difference is smaller than what matters, or too "
+            "uncertain to be called.",
+            f"difference: from {findings.reference or 'the reference'}, the mean over families of "
+            "data, with its 95 % interval.",
+            "P(best) and P(near): the probability to be the best, and to be within what matters "
+            "of the best, on a data set of a new family.",
+        ]
+    )
+
+
+def ranks_table(
+    standings: MetricStandings, approaches: Mapping[str, AtlasApproach], *, most: int = 0
+) -> Table:
+    """Return the ranking in one metric; a terminal shows the first `most` and fewer columns."""
+    columns = [Column("rank", right=True), Column("approach")]
+    columns += [Column("difference", "estimate"), Column("P(near)", "probability")]
+    columns += [Column("P(best)", "probability", left_out=3), Column("mean", "number", left_out=4)]
+    columns += [Column("tasks", "count", left_out=1), Column("cost", "number", 2, left_out=2)]
+    columns += [Column("group at prediction", left_out=5)]
+    rows = [_rank_row(each, approaches.get(each.approach)) for each in standings.standings]
+    tags = [approach_tags(approaches.get(each.approach)) for each in standings.standings]
+    caption = (
+        f"reference: {standings.reference}; what matters: {number(standings.epsilon, 3)}; cost: "
+        "seconds of a fit over those of the reference"
+    )
+    return Table(columns, rows, caption=caption, sortable=True, most=most, tags=tags)
+
+
+def _rank_row(standing: Standing, approach: AtlasApproach | None) -> list[object]:
+    low, high = standing.first_rank, standing.last_rank
+    needs = None if approach is None else needed(approach)
+    return [
+        str(low) if low == high else f"{low}-{high}",
+        TableCell(standing.approach, strong=low == 1),
+        (standing.difference, standing.lower, standing.upper),
+        standing.near_new,
+        standing.best_new,
+        standing.mean,
+        standing.tasks,
+        None if approach is None else approach.relative_cost,
+        needs,
+    ]
+
+
+def needed(approach: AtlasApproach) -> str:
+    """Return whether somebody's group must be known to predict, in words."""
+    return "needed" if approach.group_at_prediction else "not needed"
+
+
+def approach_tags(approach: AtlasApproach | None) -> Tags:
+    """Return by what an approach is found with the page's filters."""
+    if approach is None:
+        return {}
+    return {
+        "learner": approach.learner,
+        "intervention": approach.intervention,
+        "method": approach.method,
+        "group": "yes" if approach.group_at_prediction else "no",
+    }
+
+
+def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
+    """Return what every approach costs, beside what it brings in error and in one gap."""
+    by_metric = {
+        each.metric: {one.approach: one for one in each.standings} for each in findings.standings
+    }
+    shown = [name for name in (ERROR, gap) if name in by_metric]
+    columns = [Column("approach"), Column("cost", "number", decimals=2)]
+    columns += [Column("fit seconds", "number"), Column("predict seconds", "number")]
+    columns += [Column("group at prediction")]
+    columns += [Column(f"{metric_label(name)}, difference", "estimate") for name in shown]
+    ordered = sorted(findings.approaches, key=lambda each: (_last(each.relative_cost), each.name))
+    rows = [
+        [
+            each.name, each.relative_cost, each.fit_seconds, each.predict_seconds, needed(each),
+            *(_estimate(by_metric[name].get(each.name)) for name in shown),
+        ]
+        for each in ordered
+    ]  # fmt: skip
+    caption = (
+        "seconds of one processor for a split, medians over tasks; cost: over those of "
+        f"{findings.reference or 'the reference'} on the same task, geometric mean"
+    )
+    tags = [approach_tags(each) for each in ordered]
+    table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
+    picture = _cost_figure(ordered, {name: by_metric[name] for name in shown}, looks)
+    text = (
+        "What an approach brings stands beside what it costs: the seconds, and whether somebody's "
+        "group must be known when they are decided about, which law or data may forbid."
+    )
+    return Section("Cost and benefit", [Paragraph(text), picture, table], name="cost")
+
+
+def _last(value: float) -> float:
+    return float("inf") if isnan(value) else value
+
+
+def _estimate(standing: Standing | None) -> tuple[float, float, float] | None:
+    if standing is None:
+        return None
+    return standing.difference, standing.lower, standing.upper
+
+
+def _cost_figure(
+    approaches: Sequence[AtlasApproach],
+    standings: Mapping[str, Mapping[str, Standing]],
+    looks: Looks,
+) -> Figure:
+    panels = [
+        Panel(
+            list(_cost_points(approaches, mine, looks)),
+            "cost: 0 as the reference, 1 ten times as much",
+            f"{metric_label(metric)}, difference",
+            from_zero="",
+        )
+        for metric, mine in standings.items()
+    ]
+    used = dict.fromkeys(each.intervention for each in approaches)
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
+    first, *more = chart(panels, key=key)
+    caption = (
+        "Every point is an approach: its difference from the reference against its cost in powers "
+        "of ten. Lower left is better. The pointer shows its name."
+    )
+    return Figure("Benefit against cost", svg=first, more=more, caption=caption, name="cost-figure")
+
+
+def _cost_points(
+    approaches: Sequence[AtlasApproach], standings: Mapping[str, Standing], looks: Looks
+) -> Iterator[Series]:
+    for each in approaches:
+        found = standings.get(each.name)
+        if found is None or not each.relative_cost > 0 or isnan(found.difference):
+            continue
+        x, look = log10(each.relative_cost), looks[each.intervention]
+        tags = approach_tags(each)
+        yield Series(each.name, [x], [found.difference], **look, lined=False, tags=tags)
+
+
+_FACTS = {
+    "rows": "more rows",
+    "positive_share": "a larger base rate",
+    "smallest_group_share": "a larger smallest group",
+    "reference": "a larger value of the reference",
+}
+
+
+def explanations_section(findings: AtlasFindings) -> Section:
+    """Return which facts about a data set tell where an approach does better."""
+    approaches = {each.name: each for each in findings.approaches}
+    found = [(each.metric, one) for each in findings.standings for one in each.explanations]
+    sure = [(metric, one) for metric, one in found if one.verdict != OPEN]
+    text = (
+        f"Of {len(found)} pairs of an approach and a fact about data sets, {len(sure)} are "
+        "resolved: with more of the fact, the approach gains or loses on the reference. A slope is "
+        "the change of the difference for one standard deviation of the fact."
+    )
+    blocks: list[Block] = [Paragraph(text)]
+    for title, some in (("Resolved", sure), ("Not resolved", [e for e in found if e not in sure])):
+        if some:
+            table = _explained(some, approaches)
+            blocks.append(Details(title, [table], remark=f"{len(some)}", is_open=some is sure))
+    return Section("What explains it", blocks, name="explained")
+
+
+def _explained(
+    found: Sequence[tuple[str, Explanation]], approaches: Mapping[str, AtlasApproach]
+) -> Table:
+    columns = [Column(name) for name in ("metric", "approach", "with")]
+    columns += [Column("slope", "estimate", decimals=4), Column("verdict")]
+    rows = [
+        [
+            metric_label(metric), each.approach, _FACTS.get(each.fact, each.fact.replace("_", " ")),
+            (each.slope, each.lower, each.upper), each.verdict.removesuffix(" where larger"),
+        ]
+        for metric, each in found
+    ]  # fmt: skip
+    tags = [
+        {**approach_tags(approaches.get(each.approach)), "metric": metric} for metric, each in found
+    ]
+    return Table(columns, rows, sortable=True, tags=tags)

@@ -1,0 +1,182 @@
+"""The tasks of the leaderboard, one by one: the facts, the picture and the table of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from fairbench.comparison.atlas_frontier import THRESHOLDS
+from fairbench.core.formats import count, number
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
+from fairbench.reporting.leaderboard.means import (
+    APPROACH,
+    ERROR,
+    SECONDS,
+    SHOWN_GAPS,
+    BoardTable,
+    TaskMeans,
+    approach_name,
+    approach_note,
+    gap_label,
+    tags_of,
+)
+from fairbench.reporting.page.sections import records
+
+_SHOWN = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
+
+
+def tasks_section(board: BoardTable) -> Section:
+    """Return the section of all tasks: their facts side by side, then each by itself."""
+    text = (
+        "A task is a data set with the attribute whose groups are compared. Data sets that share "
+        "their people or their source are of one family, and count as relatives, not as "
+        "independent evidence."
+    )
+    blocks: list[Block] = [Paragraph(text), _facts(board)]
+    blocks += [_details(task, board) for task in board.tasks]
+    return Section("Data sets", blocks, name="data-sets")
+
+
+def _facts(board: BoardTable) -> Table:
+    columns = [Column("task"), Column("family"), Column("rows", "count")]
+    columns += [Column("features", "count"), Column("base rate", "number", decimals=2)]
+    columns += [Column("smallest group", "number", decimals=2), Column("groups", "count")]
+    columns += [Column("approaches", "count"), Column("repeats", "count")]
+    rows = []
+    for task in board.tasks:
+        known = [_known(task, name) for name in ("rows", "features", "positive_share")]
+        known += [_known(task, name) for name in ("smallest_group_share", "groups")]
+        title = TableCell(task.title, link=f"#{task.name}")
+        counted = [len(board.shown(task)), task.repeats]
+        rows.append([title, task.first["family"], *known, *counted])
+    caption = "base rate: the share of label 1; smallest group: its share of the rows"
+    tags = [{"family": str(task.first["family"])} for task in board.tasks]
+    return Table(columns, rows, caption=caption, sortable=True, tags=tags)
+
+
+def _known(task: TaskMeans, name: str) -> float | None:
+    value = task.first.get(name)
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _details(task: TaskMeans, board: BoardTable) -> Details:
+    rows = board.shown(task).sort_values(ERROR, kind="stable")
+    blocks: list[Block] = [Paragraph(_sentence(task))]
+    picture = task_figure(task, board)
+    if picture is not None:
+        blocks.append(picture)
+    blocks.append(_table(rows[rows["setting"] == ""], board))
+    relaxed = rows[rows["setting"] != ""]
+    if len(relaxed):
+        title = f"The {len(relaxed)} with {THRESHOLDS}"
+        blocks.append(Details(title, [_table(relaxed, board)]))
+    remark = f"{_counted(_known(task, 'rows'))} rows, {len(rows)} approaches"
+    tags = {"family": str(task.first["family"])}
+    return Details(task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags)
+
+
+def _counted(value: float | None) -> str:
+    return "an unknown number of" if value is None else count(value)
+
+
+def _sentence(task: TaskMeans) -> str:
+    """Return the facts of a task in words."""
+    rate, smallest, groups, features = (
+        _known(task, name)
+        for name in ("positive_share", "smallest_group_share", "groups", "features")
+    )
+    text = f"{_counted(_known(task, 'rows'))} rows"
+    text += f" with {count(features)} features" if features is not None else ""
+    text += f", of the family {task.first['family']}."
+    if rate is not None:
+        text += f" Label 1 has {number(100 * rate, 0)} % of them."
+    if groups is not None and smallest is not None:
+        share = number(100 * smallest, 0 if smallest >= 0.1 else 1)
+        text += f" There are {count(groups)} groups; the smallest has {share} % of the rows."
+    several = "s" if task.repeats != 1 else ""
+    return f"{text} Every approach was fitted on {task.repeats} split{several} of the rows."
+
+
+def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
+    shown = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
+    columns = [Column("approach")]
+    columns += [Column(metric_label(name), "estimate") for name in shown]
+    columns += [Column("CPU seconds", "number", decimals=2), Column("group at prediction")]
+    found = records(rows)
+    cells = [_row(row, shown) for row in found]
+    caption = (
+        "mean over the repeats, and its 95 % interval for fits to new training rows (Nadeau and "
+        "Bengio 2003); CPU seconds: of one fit and its predictions"
+    )
+    tags = [tags_of(row) for row in found]
+    return Table(columns, cells, caption=caption, sortable=True, tags=tags)
+
+
+def _row(row: dict[str, Any], shown: Sequence[str]) -> list[Any]:
+    seconds = sum(row.get(name, float("nan")) for name in SECONDS)
+    return [
+        TableCell(approach_name(row), note=approach_note(row)),
+        *((row[name], row[f"{name} lower"], row[f"{name} upper"]) for name in shown),
+        seconds if seconds == seconds else None,
+        "needed" if row["group_at_prediction"] else "not needed",
+    ]
+
+
+def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
+    """Return error against every gap: a point an approach, a shape and a colour an intervention."""
+    rows = board.shown(task)
+    looks = looks_of(board)
+    panels = []
+    for gap in board.gaps[:SHOWN_GAPS]:
+        points = list(_points(rows, gap, looks))
+        if points:
+            panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
+    if not panels:
+        return None
+    used = dict.fromkeys(rows["intervention"])
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
+    relaxed = rows["setting"].ne("").any()
+    key += [Series(THRESHOLDS, [], [], **looks[THRESHOLDS])] if relaxed else []
+    first, *more = chart(panels, key=key)
+    caption = (
+        f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
+        "The pointer shows its name."
+    )
+    title = f"Error against gaps, {task.title}"
+    return Figure(title, svg=first, more=more, caption=caption, name=f"task-{task.name}")
+
+
+def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> Iterator[Series]:
+    """Yield the approaches; thresholds of each group in the picture of their own gap alone."""
+    for row in records(rows[[*_NAMING, ERROR, gap]]):
+        setting = str(row["setting"])
+        if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):
+            continue
+        look = looks[THRESHOLDS if setting else str(row["intervention"])]
+        hint = " ".join(filter(None, [approach_name(row), approach_note(row)]))
+        yield Series(hint, [row[ERROR]], [row[gap]], **look, lined=False, tags=tags_of(row))
+
+
+_NAMING = (*APPROACH, "group_at_prediction")
+
+
+def looks_of(board: BoardTable) -> dict[str, dict[str, Any]]:
+    """Return colour and shape of every intervention, the same in all pictures of a page."""
+    names = sorted(set(board.table["intervention"]) - {"none"})
+    looks: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
+    for i, name in enumerate([*names, THRESHOLDS]):
+        looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 1 + i}
+    return looks

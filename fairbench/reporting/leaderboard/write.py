@@ -1,0 +1,179 @@
+"""Writing the leaderboard of a results folder or a pack: a page that works by itself, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from fairbench.comparison.atlas import approach_table
+from fairbench.comparison.atlas_findings import AtlasFindings
+from fairbench.comparison.atlas_frontier import AcrossPoint, across_data_sets
+from fairbench.comparison.atlas_report import atlas_findings
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.files import write_bytes
+from fairbench.core.seeds import rng
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import file_of
+from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+from fairbench.reporting.document.writing import write_document
+from fairbench.reporting.leaderboard.answer import (
+    NEXT,
+    answer_of,
+    frontier_figure,
+    frontier_table,
+)
+from fairbench.reporting.leaderboard.claims import claims_section
+from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, BoardTable
+from fairbench.reporting.leaderboard.origin import TABLE, downloads, origin_section, whole_table
+from fairbench.reporting.leaderboard.ranks import (
+    cost_section,
+    explanations_section,
+    ranks_section,
+    ranks_table,
+)
+from fairbench.reporting.leaderboard.tasks import looks_of, tasks_section
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """A written leaderboard: the page, and the same in short for a terminal."""
+
+    path: Path
+    short: Document
+
+
+def write_leaderboard(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    metric: str = "",
+    conf: Path | None = None,
+    command: str = "",
+) -> Leaderboard:
+    """Write ``index.html`` of everything that results folders or packs have.
+
+    Parameters
+    ----------
+    folders : of which a run that several have counts once.
+    metric : the one that the page opens with; the first gap between groups by default.
+    conf : the configurations of a checkout, from which the commands of the runs are made.
+    command : that makes the page again.
+
+    Raises
+    ------
+    UserError : nothing finished, one task only, or an unknown metric.
+    """
+    runs: dict[str, Run] = {}
+    for folder in folders:
+        found = Catalogue(folder).runs
+        if not found:
+            raise UserError(f"{folder} has no finished run: name a results folder or a pack")
+        runs = found | runs
+    place = " and ".join(map(str, folders))
+    board = checked(approach_table(list(runs.values())), place, metric)
+    told = BoardFindings.of(board, metric)
+    document = page_of(board, told, list(runs.values()), conf, command)
+    names = write_document(document, out, "index", ("html", "json"))
+    write_bytes(out / TABLE, whole_table(board))
+    return Leaderboard(out / names[0], short_of(document, told))
+
+
+_METRICS = (ERROR, "log_loss", "statistical_parity", "equalized_odds")
+
+
+@dataclass(frozen=True, eq=False)
+class BoardFindings:
+    """What the statistics say: of the atlas, and of interventions across data sets.
+
+    `gaps` are the metrics of gaps, the one that the page opens with first.
+    """
+
+    atlas: AtlasFindings
+    across: Sequence[AcrossPoint]
+    gaps: Sequence[str]
+
+    @classmethod
+    def of(cls, board: BoardTable, metric: str, *, draws: int = 300) -> BoardFindings:
+        """Return what the statistics say of a table."""
+        gaps = sorted(board.gaps[:SHOWN_GAPS], key=lambda name: name != metric)
+        generator = rng(0, "leaderboard")
+        across = across_data_sets(board.table, gaps, generator=generator, draws=draws)
+        metrics = [name for name in dict.fromkeys([*_METRICS, *gaps]) if name in board.metrics]
+        found = atlas_findings(board.table, metrics=metrics, draws=draws)
+        return cls(found, across, gaps)
+
+
+def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
+    """Return the table of a page, if there is something to compare.
+
+    Raises
+    ------
+    UserError : one task only, or a metric that nothing has.
+    """
+    board = BoardTable(table)
+    if ERROR not in board.metrics:
+        raise UserError(f"no run of {place} has an {ERROR}: the leaderboard is of binary tasks")
+    if len(board.tasks) < 2:
+        raise UserError(
+            f"{place} has runs of {board.tasks[0].title} alone, and a leaderboard needs several "
+            "tasks: run another data set, or use fairbench report"
+        )
+    if metric and metric not in board.metrics:
+        raise unknown_name("metric", metric, board.metrics)
+    return board
+
+
+def page_of(
+    board: BoardTable,
+    told: BoardFindings,
+    runs: Sequence[Run],
+    conf: Path | None,
+    command: str,
+) -> Document:
+    """Return the page."""
+    findings, looks = told.atlas, looks_of(board)
+    first = told.gaps[0] if told.gaps else ""
+    picture = frontier_figure(told.across, looks)
+    pictures = [picture, frontier_table(told.across)] if picture else []
+    sections = [
+        ranks_section(findings, first),
+        claims_section(findings),
+        cost_section(findings, first, looks),
+        explanations_section(findings),
+        tasks_section(board),
+        origin_section(board, runs, conf, command),
+    ]
+    document = Document(
+        f"Leaderboard: {len(findings.approaches)} approaches on {len(board.tasks)} tasks",
+        sections,
+        lead=[*pictures, Paragraph(NEXT)],
+        tabs=True,
+        summary=answer_of(findings, told.gaps),
+        filters=board.filters,
+        data={**findings.to_dict(), "across": [asdict(each) for each in told.across]},
+    )
+    drawings = {each.name: file_of(each.drawings) for each in document.figures if each.svg}
+    return replace(document, files=downloads(board, drawings))
+
+
+_LINES = 10  # of a ranking on a terminal
+
+
+def short_of(document: Document, told: BoardFindings) -> Document:
+    """Return the same in short for a terminal: the best of two rankings, and the claims."""
+    approaches = {each.name: each for each in told.atlas.approaches}
+    metrics = (ERROR, *told.gaps[:1])
+    tables = [
+        replace(ranks_table(each, approaches, most=_LINES), title=metric_label(each.metric))
+        for each in told.atlas.standings
+        if each.metric in metrics
+    ]
+    columns, rows = [Column("claim"), Column("verdict")], []
+    rows = [[each.statement, each.verdict] for each in told.atlas.claims]
+    claims = [Table(columns, rows, title="claims of the literature")] if rows else []
+    return Document(document.title, [Section("", [*tables, *claims])], summary=document.summary)

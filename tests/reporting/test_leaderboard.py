@@ -1,0 +1,175 @@
+"""The leaderboard: it needs nothing else, holds every row, and refuses what says nothing."""
+
+import gzip
+import io
+import re
+
+import pandas as pd
+import pytest
+
+from fairbench.cli.main import run_command
+from fairbench.core.errors import UserError
+from fairbench.core.formats import read_csv
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.leaderboard.write import (
+    BoardFindings,
+    BoardTable,
+    page_of,
+    short_of,
+    write_leaderboard,
+)
+from tests.comparison.generated_atlas import table
+from tests.reporting.page_runs import copy, finish
+
+COMMON = ("dataset=simulated", "split.repeats=3", "split.train=0.6", "split.validation=0.2")
+HOSTILE = "<script>alert(1)</script>"
+
+
+def add(base, task, kind, shift, **choices):
+    """Copy a run as one of another task and approach."""
+    config = {"dataset.n_samples": 301 + task}
+    config |= {f"{part}.name": name for part, name in choices.items()}
+    copy(base, f"{task}{kind}", config=config, rows=lambda m: moved(m, shift), **choices)
+
+
+def moved(metrics, shift):
+    rates = metrics["metric"].isin(["error_rate", "statistical_parity"])
+    noise = shift * (1 + 0.2 * metrics["repeat"])
+    return metrics.assign(value=metrics["value"] + noise.where(rates, 0))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Three approaches on each of four tasks, all made of one fitted run."""
+    folder = tmp_path_factory.mktemp("results")
+    base = finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
+    for n in range(4):
+        add(base, n, "a", 0.01 * n)
+        add(base, n, "b", 0.01 * n + 0.02, method="ensemble")
+        add(base, n, "c", 0.03 - 0.01 * n, intervention="reweighing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(results, tmp_path_factory):
+    return write_leaderboard([results], tmp_path_factory.mktemp("board"))
+
+
+@pytest.fixture(scope="module")
+def page(board):
+    return board.path.read_text(encoding="utf-8")
+
+
+def test_it_asks_for_nothing_outside_itself(page):
+    text = re.sub(r"base64,[\w+/=]+", "", page)
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttp|https?:|//[a-z]", text)
+    assert not re.search(r'(src|action|srcset)="(?!data:)', text)
+
+
+def test_all_is_there_without_javascript(page):
+    assert "filtered" not in re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    for n in range(301, 305):
+        assert f"simulated n_samples={n} by group" in page
+
+
+def test_every_row_can_be_downloaded(board, results):
+    table = pd.read_csv(
+        io.BytesIO(gzip.decompress((board.path.parent / "table.csv.gz").read_bytes()))
+    )
+    assert set(table["run"].astype(str)) >= {f"{n}{kind}" for n in range(4) for kind in "abc"}
+    plain = table[table["setting"].isna()]
+    assert len(plain) == (4 * 3 + 1) * 3
+    means = read_csv(board.path.parent / "means.csv", ["setting", "options"])
+    assert len(means) == len(table) // 3
+    assert list(means["dataset"]) == sorted(means["dataset"])
+
+
+def test_links_and_files_lead_somewhere(page, board):
+    anchors = re.findall(r'href="([^"]+)"', page)
+    ids = set(re.findall(r'id="([^"]+)"', page))
+    assert {each[1:] for each in anchors if each.startswith("#")} <= ids
+    files = [each for each in anchors if not each.startswith(("#", "data:"))]
+    assert files and all((board.path.parent / each).exists() for each in files)
+
+
+def test_what_is_filtered_by_is_sorted_and_tagged(page):
+    for name in ("intervention", "method"):
+        options = re.search(rf'<select name="{name}">(.*?)</select>', page)[1]
+        values = re.findall(r'value="([^"]+)"', options)
+        assert values == sorted(values) and len(values) > 1
+        assert all(f'data-{name}="{value}"' in page for value in values)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["metric=gap"], "metric 'gap'"),
+        (["metric=statistical_party"], "statistical_parity"),
+        (["add=[nowhere]"], "nowhere"),
+    ],
+)
+def test_wrong_words_are_refused_in_a_line(words, sentence, results, tmp_path):
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        run_command(["leaderboard", f"results={results}", f"out={tmp_path}", *words])
+
+
+def test_folders_that_say_nothing_are_refused(results, tmp_path):
+    with pytest.raises(UserError, match="no finished run"):
+        write_leaderboard([tmp_path], tmp_path / "out")
+    one = tmp_path / "one" / "runs"
+    one.mkdir(parents=True)
+    for kind in "abc":
+        (one / f"0{kind}").symlink_to(results / "runs" / f"0{kind}")
+    with pytest.raises(UserError, match="needs several tasks"):
+        write_leaderboard([one.parent], tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def told():
+    """A generated atlas whose interventions lower the gap and cost errors, and its findings."""
+    board = BoardTable(table(families=(1, 1, 1, 1, 2), learners=("xgboost",), repeats=4))
+    return board, BoardFindings.of(board, "equalized_odds", draws=40)
+
+
+@pytest.fixture(scope="module")
+def document(told):
+    return page_of(*told, [], None, "fairbench leaderboard")
+
+
+@pytest.mark.thorough
+def test_it_opens_with_the_answer_and_the_picture(document, told):
+    titles = [title for title, _ in document.summary.parts]
+    assert titles == ["What to use", "How sure this is", "What is not resolved"]
+    assert "error rate" in document.summary.found[0]
+    assert document.lead[0].name == "frontier"
+    assert len(document.lead[0].drawings) == len(told[1].gaps) + 1
+    assert "equalized odds" in document.lead[0].drawings[0]
+
+
+@pytest.mark.thorough
+def test_the_sections_show_what_the_statistics_say(document, told):
+    page, findings = to_html(document), told[1].atlas
+    assert [each.title for each in document.sections] == [
+        *("Ranks", "Claims", "Cost and benefit", "What explains it", "Data sets"),
+        "Download and origin",
+    ]
+    for claim in findings.claims:
+        assert claim.source in page and f">{claim.verdict}</span>" in page
+    for each in findings.standings:
+        assert f'id="ranks-{each.metric}"' in page
+        assert all(one.approach in page for one in each.standings)
+    drawn = [name for name in document.files if name.startswith("figures/")]
+    assert len(drawn) == len(set(drawn)) >= 6 + 2
+    assert all(document.files[name].startswith("<svg xmlns") for name in drawn)
+
+
+@pytest.mark.thorough
+def test_the_other_forms_and_the_terminal_have_the_answer(document, told, capsys):
+    print_document(short_of(document, told[1]), terminal(80))
+    printed = capsys.readouterr().out
+    assert "What is not resolved" in printed and "claims of the literature" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    assert '"standings"' in to_json(document) and "What to use" in to_markdown(document)

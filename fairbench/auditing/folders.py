@@ -12,6 +12,7 @@ from typing import Any
 from fairbench.auditing.options import Options
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
+from fairbench.results.packs import written_beside
 
 _ASKED = "asked.txt"  # what the audit in a folder was asked for
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -47,7 +48,7 @@ def own_folder(options: Options, results: Path) -> Path:
 
 def _places(options: Options, results: Path) -> Iterator[Path]:
     path = options.path
-    first = results / "report" / f"audit-{path.name}"
+    first = written_beside(results) / f"audit-{path.name}"
     if path.is_file():
         name = path.stem if path.suffix.lower() in _PACKED else path.name
         first = path.parent / f"{Path(name).stem}-audit"

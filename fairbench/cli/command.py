@@ -89,9 +89,10 @@ class Command:
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using
+        from fairbench.results.packs import is_pack
 
         folder = getattr(options, "results", None)
-        if folder is None or not self.holds:
+        if folder is None or not self.holds or is_pack(folder):
             return self.run(options) or 0
         with using(folder, make=False):
             return self.run(options) or 0

@@ -116,8 +116,10 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
 def hold(configs: Iterable[Any], held: ExitStack) -> None:
     """Have nothing that these runs find in their results folders collected while they last."""
     from fairbench.core.locks import using
+    from fairbench.results.packs import refuse_pack
 
     for folder, make in dict.fromkeys((str(each["results"]), not each["plan"]) for each in configs):
+        refuse_pack(Path(folder))
         held.enter_context(using(Path(folder), make=make))
 
 

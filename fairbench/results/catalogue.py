@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
-from fairbench.core.files import check_parquet
 from fairbench.results.index import listed_runs
-from fairbench.results.runs import Run, reading
+from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,17 +41,15 @@ def _table(run: Run) -> pa.Table:
     """Return a run's rows of its own variant, texts as dictionaries from the start."""
     import numpy as np
     import pyarrow as pa
-    from pyarrow import compute, parquet
+    from pyarrow import compute
 
     from fairbench.evaluation import columns
+    from fairbench.results.pack_tables import with_dictionaries
 
-    content = pa.BufferReader(run.content("metrics.parquet"))
-    with (
-        reading(run.path / "metrics.parquet", KeyError),
-        parquet.ParquetFile(content, read_dictionary=list(columns.TEXTS)) as file,
-    ):
-        check_parquet(file, str(run.path / "metrics.parquet"))
-        table = file.read()
+    if run.pack:
+        table = with_dictionaries(run.pack.table("metrics", run.id))
+    else:
+        table = run.read_parquet("metrics", columns.TEXTS)
     table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
     return table.append_column("run", ids)

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
+from fairbench.results.packs import Pack, is_pack, open_pack, refuse_pack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +71,11 @@ class Store:
     root: Path
     wait_min: float = SILENCE / 60
 
+    @cached_property
+    def pack(self) -> Pack | None:
+        """The pack that the folder is, if it is one: it is only read."""
+        return open_pack(self.root) if is_pack(self.root) else None
+
     def cell_path(self, cell_id: str) -> Path:
         """Return where a cell is kept."""
         return self.root / "cells" / cell_id[:2] / f"{plain_id(cell_id)}.parquet"
@@ -79,6 +86,8 @@ class Store:
 
     def has(self, cell_id: str) -> bool:
         """Say whether the cell's file is there (its content is verified when it is read)."""
+        if self.pack:
+            return self.pack.where("cells", cell_id) is not None
         return self.cell_path(cell_id).is_file()
 
     @contextlib.contextmanager
@@ -90,6 +99,7 @@ class Store:
         BusyCellError : another process holds it, and `wait` is false.
         UserError : it holds it, and seems to be dead; or no lock can be made.
         """
+        refuse_pack(self.root)
         path = self.root / "locks" / f"{plain_id(cell_id)}.lock"
         with contextlib.ExitStack() as stack:
             try:
@@ -110,6 +120,7 @@ class Store:
         """Store a cell, whole or not at all."""
         import pyarrow as pa  # slow to import: listing runs does without
 
+        refuse_pack(self.root)
         meta = {"id": cell_id, "notes": dict(notes)}
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})
@@ -124,6 +135,8 @@ class Store:
         """
         import pyarrow as pa
 
+        if self.pack:
+            return _packed(self.pack, cell_id)
         path = self.cell_path(cell_id)
         try:
             table = read_table(path)
@@ -146,3 +159,12 @@ class Store:
             set_aside(self.cell_path(cell_id), "the cell is computed again")
             return False
         return True
+
+
+def _packed(pack: Pack, cell_id: str) -> StoredCell:
+    from fairbench.results.pack_tables import unpacked_cell
+
+    try:
+        return unpacked_cell(pack.table("cells", cell_id))
+    except UserError as error:
+        raise CorruptCellError(str(error)) from error

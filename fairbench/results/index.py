@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.results.cells import is_id
+from fairbench.results.packs import Pack, is_pack, open_pack
 from fairbench.results.runs import LAST, SUMMARY, WELL_FORMED, WRITTEN, Run, read_environment
 
 INDEX = "index.json"
@@ -31,6 +33,8 @@ Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run who
 
 def listed_runs(results: Path) -> list[Run]:
     """Return the runs of a folder by id, with what they are listed by: nothing of damaged ones."""
+    if is_pack(results):
+        return list(_packed_runs(open_pack(results)))
     folder = results / "runs"
     stamps, values = _stamps(folder), _Values()
     listed = _indexed(results / INDEX, stamps, values)
@@ -43,6 +47,14 @@ def listed_runs(results: Path) -> list[Run]:
         with contextlib.suppress(OSError):  # who may only read does without
             _write(results / INDEX, listed, stamps)
     return [Run(folder / name, listed[name]) for name in stamps]
+
+
+def _packed_runs(pack: Pack) -> Iterator[Run]:
+    """Yield the runs of a pack, by id."""
+    for name, known in pack.summaries.items():
+        if not all(WELL_FORMED[key](known.get(key)) for key in SUMMARY) or not is_id(name):
+            known = {}
+        yield Run(pack.path / "runs" / name, known, pack)
 
 
 class _Values:

@@ -21,6 +21,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.results.cells import plain_id
+from fairbench.results.pack_tables import unpacked
+from fairbench.results.packs import is_pack, open_pack
 
 _META = b"fairbench"
 
@@ -123,6 +125,12 @@ def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
     return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
+def described(table: pa.Table) -> dict[str, Any]:
+    """Return what a table of people says of its data set: the fields of `Description`."""
+    meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
+    return meta
+
+
 @lru_cache(maxsize=8)
 def read_people(results: Path, digest: str) -> People:
     """Return the people of a data set.
@@ -132,9 +140,10 @@ def read_people(results: Path, digest: str) -> People:
     UserError : the file is missing or damaged.
     """
     path = people_path(results, digest)
+    packed = open_pack(results).table("data", digest) if is_pack(results) else None
     try:
-        table = read_table(path)
-        meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
+        table = unpacked(packed) if packed else read_table(path)
+        meta = described(table)
         frame = table.to_pandas()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(

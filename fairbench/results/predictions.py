@@ -21,8 +21,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, check_parquet, set_aside, write_bytes
+from fairbench.core.files import DamagedError, set_aside, write_bytes
 from fairbench.results.cells import plain_id
+from fairbench.results.pack_tables import unpacked
+from fairbench.results.packs import is_pack, open_pack
 
 KEYS = ("repeat", "fold", "part", "row")
 VALIDATION, TEST = 1, 2
@@ -50,14 +52,15 @@ def stored_predictions(results: Path, table: pd.DataFrame) -> tuple[bytes, str]:
     rows = {name: table[name].to_numpy(_TYPES[name]) for name in KEYS}
     split = _digest(rows)
     if not rows_stored(results, split):
-        write_bytes(rows_path(results, split), _parquet(pa.table(rows)))
+        write_bytes(rows_path(results, split), parquet_bytes(pa.table(rows)))
     columns = {str(n): _compact(table[n].to_numpy(np.float64)) for n in table if n not in KEYS}
     place = _places(columns)
     stored = pa.table({name: columns[name] for name in dict.fromkeys(place.values())})
-    return _parquet(stored.replace_schema_metadata({_META: json.dumps(place).encode()})), split
+    return parquet_bytes(stored.replace_schema_metadata({_META: json.dumps(place).encode()})), split
 
 
-def _parquet(table: pa.Table) -> bytes:
+def parquet_bytes(table: pa.Table) -> bytes:
+    """Return a table as the file that it is stored as."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, **_BYTES)
     return buffer.getvalue()
@@ -97,21 +100,18 @@ def _compact(values: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def read_predictions(
-    results: Path, content: bytes, split: str, columns: Sequence[str] | None = None
+    results: Path, table: pa.Table, split: str, columns: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Return the table that was stored, or some of its prediction columns, as float64.
+    """Return the predictions that were stored, or some of their columns, as float64.
 
     Raises
     ------
     UserError : the rows of the split are missing or damaged.
     ValueError, KeyError, TypeError : the content is that of another file.
     """
-    with pq.ParquetFile(pa.BufferReader(content)) as file:
-        check_parquet(file, "predictions.parquet")
-        place = json.loads(file.schema_arrow.metadata[_META])
-        wanted = {name: at for name, at in place.items() if columns is None or name in columns}
-        stored = file.read(columns=sorted(set(wanted.values())))
-    values = {name: stored[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
+    place = json.loads(table.schema.metadata[_META])
+    wanted = {name: at for name, at in place.items() if columns is None or name in columns}
+    values = {name: table[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
     found = pd.DataFrame(values)
     try:
         rows = _rows(results, split)
@@ -125,10 +125,17 @@ def read_predictions(
     return pd.concat([rows, found], axis="columns")
 
 
+def split_table(results: Path, split: str) -> pa.Table:
+    """Return the rows of a split as they are stored, in a folder or a pack."""
+    if is_pack(results):
+        return unpacked(open_pack(results).table("splits", split))
+    with pq.ParquetFile(rows_path(results, split)) as file:
+        return file.read()
+
+
 @lru_cache(maxsize=4)
 def _rows(results: Path, split: str) -> pd.DataFrame:
-    with pq.ParquetFile(rows_path(results, split)) as file:
-        rows = file.read().to_pandas()
+    rows = split_table(results, split).to_pandas()
     if _digest({name: rows[name].to_numpy() for name in KEYS}) != split:
         raise DamagedError("the rows are not those that it is named by")
     return rows

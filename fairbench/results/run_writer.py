@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from fairbench.core.files import (
     naming,
@@ -28,10 +27,16 @@ from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people
 from fairbench.results.predictions import rows_stored, stored_predictions
-from fairbench.results.runs import DRAWN, FILES, LAST, Run, damaged_figures, damaged_files
+from fairbench.results.runs import (
+    DRAWN,
+    FILES,
+    LAST,
+    Run,
+    config_text,
+    damaged_figures,
+    damaged_files,
+)
 
-# libyaml's writer where it was built.
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _AGAIN = "it is made again from the cells"
 
 
@@ -101,9 +106,8 @@ class RunWriter:
         results = self.path.parents[1]
         write_people(results, dataset)
         predictions, rows = stored_predictions(results, tables.predictions)
-        text = yaml.dump(config, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
         contents = {
-            "config.yaml": text.encode(),
+            "config.yaml": config_text(config).encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
             "summary.csv": csv_text(tables.summary).encode(),
             "metrics.parquet": tables.metrics.to_parquet(index=False),

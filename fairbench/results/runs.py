@@ -18,7 +18,9 @@ from fairbench.results.cells import is_id
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
+    from fairbench.results.packs import Pack
     from fairbench.results.people import People
 
 LAST = "environment.json"
@@ -43,10 +45,12 @@ class Run:
     ----------
     listed : what an index says of the run (`fairbench.results.catalogue`): enough to list and
         choose runs by. Whatever else is asked of a run is read from its own files, and checked.
+    pack : the pack that the run is read from, where it has no folder.
     """
 
     path: Path
     listed: Mapping[str, Any] | None = None
+    pack: Pack | None = None
 
     @property
     def id(self) -> str:
@@ -71,6 +75,8 @@ class Run:
         ------
         UserError : an index lists the run, and its record is damaged, or is not what was listed.
         """
+        if self.pack:
+            return self.pack.record(self.id)
         known = read_environment(self.path)
         if self.listed:
             with reading(self.path / LAST, KeyError):
@@ -117,8 +123,16 @@ class Run:
     @property
     def finished(self) -> datetime:
         """When the run was finished."""
-        written = None if self.listed is None else self.listed[WRITTEN]
-        return datetime.fromtimestamp(written or (self.path / LAST).stat().st_mtime_ns / 1e9)
+        return datetime.fromtimestamp(self.written)
+
+    @property
+    def written(self) -> float:
+        """When the run was finished, in seconds since 1970."""
+        if self.listed and self.listed[WRITTEN]:
+            return float(self.listed[WRITTEN])
+        if self.pack:
+            return float(self.pack.row(self.id)[WRITTEN])
+        return (self.path / LAST).stat().st_mtime_ns / 1e9
 
     @property
     def config(self) -> dict[str, Any]:
@@ -131,8 +145,10 @@ class Run:
 
         Raises
         ------
-        UserError : it is missing or damaged.
+        UserError : it is missing or damaged, or a pack holds it as a table.
         """
+        if self.pack:
+            return self._packed_text(name).encode()
         path = self.path / name
         with reading(path):
             content = path.read_bytes()
@@ -140,34 +156,85 @@ class Run:
                 raise DamagedError("the content is not what was written")
             return content
 
-    def metrics(self) -> pd.DataFrame:
-        """Return the run's long table of metrics."""
+    def _packed_text(self, name: str) -> str:
+        if name == "config.yaml":
+            return config_text(self.config)
+        if name == "cells.txt" and self.pack:
+            return str(self.pack.row(self.id)["cells"])
+        raise UserError(f"{name} of run {self.id} is a table of the pack {self.results}: unpack it")
+
+    def table(self, kind: str) -> pa.Table:
+        """Return one of the run's tables: its ``metrics``, ``summary`` or ``predictions``."""
+        if self.pack:
+            from fairbench.results.pack_tables import unpacked
+
+            return unpacked(self.pack.table(kind, self.id))
         import pyarrow as pa  # slow to import: listing runs does without
+
+        if kind == "summary":
+            return pa.Table.from_pandas(self._exact_summary(), preserve_index=False)
+        return self.read_parquet(kind)
+
+    def read_parquet(self, kind: str, texts: Sequence[str] = ()) -> pa.Table:
+        """Return a table that is a Parquet file of the run's folder; `texts` as dictionaries."""
+        import pyarrow as pa
         from pyarrow.parquet import ParquetFile
 
-        content = self.content("metrics.parquet")
-        with reading(self.path / "metrics.parquet"), ParquetFile(pa.BufferReader(content)) as file:
-            check_parquet(file, str(self.path / "metrics.parquet"))
-            return _with_columns(file.read().to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
+        content, path = self.content(f"{kind}.parquet"), self.path / f"{kind}.parquet"
+        source = pa.BufferReader(content)
+        with reading(path, KeyError), ParquetFile(source, read_dictionary=list(texts)) as file:
+            check_parquet(file, str(path))
+            return file.read()
+
+    def metrics(self) -> pd.DataFrame:
+        """Return the run's long table of metrics."""
+        table = self.table("metrics")
+        with reading(self.path / "metrics.parquet"):
+            return _with_columns(table.to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
+        found = self._packed_summary() if self.pack else self._summary()
+        return found.assign(feature=found["feature"].where(found["feature"] != ""))
+
+    def _packed_summary(self) -> pd.DataFrame:
+        found = self.table("summary").to_pandas()
+        with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
+        return found.astype(dict.fromkeys(with_gaps, "float64"))
+
+    def _exact_summary(self) -> pd.DataFrame:
+        """Return the summary with every digit, and with whole numbers as such.
+
+        pandas' fast reader of numbers loses the last digit, and makes a column of whole numbers
+        in which one is missing one of others.
+        """
+        import pandas as pd
+
         from fairbench.core.formats import read_csv
 
-        texts = ("variant", "attribute", "group", "estimand", "reason", "feature")
+        found = self._summary()
+        texts = read_csv(io.BytesIO(self.content("summary.csv")), list(found))
+        for name in found.select_dtypes("float"):
+            values = texts[name].replace("", "nan").to_numpy(str).astype(float)
+            whole = texts[name].str.fullmatch(r"-?\d*").all() and (texts[name] != "").any()
+            found[name] = pd.Series(values).astype("Int64") if whole else values
+        return found
+
+    def _summary(self) -> pd.DataFrame:
+        from fairbench.core.formats import read_csv
+
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
             wanted = (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
-            found = _with_columns(read_csv(content, texts), wanted)
-            return found.assign(feature=found["feature"].where(found["feature"] != ""))
+            return _with_columns(read_csv(content, _SUMMARY_TEXTS), wanted)
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
         from fairbench.results.predictions import read_predictions
 
-        content = self.content("predictions.parquet")
+        table = self.table("predictions")
         with reading(self.path / "predictions.parquet", KeyError):
-            return read_predictions(self.results, content, str(self.environment["rows"]), columns)
+            return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
         """Return target and groups of every row of the data set."""
@@ -190,6 +257,16 @@ class Run:
         return found
 
 
+def config_text(config: Mapping[str, Any]) -> str:
+    """Return a configuration as ``config.yaml`` has it."""
+    import yaml
+
+    # libyaml's writer where it was built.
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+
+_SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature")
 _OF_ROWS = ("variant", "metric", "attribute", "group", "n", "status", "reason")
 
 
@@ -255,7 +332,12 @@ WELL_FORMED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 
 
 def damaged_files(run: Run) -> list[str]:
-    """Return which files of a finished run are missing or not as they were written."""
+    """Return which files of a finished run are missing or not as they were written.
+
+    A run of a pack has none: what is read of it is checked when it is read.
+    """
+    if run.pack:
+        return []
     return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
 
 

@@ -20,6 +20,7 @@ from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packs import refuse_pack
 from fairbench.results.runs import Run, damaged_files
 from fairbench.tracking.database import SCHEME, TrackingError, ask
 from fairbench.tracking.run_entry import (
@@ -317,6 +318,7 @@ def _log(client: MlflowClient, experiment: str, folder: Run, progress: Progress)
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
+    refuse_pack(Path(results), "MLflow")
     tracking = Tracking(True, uri or None, experiment or Tracking.experiment, 60, inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))))

@@ -1,10 +1,13 @@
 """A results folder stands alone: copied whole, it answers everything without data or components."""
 
 import shutil
+from contextlib import ExitStack
 
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.cli.run import hold
+from fairbench.core.errors import UserError
 from fairbench.experiments import build, pipeline
 from tests.harness import configuration, run_folder
 
@@ -23,6 +26,14 @@ def results(tmp_path_factory):
         pipeline.execute(pipeline.prepare(configuration(*COMMON, *run, results=folder)))
     copied = tmp_path_factory.mktemp("copied") / "results"
     return folder, shutil.copytree(folder, copied)
+
+
+@pytest.fixture(scope="module")
+def pack(results, tmp_path_factory):
+    """Return the same as a pack."""
+    out = tmp_path_factory.mktemp("packed") / "results"
+    run_command(["store", "pack", f"results={results[0]}", f"out={out}"])
+    return out
 
 
 @pytest.fixture
@@ -56,6 +67,56 @@ def test_a_copy_says_what_the_original_says(words, results, capsys, nothing_load
     mine, copied = (printed(capsys, *words, results=folder) for folder in results)
     assert mine == copied
     assert "left out" not in mine
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "runs=all", "draws=200"),
+        ("store", "ls"),
+        ("table", "all"),
+        *(
+            pytest.param(words, marks=pytest.mark.thorough)
+            for words in (
+                ("report",),
+                ("tradeoff", "dataset=simulated"),
+                ("choose", "method=baseline,binomial_nll"),
+            )
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_pack_says_what_the_folder_says(words, results, pack, capsys, nothing_loads):
+    mine = printed(capsys, *words, results=results[0]).replace("RESULTS/report", "RESULTS-report")
+    assert printed(capsys, *words, results=pack) == mine
+    assert {path.suffix for path in pack.iterdir()} == {".json", ".parquet"}
+
+
+def test_runs_of_a_pack_are_shown_audited_and_exported(results, pack, capsys, nothing_loads):
+    run = next((results[0] / "runs").iterdir()).name
+    assert "protects" in printed(capsys, "store", "show", run, results=pack)
+    for words in (("audit", run), ("store", "export", run, "RUN.csv")):
+        here = [word.replace("RUN", str(pack.parent / "run")) for word in words]
+        mine = printed(capsys, *here, results=results[0])
+        assert printed(capsys, *here, results=pack) == mine.replace("RESULTS/rep", "RESULTS-rep")
+
+
+def test_cells_of_a_pack_are_verified_by_computing_them_again(pack, results, capsys):
+    run = next((results[0] / "runs").iterdir()).name
+    assert "computed again are the same" in printed(capsys, "store", "verify", run, results=pack)
+
+
+def test_no_run_is_made_in_a_pack(pack, capsys):
+    with pytest.raises(UserError, match="is a pack, which is only read"):
+        hold([configuration(*COMMON, results=pack)], ExitStack())
+
+
+def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):
+    folder = tmp_path / "results"
+    run_command(["store", "unpack", str(pack), f"out={folder}"])
+    for run in RUNS:
+        planned = pipeline.prepare(configuration(*COMMON, *run, results=folder))
+        assert pipeline.execute(planned).computed == 0
 
 
 def test_a_copied_run_is_audited(results, capsys, nothing_loads):

@@ -33,6 +33,7 @@ from fairbench.inference.ranking import ranking
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import pair_document, ranking_document
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packs import written_beside
 from fairbench.results.runs import Run
 
 ALL = ("all",)
@@ -111,7 +112,7 @@ def _pair(
             looked_at=_looked_at(first, settings),
         )
     )
-    stem = results / "report" / "comparison" / f"{first.id}_{second.id}"
+    stem = written_beside(results) / "comparison" / f"{first.id}_{second.id}"
     kept = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
     write_text(stem.with_suffix(".csv"), csv_text(kept, index_label="repeat"))
     written = [f"{stem}.csv"]

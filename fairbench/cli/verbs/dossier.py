@@ -16,6 +16,7 @@ from fairbench.cli.command import Command
 from fairbench.cli.verbs.audit import AuditOptions, read_input
 from fairbench.core.errors import UserError, refused
 from fairbench.core.options import option
+from fairbench.results.packs import written_beside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +130,7 @@ def _place(options: DossierOptions, asked: Options, kind: str) -> Path:
     path = asked.path
     if path.is_file():
         return path.parent / f"{path.name.partition('.')[0]}-{kind}"
-    return options.results / "report" / f"{kind}-{path.name}"
+    return written_beside(options.results) / f"{kind}-{path.name}"
 
 
 COMMANDS = {

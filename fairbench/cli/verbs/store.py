@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairbench.cli import packs
 from fairbench.cli.command import Command, Results, checkout
-from fairbench.core.errors import check_minimum, unknown_name
+from fairbench.core.errors import UserError, check_minimum, unknown_name
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class GarbageOptions(Results):
 class VerifyOptions(Results):
     """Which cells are computed again."""
 
-    run: str = option("", _RUN, argument="RUN")
+    run: str = option("", f"{_RUN} Or a pack, all of which is checked.", argument="RUN|PACK")
     cells: int = option(3, "How many cells to compute again.")
     seed: int = option(0, "The seed with which they are drawn.")
 
@@ -170,7 +171,9 @@ def gc(options: GarbageOptions) -> None:
     from fairbench.core.locks import alone
     from fairbench.results import garbage
     from fairbench.results.cells import Store
+    from fairbench.results.packs import refuse_pack
 
+    refuse_pack(options.results, "collecting garbage")
     store = Store(options.results)
     with alone(options.results, options.wait):
         found = garbage.garbage(store, options.hours)
@@ -195,10 +198,18 @@ def verify(options: VerifyOptions) -> int:
     from fairbench.experiments import verification
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.cells import Store
+    from fairbench.results.packs import is_pack, open_pack
     from fairbench.results.runs import damaged_files
 
+    if is_pack(place := Path(options.run) if options.run else options.results):
+        return packs.verify_pack(open_pack(place))
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
+    if store.pack and not store.pack.count("cells"):
+        raise UserError(
+            f"{options.results} holds no cells, so that nothing of run {folder.id} can be computed "
+            f"again: fairbench store verify {options.results} checks what it holds"
+        )
     conf = checkout("store verify") / "conf"
     listed = "cells.txt" not in damaged_files(folder)
     if listed and (damaged := verification.damaged(folder, store)):
@@ -262,7 +273,8 @@ COMMANDS = {
     "verify": Command(
         VerifyOptions,
         verify,
-        sentence="Compute some of a run's cells again, and compare them bit for bit.",
-        examples=("fairbench store verify 3f2a cells=10",),
+        sentence="Compute some of a run's cells again and compare them, or check all of a pack.",
+        examples=("fairbench store verify 3f2a cells=10", "fairbench store verify results/atlas"),
     ),
+    **packs.COMMANDS,
 }

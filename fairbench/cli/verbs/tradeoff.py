@@ -19,6 +19,7 @@ from fairbench.inference.objectives import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packs import written_beside
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
@@ -64,7 +65,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     print_document(
         tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
     )
-    stem = results / "report" / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
+    stem = written_beside(results) / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
     write_text(stem.with_suffix(".csv"), csv_text(table))
     figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
     with atomic(stem.with_suffix(".png")) as temporary:

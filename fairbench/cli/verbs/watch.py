@@ -18,6 +18,7 @@ from fairbench.auditing.watching.state import WatchFile, WatchOptions, WatchStat
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
+from fairbench.results.packs import written_beside
 
 if TYPE_CHECKING:
     from fairbench.reporting.document.model import Document
@@ -79,7 +80,7 @@ def _write(options: _Options, document: Document) -> None:
 
     print_document(document)
     name = f"watch-{Path(options.state).stem}"
-    place = Path(options.out) if options.out else options.results / "report" / name
+    place = Path(options.out) if options.out else written_beside(options.results) / name
     try:
         place.mkdir(parents=True, exist_ok=True)
         write_text(place / "watch.html", to_html(document))

@@ -43,6 +43,7 @@ from fairbench.reporting.page.sections import (
 from fairbench.reporting.papers.mapping import Paper, papers_in
 from fairbench.reporting.papers.matching import PaperTable, paper_tables
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packs import written_beside
 
 _CSV = [
     "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
@@ -98,7 +99,7 @@ def write_report(
     if not collection.runs:
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
-    folder = places.results / "report" / experiment.replace("/", "-")
+    folder = written_beside(places.results) / experiment.replace("/", "-")
     papers = list(_of_papers(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []

@@ -25,6 +25,7 @@ from fairbench.reporting.papers.mapping import (
 from fairbench.reporting.papers.matching import PaperTable, finished_runs, paper_tables
 from fairbench.reporting.papers.running import is_computed, run_computation, run_sweep, sweeps
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packs import written_beside
 
 _WIDTH = 100
 _NUMBERS = ("published", "ours", "difference")
@@ -72,8 +73,9 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     names = list(paper.tables) if table in ("", "all") else [table]
     found = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
     console = Console(width=_WIDTH)
+    folder = written_beside(results) / paper.name
     for each in found:
-        _write(each, results / "report" / paper.name / f"table{each.table}", made_by(paper, each))
+        _write(each, folder / f"table{each.table}", made_by(paper, each))
         if table:
             print_table(each, console)
             console.print(f"{_line(each)}; made by {', '.join(made_by(paper, each))}", style=None)
@@ -235,8 +237,9 @@ def draw_figure(paper: Paper, figure: str, conf: Path, results: Path) -> str:
     if not parts:
         return f"figure {figure}: nothing was run yet; {command(experiment)}"
     names = []
+    folder = written_beside(results) / paper.name / "figures"
     for name, drawn in DRAWN[draw](pd.concat(parts, ignore_index=True)):
         names.append("_".join([f"figure{figure}", *filter(None, [name])]))
-        with atomic(results / "report" / paper.name / "figures" / f"{names[-1]}.png") as temporary:
+        with atomic(folder / f"{names[-1]}.png") as temporary:
             drawn.savefig(temporary, format="png")
     return f"figure {figure}: {', '.join(names)}; made by {command(experiment)}"

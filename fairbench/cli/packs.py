@@ -1,0 +1,222 @@
+"""The parts of ``fairbench store`` that make packs, join them and take them apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbench.cli.command import Command, Results
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option
+
+if TYPE_CHECKING:
+    from fairbench.results.packing import Contents, PackReport
+    from fairbench.results.packs import Pack
+    from fairbench.results.runs import Run
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What of each run is packed."""
+
+    out: Path = option(Path, "The pack that is written: a folder that is not there.", shown="PACK")
+    cells: bool = option(True, "Pack the cells: without them no run is computed again.")
+    predictions: bool = option(True, "Pack the predictions: without them no runs are compared.")
+    metrics: tuple[str, ...] = option(
+        (), "Pack only these metrics; all by default.", shown="[METRIC,...]"
+    )
+    people: bool = option(
+        False, "Pack target and groups of all data, also of data that may not be given away."
+    )
+
+    def contents(self, *, first: bool = False) -> Contents:
+        """Return what is packed.
+
+        Raises
+        ------
+        UserError : no place, or an unknown metric.
+        """
+        from fairbench.metrics.registry import declared
+        from fairbench.results.packing import COSTS, Contents
+
+        if self.out == Path():
+            raise UserError("nowhere to write to: name the pack, out=PACK")
+        known = {each.name for each in declared()} | set(COSTS)
+        for name in self.metrics:
+            if name not in known:
+                raise unknown_name("metric", name, known)
+        return Contents(self.cells, self.predictions, self.metrics, self.people, first)
+
+
+@dataclass(frozen=True)
+class PackOptions(Results, _Contents):
+    """Which runs are packed, and what of each."""
+
+    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MergeOptions(_Contents):
+    """Which folders and packs are joined."""
+
+    sources: tuple[Path, ...] = option(
+        (), "Two or more packs or results folders.", argument="PACK|FOLDER"
+    )
+    differing: str = option(
+        "refuse", "What becomes of a cell or run that differs: refused, or the first's kept.",
+        choices=("refuse", "first"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UnpackOptions:
+    """Which pack is made a results folder again."""
+
+    pack: Path = option(Path, "The pack.", argument="PACK")
+    out: Path = option(Path, "A results folder, which may be there.", shown="FOLDER")
+
+
+def pack(options: PackOptions) -> None:
+    """Write the runs that match as a pack."""
+    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.packing import write_pack
+
+    contents = options.contents()
+    for name, _ in options.keys:
+        if name not in KEYS and "." not in name:
+            others = ["cells", "predictions", "metrics", "people", "out", "results"]
+            raise unknown_name("key", name, [*KEYS, *others])
+    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
+    whole = Catalogue(options.results)
+    if not whole.runs:
+        raise UserError(f"{options.results} has no finished run: there is nothing to pack")
+    runs = list(whole.matching(words))
+    if not runs:
+        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+    _print(write_pack([runs], options.out, contents), contents)
+
+
+def merge(options: MergeOptions) -> None:
+    """Join packs and folders; what several have is compared, and kept once."""
+    from fairbench.core.locks import using
+    from fairbench.results.catalogue import Catalogue
+    from fairbench.results.packing import write_pack
+    from fairbench.results.packs import is_pack
+
+    contents = options.contents(first=options.differing == "first")
+    if len(options.sources) < 2:
+        raise UserError(f"{len(options.sources)} folder is named; merge joins two or more")
+    with ExitStack() as held:
+        for folder in options.sources:
+            if not is_pack(folder):
+                held.enter_context(using(folder, make=False))
+        sources = [list(Catalogue(folder)) for folder in options.sources]
+        for folder, runs in zip(options.sources, sources, strict=True):
+            if not runs:
+                raise UserError(f"{folder} has no finished run, and is no pack: name another")
+        report = write_pack(sources, options.out, contents)
+    _print(report, contents)
+    print(f"{report.shared} runs and cells were in several folders", end="")
+    print(f", {len(report.differing)} of them differing: the first's was kept" if report.differing
+          else ", and the same in all")  # fmt: skip
+    for line in report.differing[:20]:
+        print(f"differs: {line}")
+    for folder, runs in zip(options.sources, sources, strict=True):
+        print(f"{folder}: {len(runs)} runs, {_origin(runs)}")
+
+
+def _origin(runs: Sequence[Run]) -> str:
+    """Return by which commits and versions runs were made."""
+    commits = {str(run.environment.get("git_commit", "unknown"))[:10] for run in runs}
+    versions: dict[str, set[str]] = {}
+    for run in runs:
+        for name, version in run.environment["versions"].items():
+            versions.setdefault(name, set()).add(str(version))
+    listed = (f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items()))
+    return f"commit {' and '.join(sorted(commits))}; {', '.join(listed)}"
+
+
+def unpack(options: UnpackOptions) -> None:
+    """Write the runs, cells and data of a pack into a results folder."""
+    from fairbench.core.locks import using
+    from fairbench.results.packs import open_pack
+    from fairbench.results.unpacking import unpack as unpack_into
+
+    found = open_pack(options.pack)
+    if options.out == Path():
+        raise UserError("nowhere to write to: name the results folder, out=FOLDER")
+    with using(options.out):
+        runs, cells = unpack_into(found, options.out)
+    print(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")
+    if left := sorted(set(found.about["left_out"].values())):
+        print(f"without target and groups of {', '.join(left)}: repeat the commands of their runs")
+
+
+def verify_pack(found: Pack) -> int:
+    """Compare every byte of a pack with what was written; return 1 if something is lost."""
+    from fairbench.results.packs import damages
+
+    lost = list(damages(found))
+    for line in lost:
+        print(f"damaged: {line}")
+    if lost:
+        print("what is named is lost, and is not read; the rest is as it was written")
+        return 1
+    files = len(found.listed)
+    counts = {kind: found.count(kind) for kind in ("runs", "cells")}
+    print(f"{found.path}: {files} files with {_counted(counts)} are as they were written")
+    return 0
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return f"{counts['runs']} runs and {counts['cells']} cells"
+
+
+def _print(report: PackReport, contents: Contents) -> None:
+    """Say what is in a pack, what is not, and what cannot be done without it."""
+    print(f"{report.path}: {_counted(report.counts)}, {report.bytes / 1e6:.2f} MB")
+    if report.missing:
+        print(f"{report.missing} cells of these runs are not there, and not in the pack")
+    if report.left_out:
+        print(
+            f"left out, since they may not be given away: target and groups of "
+            f"{', '.join(report.left_out)}; without them their runs cannot be compared, traded off "
+            "or audited, nor their metrics computed again from predictions (people=true packs them)"
+        )
+    if not contents.cells:
+        print("left out: the cells; without them no run can be verified by computing it again")
+    if not contents.predictions:
+        print(
+            "left out: the predictions; without them no runs can be compared, traded off or audited"
+        )
+    if contents.metrics:
+        print(f"left out: all metrics but {', '.join(contents.metrics)}")
+
+
+COMMANDS = {
+    "pack": Command(
+        PackOptions,
+        pack,
+        sentence="Write finished runs as a pack: a few files that hold everything, to be given on.",
+        examples=("fairbench store pack out=mine dataset=adult",),
+    ),
+    "merge": Command(
+        MergeOptions,
+        merge,
+        sentence="Join packs, or results folders, into one pack; nothing is fitted.",
+        examples=("fairbench store merge mine yours out=ours",),
+    ),
+    "unpack": Command(
+        UnpackOptions,
+        unpack,
+        sentence="Make a pack a results folder again, in which runs go on.",
+        examples=("fairbench store unpack mine out=results",),
+    ),
+}

@@ -1,0 +1,305 @@
+"""One file of a pack: a Parquet file that holds many small tables of the same columns.
+
+Tables lie one after the other, each under its id; a row group holds one large table or several
+small ones. The footer says, beside what any reader of Parquet needs, which table lies where, what
+was noted of it, and the sha256 of each row group. Any change of a bit is therefore found: the
+footer's own sha256 is in the pack's index, and a row group is checked before it is unpacked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import mmap
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from fairbench.core.files import DamagedError, check_memory, sha256
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import FileMetaData, ParquetFile
+
+FORMAT = 1  # of packs that are written; later ones are refused
+MOST_TABLES = 65_536  # of one file
+MOST_BYTES = 1 << 28  # of one file, before it is compressed
+_META = "fairbench.pack"
+_LEVEL = 15  # of zstd
+_CACHED = 8  # row groups that are kept unpacked
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a pack's index knows of a file: its bytes, where its footer begins, its sha256."""
+
+    bytes: int
+    footer: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A table in the form in which a pack holds it, and what was noted of it."""
+
+    table: pa.Table
+    note: str = ""
+
+
+class _Summed(io.RawIOBase):
+    """A file that is written once, with the sha256 of each of its parts."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.size, self._sum = file, 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._sum.update(content)
+        self._file.write(content)
+        self.size += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self.size
+
+    def cut(self) -> str:
+        """Return the sha256 of what was written since the last time."""
+        found, self._sum = self._sum.hexdigest(), hashlib.sha256()
+        return found
+
+
+class PackFileWriter:
+    """Writes one file of a pack, table by table.
+
+    Parameters
+    ----------
+    key : the column that holds the id of the table that a row is of.
+    group : bytes, before compression, from which on a row group is full.
+    """
+
+    def __init__(self, file: IO[bytes], key: str, columns: pa.Schema, *, group: int) -> None:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+
+        self._key, self._columns, self._group = key, columns, group
+        self._sink = _Summed(file)
+        whole = pa.schema([pa.field(key, pa.string()), *columns])
+        self._writer = ParquetWriter(
+            pa.PythonFile(self._sink, "w"), whole, compression="zstd", compression_level=_LEVEL,
+            write_statistics=False, **encodings(whole),
+        )  # fmt: skip
+        self._waiting: list[pa.Table] = []
+        self._ids: list[str] = []
+        self._rows: list[int] = []
+        self._notes: dict[str, int] = {}
+        self._noted: list[int] = []
+        self._groups: list[tuple[int, int, str]] = []  # tables so far, last byte, sha256
+        self._width, self._bytes, self._all = row_bytes(whole), 0, 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the next table is to go into another file."""
+        return len(self._ids) >= MOST_TABLES or self._all >= MOST_BYTES
+
+    def add(self, name: str, packed: Packed) -> None:
+        """Add a table."""
+        import pyarrow as pa
+
+        ids = pa.repeat(pa.scalar(name, pa.string()), len(packed.table))
+        self._waiting.append(packed.table.add_column(0, self._key, ids))
+        self._ids.append(name)
+        self._rows.append(len(packed.table))
+        self._noted.append(self._notes.setdefault(packed.note, len(self._notes)))
+        self._bytes += len(packed.table) * self._width
+        if self._bytes >= self._group:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting).replace_schema_metadata(None)
+        self._writer.write_table(table, row_group_size=max(len(table), 1))
+        self._groups.append((len(self._ids), self._sink.size, self._sink.cut()))
+        self._all += self._bytes
+        self._waiting, self._bytes = [], 0
+
+    def close(self) -> Sums:
+        """Write the footer."""
+        self._flush()
+        about = {
+            "format": FORMAT, "key": self._key, "groups": self._groups, "ids": self._ids,
+            "rows": self._rows, "notes": list(self._notes), "noted": self._noted,
+        }  # fmt: skip
+        text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+        self._writer.add_key_value_metadata({_META: text})
+        footer = self._groups[-1][1] if self._groups else 0
+        self._writer.close()
+        return Sums(self._sink.size, footer, self._sink.cut())
+
+
+def encodings(columns: pa.Schema) -> dict[str, Any]:
+    """Return how each column is encoded: texts and counts by what is repeated, numbers by bytes."""
+    import pyarrow as pa
+
+    floats = [each.name for each in columns if pa.types.is_floating(each.type)]
+    return {
+        "use_dictionary": [each.name for each in columns if each.name not in floats],
+        "column_encoding": dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
+    }
+
+
+def row_bytes(columns: pa.Schema) -> int:
+    """Return the bytes of a row before it is compressed, eight for a text."""
+    widths = []
+    for each in columns:
+        width = 8
+        with suppress(ValueError):  # of texts
+            width = max(each.type.bit_width // 8, 1)
+        widths.append(width)
+    return sum(widths)
+
+
+@dataclass(frozen=True, eq=False)
+class PackFile:
+    """A file of a pack that is read; everything read of it is checked.
+
+    Raises
+    ------
+    DamagedError, OSError : it is missing, or not what was written.
+    """
+
+    path: Path
+    sums: Sums
+
+    @cached_property
+    def _content(self) -> mmap.mmap:
+        with open(self.path, "rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if len(content) != self.sums.bytes:
+            raise DamagedError(f"{len(content)} bytes, and {self.sums.bytes} were written")
+        if sha256(content[self.sums.footer :]) != self.sums.sha256:
+            raise DamagedError("the footer is not what was written")
+        return content
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        text = self.parquet.metadata.metadata[_META.encode()]
+        about: dict[str, Any] = json.loads(text)
+        return about
+
+    @cached_property
+    def parquet(self) -> ParquetFile:
+        """The file, as it is read by pyarrow; the texts of its columns as dictionaries."""
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile, read_metadata
+
+        whole = pa.py_buffer(self._content)
+        metadata: FileMetaData = read_metadata(pa.BufferReader(whole))
+        schema = metadata.schema.to_arrow_schema()
+        texts = [each.name for each in schema if pa.types.is_string(each.type)]
+        return ParquetFile(pa.BufferReader(whole), metadata=metadata, read_dictionary=texts)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its tables, in order."""
+        ids: list[str] = self._about["ids"]
+        return ids
+
+    @cached_property
+    def columns(self) -> pa.Schema:
+        """The columns of its tables, texts as texts."""
+        schema = self.parquet.metadata.schema.to_arrow_schema().remove_metadata()
+        return schema.remove(schema.get_field_index(self._about["key"]))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.ids)}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(self._about["rows"])]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """How many tables there are up to the end of each row group."""
+        return [tables for tables, _, _ in self._about["groups"]]
+
+    def __contains__(self, name: str) -> bool:
+        """Say whether it has a table of this id."""
+        return name in self._places
+
+    def table(self, name: str) -> Packed:
+        """Return one of its tables, texts as dictionaries."""
+        place = self._places[name]
+        group = bisect_right(self._ends, place)
+        first = self._ends[group - 1] if group else 0
+        start = self._starts[place] - self._starts[first]
+        found = _row_group(self, group).slice(start, self._about["rows"][place])
+        return Packed(found, self.note(place))
+
+    def note(self, place: int) -> str:
+        """Return what was noted of a table."""
+        about = self._about
+        note: str = about["notes"][about["noted"][place]]
+        return note
+
+    def row_group(self, group: int) -> pa.Table:
+        """Return a row group, with the column of ids."""
+        self.check(group)
+        check_memory(self.parquet.metadata.row_group(group).total_byte_size, str(self.path))
+        return self.parquet.read_row_group(group)
+
+    @property
+    def groups(self) -> int:
+        """How many row groups there are."""
+        return len(self._about["groups"])
+
+    def check(self, group: int) -> None:
+        """Compare a row group with its sha256."""
+        groups: Sequence[Any] = self._about["groups"]
+        begin = groups[group - 1][1] if group else 0
+        if sha256(self._content[begin : groups[group][1]]) != groups[group][2]:
+            raise DamagedError(f"row group {group} is not what was written")
+
+    def damaged(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield each row group that is damaged, and the ids of the tables in it."""
+        for group, end in enumerate(self._ends):
+            try:
+                self.check(group)
+            except DamagedError:
+                yield group, self.ids[self._ends[group - 1] if group else 0 : end]
+
+
+def found_sums(path: Path) -> Sums:
+    """Return what an index would say of a file, by the file itself.
+
+    Raises
+    ------
+    DamagedError, OSError : it is missing, or no whole file of a pack.
+    """
+    from pyarrow.parquet import read_metadata
+
+    content = path.read_bytes()
+    try:
+        about = json.loads(read_metadata(path).metadata[_META.encode()])
+        footer = about["groups"][-1][1] if about["groups"] else 0
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise DamagedError("no file of a pack") from error
+    return Sums(len(content), footer, sha256(content[footer:]))
+
+
+@lru_cache(maxsize=_CACHED)
+def _row_group(file: PackFile, group: int) -> pa.Table:
+    """Return a row group without the column of ids; neighbours are often read after one another."""
+    table = file.row_group(group)
+    return table.select([name for name in table.column_names if name != file._about["key"]])

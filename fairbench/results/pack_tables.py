@@ -1,0 +1,149 @@
+"""Tables as a pack holds them: of few types, with a note of what they were, so that they come back.
+
+Texts are texts, not categories; of a run's summary all numbers are floats. The note has the columns
+and the categories that there were, and is the same for most runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from fairbench.evaluation.columns import TEXTS
+from fairbench.results.cells import StoredCell
+from fairbench.results.pack_file import Packed
+
+_TEXTS = (*TEXTS, "estimand")
+
+
+def columns_of(schema: pa.Schema, *, plain: bool = False) -> pa.Schema:
+    """Return the columns in which a pack holds a table of these.
+
+    Parameters
+    ----------
+    plain : whether every number is a float, and a column of a known name a text: of a CSV file,
+        whose columns have whatever type their values look like.
+    """
+    return pa.schema([pa.field(each.name, _type(each, plain)) for each in schema])
+
+
+def _type(field: pa.Field, plain: bool) -> pa.DataType:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if plain:
+        return pa.string() if field.name in _TEXTS else pa.float64()
+    return pa.string() if pa.types.is_large_string(kind) or pa.types.is_null(kind) else kind
+
+
+def packed(table: pa.Table, *, plain: bool = False) -> Packed:
+    """Return a table as a pack holds it."""
+    categories = {
+        each.name: table[each.name].combine_chunks().dictionary.to_pylist()
+        for each in table.schema
+        if pa.types.is_dictionary(each.type)
+    }
+    columns = columns_of(table.schema, plain=plain)
+    schema = table.schema.with_metadata(_without_seal(table.schema.metadata))
+    known = [base64.b64encode(schema.serialize().to_pybytes()).decode(), categories]
+    same = schema.equals(columns, check_metadata=True)
+    return Packed(_cast(table, columns), "" if same else json.dumps(known, ensure_ascii=False))
+
+
+def _without_seal(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    return {name: value for name, value in (metadata or {}).items() if name != b"seal"} or None
+
+
+def plain_texts(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Return a table that was read from a pack with its texts as texts."""
+    return _cast(table, columns)
+
+
+def _cast(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    return table.replace_schema_metadata(None).cast(columns)
+
+
+def unpacked(found: Packed) -> pa.Table:
+    """Return a table as it was before it was packed."""
+    if not found.note:
+        return _cast(found.table, columns_of(found.table.schema))
+    schema, categories = _noted(found.note)
+    columns = [_column(found.table[each.name], each, categories) for each in schema]
+    return pa.table(columns, schema=schema)
+
+
+@lru_cache(maxsize=64)
+def _noted(note: str) -> tuple[pa.Schema, dict[str, Any]]:
+    """Return the columns and the categories that were noted of a table."""
+    text, categories = json.loads(note)
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))), categories
+
+
+def with_dictionaries(found: Packed) -> pa.Table:
+    """Return a table as it was, but that all of its texts are dictionaries."""
+    return found.table.replace_schema_metadata(_noted(found.note)[0].metadata)
+
+
+def _column(values: pa.ChunkedArray, field: pa.Field, categories: dict[str, Any]) -> pa.Array:
+    if not pa.types.is_dictionary(field.type):
+        texts = pa.types.is_dictionary(values.type)
+        return (values.cast(values.type.value_type) if texts else values).cast(field.type)
+    kinds = pa.array(categories[field.name], field.type.value_type)
+    plain = values.cast(field.type.value_type).combine_chunks()
+    places = compute.index_in(plain, kinds).cast(field.type.index_type)
+    return pa.DictionaryArray.from_arrays(places, kinds, ordered=field.type.ordered)
+
+
+def packed_cell(cell: StoredCell) -> Packed:
+    """Return a cell as a pack holds it: its columns as they are, what was noted as JSON."""
+    table = pa.table({name: pa.array(values) for name, values in cell.columns.items()})
+    return Packed(table, json.dumps(cell.notes, ensure_ascii=False))
+
+
+def unpacked_cell(found: Packed) -> StoredCell:
+    """Return a cell that was packed."""
+    table = _cast(found.table, columns_of(found.table.schema))
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return StoredCell(columns, json.loads(found.note))
+
+
+def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows of some metrics; all where none is named."""
+    if not names:
+        return table
+    metrics = table["metric"].cast(pa.string())
+    return table.filter(compute.is_in(metrics, pa.array(names, pa.string())))
+
+
+def without_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows of all but some metrics."""
+    metrics = table["metric"].cast(pa.string())
+    return table.filter(compute.invert(compute.is_in(metrics, pa.array(names, pa.string()))))
+
+
+def differs(one: pa.Table, other: pa.Table) -> str:
+    """Return the first column in which two tables differ in any bit, empty if they are the same."""
+    if one.column_names != other.column_names or len(one) != len(other):
+        return "number of rows or columns"
+    return next((n for n in one.column_names if not _same(one[n], other[n])), "")
+
+
+def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    mine, theirs = (_values(each) for each in (one, other))
+    if mine.dtype != theirs.dtype:
+        return False
+    if mine.dtype == object:
+        return bool(mine.tolist() == theirs.tolist())
+    return bool(mine.tobytes() == theirs.tobytes())
+
+
+def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy())

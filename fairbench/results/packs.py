@@ -1,0 +1,307 @@
+"""Reading packs: a finished results folder as a few Parquet files, which nobody writes to.
+
+``pack.json`` is the index, sealed: which files there are, their sha256, and what was left out. Each
+file holds tables of one kind: `KINDS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.results.pack_file import FORMAT, Packed, PackFile, Sums
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PACK = "pack.json"
+# What a pack's files hold, and the column that says which table a row is of: `runs` has a row a
+# run, `splits` the rows of folds, and `data` the target and the groups of a data set.
+KINDS: Mapping[str, str] = {
+    "runs": "run",
+    "summary": "run",
+    "metrics": "run",
+    "predictions": "run",
+    "splits": "split",
+    "data": "data",
+    "cells": "cell",
+}
+CONFIG = "config."  # begins the columns of a run's configuration, one a group
+_AGAIN = "fairbench store verify {0} names what is lost"
+_LARGEST = 1 << 26  # bytes of an index that are read
+
+
+def is_pack(folder: Path) -> bool:
+    """Say whether a folder is a pack."""
+    return (folder / PACK).is_file()
+
+
+def refuse_pack(folder: Path, what: str = "") -> None:
+    """Refuse to write into a pack, or to do with it `what` needs a folder.
+
+    Raises
+    ------
+    UserError : the folder is one.
+    """
+    if is_pack(folder) and what:
+        raise UserError(
+            f"{folder} is a pack, and {what} needs a results folder: unpack it first (fairbench "
+            f"store unpack {folder} out=FOLDER)"
+        )
+    if is_pack(folder):
+        raise UserError(
+            f"{folder} is a pack, which is only read: run with results=FOLDER of your own and join "
+            f"the two (fairbench store merge {folder} FOLDER out=PACK), or unpack it first "
+            f"(fairbench store unpack {folder} out=FOLDER)"
+        )
+
+
+def written_beside(results: Path) -> Path:
+    """Return where pages and tables of results go: into a folder, and beside a pack."""
+    return results.with_name(f"{results.resolve().name}-report") if is_pack(results) else (
+        results / "report"
+    )  # fmt: skip
+
+
+def open_pack(folder: Path) -> Pack:
+    """Return a pack, of which the index was read.
+
+    Raises
+    ------
+    UserError : the index is missing or damaged, or of a later version.
+    """
+    try:
+        stamp = (folder / PACK).stat()
+    except OSError:
+        raise UserError(f"{folder} is no pack: it has no {PACK}") from None
+    return _opened(folder, stamp.st_mtime_ns, stamp.st_ino)
+
+
+@lru_cache(maxsize=4)
+def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
+    with open(folder / PACK, "rb") as file:
+        content = file.read(_LARGEST)
+    try:
+        about = unsealed_json(content)
+        if about["format"] > FORMAT:
+            raise UserError(
+                f"{folder} is a pack of format {about['format']}, and this version of fairbench "
+                f"reads formats up to {FORMAT}: update fairbench"
+            )
+        files = {
+            name: Listed(str(each["kind"]), str(each["first"]), str(each["last"]),
+                         int(each["tables"]), Sums(*each["sums"]))
+            for name, each in about["files"].items()
+        }  # fmt: skip
+        if any(each.kind not in KINDS or Path(name).name != name for name, each in files.items()):
+            raise DamagedError("a file of no kind")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(
+            f"{folder / PACK} is damaged, and nothing of the pack is read without it: take it from "
+            "a copy of the pack, or pack the results again"
+        ) from error
+    return Pack(folder, about, files)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a pack's index says of a file: what it holds, from which id to which, how many."""
+
+    kind: str
+    first: str
+    last: str
+    tables: int
+    sums: Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Pack:
+    """A pack that is read.
+
+    Attributes
+    ----------
+    about : its index: ``format``, ``files``, ``options`` (what of each run was packed),
+        ``left_out`` (data sets whose people may not be given away, digest -> name).
+    """
+
+    path: Path
+    about: Mapping[str, Any]
+    listed: Mapping[str, Listed]
+    _files: dict[str, PackFile] = field(default_factory=dict)
+
+    def file(self, name: str) -> PackFile:
+        """Return one of its files."""
+        if name not in self._files:
+            self._files[name] = PackFile(self.path / name, self.listed[name].sums)
+        return self._files[name]
+
+    def files(self, kind: str) -> Iterator[PackFile]:
+        """Yield its files of a kind."""
+        return (self.file(name) for name, each in self.listed.items() if each.kind == kind)
+
+    def count(self, kind: str) -> int:
+        """Return how many tables of a kind it has."""
+        return sum(each.tables for each in self.listed.values() if each.kind == kind)
+
+    def ids(self, kind: str) -> Iterator[str]:
+        """Yield the ids of all tables of a kind."""
+        for file in self.files(kind):
+            with self.reading(file.path):
+                yield from file.ids
+
+    def where(self, kind: str, name: str) -> PackFile | None:
+        """Return the file that has a table, if one does."""
+        for file, each in self.listed.items():
+            if each.kind == kind and each.first <= name <= each.last:
+                found = self.file(file)
+                with self.reading(found.path):
+                    if name in found:
+                        return found
+        return None
+
+    def table(self, kind: str, name: str) -> Packed:
+        """Return a table, texts as dictionaries.
+
+        Raises
+        ------
+        UserError : it is damaged, or was not packed.
+        """
+        file = self.where(kind, name)
+        if file is None:
+            raise UserError(f"{self.path} has no {kind} of {name}: {self._missing(kind, name)}")
+        with self.reading(file.path):
+            return file.table(name)
+
+    def _missing(self, kind: str, name: str) -> str:
+        if kind == "data" and name in self.about.get("left_out", {}):
+            return (
+                f"target and groups of {self.about['left_out'][name]} may not be given away; "
+                "repeat the command of a run of this data set in a folder of your own"
+            )
+        return "they were left out of the pack"
+
+    def reading(self, path: Path) -> _Reading:
+        """Have a damaged file of the pack named in one line."""
+        return _Reading(self.path, path)
+
+    @cached_property
+    def records(self) -> dict[str, tuple[PackFile, int]]:
+        """Where the record of each run lies, in the order of their ids."""
+        places: dict[str, tuple[PackFile, int]] = {}
+        for file in self.files("runs"):
+            with self.reading(file.path):
+                places |= {name: (file, place) for place, name in enumerate(file.ids)}
+        return dict(sorted(places.items()))
+
+    def record(self, run: str) -> dict[str, Any]:
+        """Return all that is known of a run: what its ``environment.json`` was."""
+        row = self.row(run)
+        with self.reading(self.path):
+            names = json.loads(row["names"])
+            return unflattened(names, {name: json.loads(row[name]) for name in names})
+
+    def row(self, run: str) -> dict[str, Any]:
+        """Return a run's row of `runs`, as it is stored."""
+        (row,) = self.table("runs", run).table.to_pylist()
+        return dict(row)
+
+    @cached_property
+    def summaries(self) -> dict[str, dict[str, Any]]:
+        """What all runs are listed by: records without what is read of one run alone.
+
+        Runs share the parts that are equal.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for file in self.files("runs"):
+            with self.reading(file.path):
+                for group in range(file.groups):
+                    found |= _summaries(file.row_group(group))
+        return dict(sorted(found.items()))
+
+
+def _value(text: Any) -> Any:
+    return json.loads(text) if isinstance(text, str) and text else None
+
+
+_ALONE = ("cells", "files", "fingerprint", "cost", "data_sha256")
+
+
+def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
+    """Return the records of the runs of a row group; each different text is read once."""
+    names = [name for name in table.column_names if name not in _ALONE]
+    columns = {name: _column(table[name], plain=name in ("run", "written")) for name in names}
+    ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
+    found = {}
+    for place, run in enumerate(ids):
+        row = {name: values[place] for name, values in columns.items()}
+        found[run] = unflattened([n for n in orders[place] if n in row], row)
+        found[run]["written"] = written[place]
+    return found
+
+
+def _column(column: pa.ChunkedArray, *, plain: bool) -> list[Any]:
+    if plain:
+        return list(column.to_pylist())
+    whole = column.combine_chunks()
+    values = [_value(text) for text in whole.dictionary.to_pylist()]
+    return [None if at is None else values[at] for at in whole.indices.to_pylist()]
+
+
+def flattened(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's record with its configuration group by group: ``config.learner`` ..."""
+    flat = {name: value for name, value in record.items() if name != "config"}
+    return flat | {f"{CONFIG}{name}": value for name, value in record["config"].items()}
+
+
+def unflattened(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record that was flattened."""
+    record: dict[str, Any] = {n: values[n] for n in names if not n.startswith(CONFIG)}
+    record["config"] = {n.removeprefix(CONFIG): values[n] for n in names if n.startswith(CONFIG)}
+    return record
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Names the pack's file that could not be read."""
+
+    pack: Path
+    path: Path
+
+    def __enter__(self) -> None:
+        """Begin to read."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, _: object) -> None:
+        """Name what is damaged."""
+        if isinstance(error, (OSError, ValueError, KeyError, TypeError, IndexError)):
+            why = f" ({error})" if isinstance(error, DamagedError) else ""
+            raise UserError(
+                f"{self.path} is missing or damaged{why}: {_AGAIN.format(self.pack)}"
+            ) from error
+
+
+def damages(pack: Pack) -> Iterator[str]:
+    """Yield a line for all that is damaged or missing in a pack; every byte is looked at."""
+    whole: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for name, each in pack.listed.items():
+        file = PackFile(pack.path / name, each.sums)  # as it is now, not as it was opened
+        try:
+            lost = dict(file.damaged())
+            whole[each.kind] |= set(file.ids)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
+            yield f"{file.path}: {why}: {each.tables} {each.kind}, {each.first} to {each.last}"
+            continue
+        for group, ids in lost.items():
+            shown = ", ".join(ids[:5]) + f" and {len(ids) - 5} more" * (len(ids) > 5)
+            yield f"{file.path}: row group {group}: {each.kind} of {shown}"
+    for kind in ("summary", "metrics"):
+        for run in sorted(whole["runs"] - whole[kind]):
+            yield f"{pack.path}: run {run} has no {kind}"
+    for name in sorted({path.name for path in pack.path.iterdir()} - {PACK, *pack.listed}):
+        yield f"{pack.path / name}: no file of the pack; it is not read"

@@ -1,0 +1,310 @@
+"""Packs answer as the folder does, are the same bits, and are never read silently wrong."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.cli.main import run_command
+from fairbench.core.errors import UserError
+from fairbench.core.files import sealed_json, unsealed_json
+from fairbench.results import pack_file, packing
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import Store
+from fairbench.results.packing import Contents, write_pack
+from fairbench.results.packs import damages, open_pack
+from fairbench.results.predictions import _rows
+from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.unpacking import unpack
+from tests.results.test_run_folder import METRICS, PREDICTIONS
+from tests.studies import RECORD
+
+CONFIG = {"learner": {"rate": 1e-5, "name": "tree"}, "seed": 0, "protect": None}
+RUNS = ("0123456789ab", "1123456789ab", "2123456789ab")
+
+
+def _metrics(seed):
+    draw = np.random.default_rng(seed)
+    names = ["error_rate", "log_loss", "fit_seconds"] * 4
+    table = pd.concat([METRICS] * len(names), ignore_index=True)
+    return table.assign(
+        metric=names, value=draw.random(len(names)),
+        status=pd.Categorical(["ok"] * len(names), ["ok", "undefined"]),
+        bins=pd.array([15, None] * 6, "Int64"), feature="",
+    )  # fmt: skip
+
+
+def _write(folder, run, cells, data, seed=0, record=RECORD):
+    store, metrics = Store(folder), _metrics(seed)
+    for cell in cells:
+        columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
+        extra = {"sd": np.ones(5)} if cell.startswith("b") else {}
+        store.write(cell, columns | extra, {"fit_seconds": 0.1 * seed, "text": "é"})
+    tables = RunTables(metrics, metrics, PREDICTIONS)
+    RunWriter(folder / "runs" / run).write(CONFIG, cells, tables, data, dict(record))
+
+
+@pytest.fixture
+def folder(tmp_path, make_dataset):
+    place = tmp_path / "mine"
+    for seed, run in enumerate(RUNS):
+        _write(place, run, [f"a{seed}", f"b{seed}", "shared"], make_dataset(), seed)
+    return place
+
+
+def packed(folder, name="pack", **options):
+    out = folder.with_name(name)
+    return write_pack([list(Catalogue(folder))], out, Contents(people=True, **options)).path
+
+
+def contents(pack):
+    return {path.name: path.read_bytes() for path in pack.iterdir()}
+
+
+def refused(*words):
+    with pytest.raises(UserError) as error:
+        run_command(["store", *map(str, words)])
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
+    return str(error.value)
+
+
+def test_a_pack_answers_as_its_folder_does(folder):
+    mine, pack = Catalogue(folder), Catalogue(packed(folder))
+    assert list(pack.runs) == list(RUNS)
+    for one, other in zip(mine, pack, strict=True):
+        assert one.environment == other.environment
+        assert (one.config, one.choices, one.cells()) == (other.config, other.choices, one.cells())
+        assert one.finished == other.finished
+        assert one.content("config.yaml") == other.content("config.yaml")
+        for read in ("metrics", "predictions"):
+            pd.testing.assert_frame_equal(getattr(one, read)(), getattr(other, read)())
+        pd.testing.assert_frame_equal(one.summary(), other.summary(), rtol=1e-15)
+        pd.testing.assert_frame_equal(one.people().sensitive, other.people().sensitive)
+    pd.testing.assert_frame_equal(mine.to_dataframe(), pack.to_dataframe())
+
+
+def test_cells_come_back_bit_for_bit_with_their_notes(folder):
+    mine, pack = Store(folder), Store(packed(folder))
+    for cell in ("a0", "b2", "shared"):
+        one, other = mine.read(cell), pack.read(cell)
+        assert one.notes == other.notes
+        assert {n: v.tobytes() for n, v in one.columns.items()} == {
+            n: v.tobytes() for n, v in other.columns.items()
+        }
+    assert pack.has("a0")
+    assert not pack.has("a7")
+
+
+def test_the_same_results_make_the_same_bits(folder):
+    first = contents(packed(folder))
+    other = folder.with_name("other")
+    shutil.copytree(folder, other)
+    assert contents(packed(other, "again")) == first
+    out = folder.with_name("of-a-pack")
+    write_pack([list(Catalogue(folder.with_name("pack")))], out, Contents(people=True))
+    assert contents(out) == first
+
+
+def test_a_killed_pack_goes_on_with_the_files_that_are_whole(folder, monkeypatch):
+    whole, written = contents(packed(folder)), packing._write_file
+    made = []
+
+    def killed(path, kind, tables):
+        if kind == "cells":
+            raise KeyboardInterrupt
+        return written(path, kind, tables)
+
+    monkeypatch.setattr(packing, "_write_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        packed(folder, "later")
+    assert not folder.with_name("later").exists()
+    half = folder.with_name(".later.half")
+    (half / "metrics-1-001.parquet").write_bytes(b"cut off")
+    monkeypatch.setattr(
+        packing, "_write_file", lambda path, *rest: made.append(path.name) or written(path, *rest)
+    )
+    assert contents(packed(folder, "later")) == whole
+    assert made == ["metrics-1-001.parquet", "cells-1-001.parquet", "cells-2-001.parquet"]
+    assert not half.exists()
+
+
+def test_large_packs_are_split(folder, monkeypatch):
+    whole = packed(folder)
+    monkeypatch.setattr(pack_file, "MOST_TABLES", 2)
+    split = packed(folder, "split")
+    assert {"metrics-1-001.parquet", "metrics-1-002.parquet"} <= {p.name for p in split.iterdir()}
+    for one, other in zip(Catalogue(whole), Catalogue(split), strict=True):
+        pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+        pd.testing.assert_frame_equal(one.predictions(), other.predictions())
+
+
+def test_what_is_left_out_is_said_and_named_where_it_is_asked_for(folder, capsys):
+    out = folder.with_name("small")
+    run_command(["store", "pack", f"results={folder}", f"out={out}", "cells=false",
+                 "predictions=false", "metrics=error_rate"])  # fmt: skip
+    said = capsys.readouterr().out
+    assert "3 runs and 0 cells" in said
+    for part in ("the cells;", "the predictions;", "all metrics but error_rate"):
+        assert f"left out: {part}" in said
+    run = next(iter(Catalogue(out)))
+    assert set(run.metrics()["metric"]) == set(run.summary()["metric"]) == {"error_rate"}
+    with pytest.raises(UserError, match="has no predictions of 0123456789ab: they were left out"):
+        run.predictions()
+    assert "holds no cells" in refused("verify", "0123", f"results={out}")
+    assert "some of the metrics" in refused("unpack", out, f"out={folder.with_name('x')}")
+
+
+def test_people_who_may_not_be_given_away_are_left_out_and_named(folder, capsys):
+    out = folder.with_name("public")
+    run_command(["store", "pack", f"results={folder}", f"out={out}"])
+    assert "left out, since they may not be given away: target and groups of" in (
+        capsys.readouterr().out
+    )
+    assert not list(out.glob("data-*"))
+    with pytest.raises(UserError, match="may not be given away; repeat the command"):
+        next(iter(Catalogue(out))).people()
+    (path,) = packed(folder).glob("data-*")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_every_flipped_byte_is_found_and_what_is_lost_is_named(folder):
+    pack = packed(folder)
+    whole, draw = contents(pack), np.random.default_rng(0)
+    expected = [run.metrics() for run in Catalogue(pack)]
+    for name in sorted(whole):
+        for place in (0, *draw.integers(len(whole[name]), size=4), len(whole[name]) - 1):
+            damaged = bytearray(whole[name])
+            damaged[place] ^= 1 << int(draw.integers(8))
+            (pack / name).write_bytes(damaged)
+            if name == "pack.json":
+                with pytest.raises(UserError, match="pack.json is damaged"):
+                    open_pack(pack)
+                continue
+            found = list(damages(_fresh(pack)))
+            assert found
+            assert all(str(pack / name) in line or "run " in line for line in found)
+            _believed(pack, expected)
+        (pack / name).write_bytes(whole[name])
+    assert not list(damages(_fresh(pack)))
+
+
+def _fresh(pack):
+    _rows.cache_clear()
+    (pack / "pack.json").touch()
+    return open_pack(pack)
+
+
+def _believed(pack, expected):
+    """Nothing is read that is not as it was written."""
+    try:
+        runs = list(Catalogue(pack))
+    except UserError:
+        return
+    for run, metrics in zip(runs, expected, strict=True):
+        try:
+            found = run.metrics()
+        except UserError as error:
+            assert "is missing or damaged" in str(error)
+        else:
+            pd.testing.assert_frame_equal(found, metrics)
+
+
+def test_verify_prints_what_is_lost(folder, capsys):
+    pack = packed(folder)
+    assert run_command(["store", "verify", str(pack)]) == 0
+    assert "3 runs and 7 cells are as they were written" in capsys.readouterr().out
+    (pack / "metrics-1-001.parquet").unlink()
+    (pack / "stray").touch()
+    assert run_command(["store", "verify", f"results={pack}"]) == 1
+    said = capsys.readouterr().out
+    assert "metrics-1-001.parquet: it is missing: 3 metrics, 0123456789ab to 2123456789ab" in said
+    assert "run 1123456789ab has no metrics" in said
+    assert "stray: no file of the pack" in said
+
+
+def test_a_pack_is_only_read(folder):
+    pack = packed(folder)
+    with pytest.raises(UserError, match="is a pack, which is only read: run with results=FOLDER"):
+        Store(pack).write("c", {}, {})
+    assert "collecting garbage needs a results folder" in refused("gc", f"results={pack}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["pack", "results=nowhere", "out=p"], "nowhere has no finished run"),
+        (["pack", "results={mine}", "out={mine}/p"], "lies inside"),
+        (["pack", "results={mine}", "out={pack}"], "is there already"),
+        (["pack", "results={mine}"], "name the pack, out=PACK"),
+        (["pack", "results={mine}", "out=p", "metrics=err_rate"], "did you mean error_rate"),
+        (["pack", "results={mine}", "out=p", "9"], "no run of"),
+        (["pack", "results={mine}", "out=p", "datset=a"], "did you mean dataset"),
+        (["merge", "{mine}", "out=p"], "merge joins two or more"),
+        (["merge", "{mine}", "nowhere", "out=p"], "nowhere has no finished run, and is no pack"),
+        (["unpack", "{mine}", "out=p"], "is no pack"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_refused_in_one_line(folder, words, said):
+    places = {"mine": folder, "pack": packed(folder)}
+    assert said in refused(*(word.format(**places) for word in words))
+
+
+def test_a_pack_of_a_later_format_is_refused(folder):
+    pack = packed(folder)
+    about = unsealed_json((pack / "pack.json").read_bytes())
+    (pack / "pack.json").write_text(sealed_json({**about, "format": 2}))
+    assert "a pack of format 2, and this version" in refused("ls", f"results={pack}")
+
+
+def test_an_unpacked_folder_is_finished_and_packs_to_the_same_tables(folder):
+    pack = packed(folder)
+    out = folder.with_name("unpacked")
+    assert unpack(open_pack(pack), out) == (3, 7)
+    assert unpack(open_pack(pack), out) == (0, 0)
+    assert RunWriter(out / "runs" / RUNS[0]).finished("x")
+    again = contents(packed(out, "again"))
+    for name, content in contents(pack).items():
+        if not name.startswith(("runs", "pack")):  # which have the sums of files
+            assert again[name] == content
+
+
+def test_merged_folders_have_what_each_has_once(folder, make_dataset, capsys):
+    other = folder.with_name("yours")
+    _write(other, RUNS[1], ["a1", "b1", "shared"], make_dataset(), 1)
+    _write(other, "3123456789ab", ["a3", "shared"], make_dataset(), 3)
+    out = folder.with_name("ours")
+    run_command(["store", "merge", str(packed(folder)), str(other), f"out={out}", "people=true"])
+    assert list(Catalogue(out).runs) == [*RUNS, "3123456789ab"]
+    said = capsys.readouterr().out
+    assert "4 runs and 8 cells" in said
+    assert "4 runs and cells were in several folders, and the same in all" in said
+    assert not list(damages(open_pack(out)))
+
+
+@pytest.mark.parametrize("what", ["cell", "metrics", "code"])
+def test_what_differs_is_refused_by_name_or_the_first_is_kept(folder, make_dataset, what):
+    other, data = folder.with_name("yours"), make_dataset()
+    seed = 5 if what == "metrics" else 1
+    record = {**RECORD, "fingerprint": "y"} if what == "code" else RECORD
+    _write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, record)
+    if what == "cell":
+        Store(other).write("a1", {"row": np.arange(5, dtype=np.int32), "score": np.zeros(5)}, {})
+    out = folder.with_name("ours")
+    said = refused("merge", folder, other, f"out={out}")
+    expected = {"cell": "cell a1 (", "metrics": "its metrics: value", "code": "other code or"}
+    assert expected[what] in said
+    assert "differing=first" in said
+    run_command(["store", "merge", str(folder), str(other), f"out={out}", "differing=first"])
+    mine, kept = Catalogue(folder), Catalogue(out)
+    pd.testing.assert_frame_equal(mine.one(RUNS[1]).metrics(), kept.one(RUNS[1]).metrics())
+    assert Store(out).read("a1").columns["score"].dtype == np.float32
+
+
+def test_a_run_that_misses_a_file_is_not_packed(folder):
+    (folder / "runs" / RUNS[1] / "metrics.parquet").unlink()
+    assert f"{RUNS[1]}/metrics.parquet is missing" in refused(
+        "pack", f"results={folder}", f"out={folder.with_name('out')}"
+    )

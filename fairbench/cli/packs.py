@@ -13,7 +13,8 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
-    from fairbench.results.packing import Contents, PackReport
+    from fairbench.results.pack_sources import Contents
+    from fairbench.results.packing import PackReport
     from fairbench.results.packs import Pack
     from fairbench.results.runs import Run
 
@@ -40,7 +41,7 @@ class _Contents:
         UserError : no place, or an unknown metric.
         """
         from fairbench.metrics.registry import declared
-        from fairbench.results.packing import COSTS, Contents
+        from fairbench.results.pack_sources import COSTS, Contents
 
         if self.out == Path():
             raise UserError("nowhere to write to: name the pack, out=PACK")

@@ -1,0 +1,289 @@
+"""What a pack is made of: tables of runs, cells and data sets, of folders and of other packs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.parquet import read_schema
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import read_table
+from fairbench.core.fingerprint import digest
+from fairbench.results.cells import CorruptCellError, Store, StoredCell
+from fairbench.results.pack_file import FORMAT, Packed
+from fairbench.results.pack_tables import (
+    columns_of,
+    differs,
+    of_metrics,
+    packed,
+    packed_cell,
+    plain_texts,
+    unpacked,
+    without_metrics,
+)
+from fairbench.results.packs import flattened
+from fairbench.results.people import described, people_path
+from fairbench.results.predictions import split_table
+from fairbench.results.runs import Run, reading
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What of each run is packed.
+
+    Attributes
+    ----------
+    metrics : their names; all where none is named.
+    people : whether target and groups are packed of data that may not be given away, too.
+    first : whether, of what differs between folders, that of the first is kept.
+    """
+
+    cells: bool = True
+    predictions: bool = True
+    metrics: tuple[str, ...] = ()
+    people: bool = False
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table that is to be packed: its columns, and how it is read."""
+
+    name: str
+    columns: pa.Schema
+    read: Callable[[], Packed]
+
+
+@dataclass(eq=False)
+class Collected:
+    """What is packed of which source."""
+
+    contents: Contents
+    runs: dict[str, list[Run]] = field(default_factory=dict)  # the same in several sources
+    left_out: dict[str, str] = field(default_factory=dict)
+    differing: list[str] = field(default_factory=list)
+    shared: int = 0
+    missing: int = 0
+
+    @classmethod
+    def of(cls, sources: Sequence[Sequence[Run]], contents: Contents) -> Collected:
+        """Collect runs by their ids."""
+        found = cls(contents)
+        for runs in sources:
+            for run in runs:
+                found.runs.setdefault(run.id, []).append(run)
+        found.runs = dict(sorted(found.runs.items()))
+        found._compare_runs()
+        return found
+
+    @property
+    def plan(self) -> str:
+        """What tells whether a pack that was begun is this one."""
+        runs = [[(str(r.path), r.environment, r.written) for r in each]
+                for each in self.runs.values()]  # fmt: skip
+        return digest([FORMAT, asdict(self.contents), runs], 64)
+
+    def tables(self, kind: str) -> list[SourceTable]:
+        """Return the tables of a kind, by id."""
+        made: Callable[[], Iterator[SourceTable]] = getattr(self, f"_{kind}")
+        if kind in ("predictions", "splits", "data") and not self.contents.predictions:
+            return []
+        if kind == "cells" and not self.contents.cells:
+            return []
+        return sorted(made(), key=lambda table: table.name)
+
+    def _runs(self) -> Iterator[SourceTable]:
+        records = {run.id: run.environment for run, *_ in self.runs.values()}
+        names = sorted({name for record in records.values() for name in flattened(record)})
+        texts = [pa.field(name, pa.string()) for name in ("names", *names, "cells")]
+        columns = pa.schema([pa.field("written", pa.float64()), *texts])
+        for run, *_ in self.runs.values():
+            yield SourceTable(run.id, columns, lambda run=run: _record(run, columns))
+
+    def _metrics(self) -> Iterator[SourceTable]:
+        return self._of_runs("metrics")
+
+    def _summary(self) -> Iterator[SourceTable]:
+        return self._of_runs("summary")
+
+    def _predictions(self) -> Iterator[SourceTable]:
+        return self._of_runs("predictions")
+
+    def _of_runs(self, kind: str) -> Iterator[SourceTable]:
+        for runs in self.runs.values():
+            if run := next((each for each in runs if has(each, kind)), None):
+                read = _reader(run, kind, self.contents.metrics)
+                yield SourceTable(run.id, table_columns(run, kind), read)
+
+    def _splits(self) -> Iterator[SourceTable]:
+        yield from self._by_digest("rows", _split).values()
+
+    def _data(self) -> Iterator[SourceTable]:
+        found = self._by_digest("data", _people)
+        for name in found.keys() & self.left_out.keys():
+            del self.left_out[name]
+        for name, table in found.items():
+            about = _description(table.read())
+            if self.contents.people or about["redistributable"]:
+                yield table
+            else:
+                self.left_out[name] = str(about["name"])
+
+    def _by_digest(
+        self, key: str, find: Callable[[Run, str], SourceTable | None]
+    ) -> dict[str, SourceTable]:
+        found: dict[str, SourceTable] = {}
+        for runs in self.runs.values():
+            for run in runs:
+                name = str(run.environment[key])
+                if name not in found and (table := find(run, name)):
+                    found[name] = table
+                elif name not in found and run.pack and name in run.pack.about["left_out"]:
+                    self.left_out[name] = run.pack.about["left_out"][name]
+        return found
+
+    def _cells(self) -> Iterator[SourceTable]:
+        stores: dict[str, list[Store]] = {}
+        opened: dict[Path, Store] = {}
+        for runs in self.runs.values():
+            for run in runs:
+                store = opened.setdefault(run.results, Store(run.results))
+                for cell in run.cells():
+                    places = stores.setdefault(cell, [])
+                    if store not in places and store.has(cell):
+                        places.append(store)
+        for cell, places in stores.items():
+            if places:
+                self._compare_cells(cell, places)
+                yield _cell(places[0], cell)
+        self.missing = sum(not places for places in stores.values())
+
+    def _compare_cells(self, cell: str, stores: Sequence[Store]) -> None:
+        self.shared += len(stores) > 1
+        for other in stores[1:]:
+            first, second = (packed_cell(_stored(each, cell)) for each in (stores[0], other))
+            if column := differs(first.table, second.table):
+                self._differ(f"cell {cell} ({column})", stores[0].root, other.root)
+
+    def _compare_runs(self) -> None:
+        for first, *others in self.runs.values():
+            self.shared += bool(others)
+            for other in others:
+                if what := difference(first, other):
+                    self._differ(f"run {first.id} ({what})", first.results, other.results)
+
+    def _differ(self, what: str, first: Path, other: Path) -> None:
+        if not self.contents.first:
+            raise UserError(
+                f"{what} is not the same in {first} and {other}: differing=first keeps that of "
+                f"{first}, and `fairbench store verify` computes cells again and says which is so"
+            )
+        self.differing.append(what)
+
+
+COSTS = ("fit_seconds", "predict_seconds")  # metrics that no two computations have alike
+
+
+def difference(one: Run, other: Run) -> str:
+    """Return in what the same run differs between two folders, apart from the time it took."""
+    if one.environment["fingerprint"] != other.environment["fingerprint"]:
+        return "other code or other cells"
+    if has(one, "predictions") and has(other, "predictions"):
+        tables = [_reader(each, "predictions", ())().table for each in (one, other)]
+        if column := differs(*tables):
+            return f"its predictions: {column}"
+    found = [without_metrics(_reader(each, "metrics", ())().table, COSTS) for each in (one, other)]
+    both = set.intersection(*({*each["metric"].unique().to_pylist()} for each in found))
+    mine, theirs = (of_metrics(each, sorted(both) or [""]) for each in found)
+    column = differs(*(each.cast(columns_of(each.schema)) for each in (mine, theirs)))
+    return f"its metrics: {column}" if column else ""
+
+
+def has(run: Run, kind: str) -> bool:
+    """Say whether a run has a table, which a pack may have left out."""
+    return run.pack is None or run.pack.where(kind, run.id) is not None
+
+
+def table_columns(run: Run, kind: str) -> pa.Schema:
+    """Return the columns in which a pack holds a run's table."""
+    if run.pack and (file := run.pack.where(kind, run.id)):
+        return file.columns
+    if kind == "summary":
+        return columns_of(run.table(kind).schema, plain=True)
+    path = run.path / f"{kind}.parquet"
+    with reading(path):
+        return columns_of(read_schema(path))
+
+
+def _reader(run: Run, kind: str, metrics: Sequence[str]) -> Callable[[], Packed]:
+    def read() -> Packed:
+        if run.pack:
+            stored = run.pack.table(kind, run.id)
+            table = plain_texts(stored.table, table_columns(run, kind))
+            found = Packed(table, stored.note)
+        else:
+            found = packed(run.table(kind), plain=kind == "summary")
+        if kind == "predictions":
+            return found
+        return Packed(of_metrics(found.table, metrics), found.note)
+
+    return read
+
+
+def _record(run: Run, columns: pa.Schema) -> Packed:
+    """Return the row of a run: each entry of its record as JSON."""
+    flat = flattened(run.environment)
+    row = {name: json.dumps(value, ensure_ascii=False) for name, value in flat.items()}
+    row |= {"names": json.dumps(list(flat)), "cells": "".join(f"{c}\n" for c in run.cells())}
+    known: Mapping[str, Any] = {**row, "written": run.written}
+    return Packed(pa.table({each.name: [known.get(each.name)] for each in columns}, columns))
+
+
+def _split(run: Run, name: str) -> SourceTable | None:
+    if run.pack and run.pack.where("splits", name) is None:
+        return None
+    table = split_table(run.results, name)
+    return SourceTable(name, columns_of(table.schema), lambda: packed(table))
+
+
+def _people(run: Run, name: str) -> SourceTable | None:
+    if run.pack:
+        if run.pack.where("data", name) is None:
+            return None
+        table = unpacked(run.pack.table("data", name))
+    else:
+        path = people_path(run.results, name)
+        try:
+            table = read_table(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} is damaged: `fairbench store verify` a run of it") from error
+    return SourceTable(name, columns_of(table.schema), lambda: packed(table))
+
+
+def _description(found: Packed) -> dict[str, Any]:
+    return described(unpacked(found))
+
+
+def _cell(store: Store, cell: str) -> SourceTable:
+    if store.pack and (file := store.pack.where("cells", cell)):
+        columns = file.columns
+    else:
+        try:
+            columns = columns_of(read_schema(store.cell_path(cell)))
+        except (OSError, ValueError):
+            columns = columns_of(packed_cell(_stored(store, cell)).table.schema)
+    return SourceTable(cell, columns, lambda: packed_cell(_stored(store, cell)))
+
+
+def _stored(store: Store, cell: str) -> StoredCell:
+    try:
+        return store.read(cell)
+    except CorruptCellError as error:
+        raise UserError(f"{error}: run it again, which computes it anew, and pack then") from None

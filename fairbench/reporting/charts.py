@@ -78,13 +78,20 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Series on one pair of axes. `from_zero` : the axes that begin at 0."""
+    """Series on one pair of axes.
+
+    Attributes
+    ----------
+    from_zero : the axes that begin at 0. spans : the ends of an axis, ``x`` or ``y``, where not all
+        that is drawn must fit.
+    """
 
     series: Sequence[Series]
     x_label: str
     y_label: str
     title: str = ""
     from_zero: str = "xy"
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
@@ -215,6 +222,8 @@ class _Scale:
 
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
+    if axis in panel.spans:
+        return _Scale(*panel.spans[axis], size)
     found = [np.zeros(1)] if axis in panel.from_zero else []
     for each in panel.series:
         values = np.asarray(each.x if axis == "x" else each.y, float)

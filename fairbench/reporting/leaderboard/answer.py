@@ -13,15 +13,22 @@ from fairbench.comparison.atlas_findings import (
     OPEN,
     AtlasFindings,
     FreshSplits,
+    MeanFrontierPoint,
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_frontier import THRESHOLDS, AcrossPoint
 from fairbench.core.formats import interval, is_number, number, percent, probability, signed
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import Panel, Series, chart
-from fairbench.reporting.document.model import Column, Details, ExecutiveSummary, Figure, Table
-from fairbench.reporting.leaderboard.means import ERROR, gap_label
+from fairbench.reporting.document.model import (
+    Column,
+    Details,
+    ExecutiveSummary,
+    Figure,
+    Table,
+    Tags,
+)
+from fairbench.reporting.leaderboard.means import ERROR, THRESHOLDS, gap_label
 
 TITLES = ("What to use", "How sure this is", "What is not resolved", "")
 NEXT = (
@@ -40,7 +47,7 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     """
     by_name = {each.metric: each for each in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
-    used = [*_used(ranked), *_cheapest(findings, ranked), *_thresholds(findings, gaps)]
+    used = [*_used(findings, ranked), *_cheapest(findings, ranked), *_thresholds(findings, gaps)]
     return ExecutiveSummary(
         [*used, *_claimed(findings)],
         list(_sure(findings)),
@@ -49,8 +56,12 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     )
 
 
-def _used(ranked: Sequence[MetricStandings]) -> Iterator[str]:
+_GROUP = " It must be told the group of everyone it decides about."
+
+
+def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on new data."""
+    needing = {each.name for each in findings.approaches if each.group_at_prediction}
     for each in ranked:
         best = most_near(each)
         if best is None:
@@ -58,6 +69,8 @@ def _used(ranked: Sequence[MetricStandings]) -> Iterator[str]:
         yield (
             f"For a small {metric_label(each.metric)}: {best.approach}. On a new data set it is "
             f"within {each.epsilon:g} of the best with probability {probability(best.near_new)}."
+            + _GROUP
+            * (best.approach in needing)
         )
 
 
@@ -120,10 +133,10 @@ def _sure(findings: AtlasFindings) -> Iterator[str]:
 def _fresh(fresh: FreshSplits) -> str:
     """Return how often a winner by its mean, and one of ours, is not confirmed by fresh splits."""
     return (
-        f"Who ranks by the smallest mean {metric_label(fresh.metric)} names, in "
-        f"{percent(fresh.naive_other)} % of tasks, another winner on fresh splits. Those that are "
-        f"named here as possibly the best ({number(fresh.named, 1)} on average) miss that winner "
-        f"in {percent(fresh.ours_misses)} %, and are contradicted in {percent(fresh.ours_wrong)} %."
+        f"Who ranks by the smallest mean {metric_label(fresh.metric)} names another winner on "
+        f"fresh splits in {percent(fresh.naive_other)} % of tasks. Naming all that may be the "
+        f"best, as here ({number(fresh.named, 1)} on average), misses that winner in "
+        f"{percent(fresh.ours_misses)} %."
     )
 
 
@@ -132,8 +145,8 @@ def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> I
         ties = len(each.tied_best)
         if ties > 1:
             yield (
-                f"Which of {ties} approaches has the smallest {metric_label(each.metric)}: none is "
-                f"surely beaten by {each.epsilon:g} or more."
+                f"Which of {ties} approaches has the smallest {metric_label(each.metric)}: none of "
+                "them is surely beaten by another."
             )
     open_ = [each.statement for each in findings.claims if each.verdict == OPEN]
     if open_:
@@ -145,43 +158,57 @@ _CORNERS = 24
 Looks = dict[str, dict[str, Any]]
 
 
-def frontier_figure(points: Sequence[AcrossPoint], looks: Looks) -> Figure | None:
+def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure | None:
     """Return a panel for each gap: a line an intervention, from its weakest to its strongest."""
     gaps = list(dict.fromkeys(each.gap_metric for each in points))
     if not gaps:
         return None
-    panels = [
-        Panel(
-            list(_series([each for each in points if each.gap_metric == gap], looks)),
-            "error rate, change",
-            f"{gap_label(gap)}, change",
-            from_zero="",
-        )
-        for gap in gaps
-    ]
-    used = dict.fromkeys(["none", *(each.intervention for each in points)])
+    panels = [_panel([each for each in points if each.gap_metric == gap], looks) for gap in gaps]
+    used = dict.fromkeys(["none", *(_named(each)[0] for each in points)])
     key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
     first, *more = chart(panels, key=key)
     caption = (
         "What each intervention changes, on average over families of data, against the same "
         "learner without it: down is a smaller gap, right is more errors. Points of a line are "
-        "strengths; ellipses are where each lies, all at once, at 95 %. The pointer shows numbers."
+        "strengths; ellipses are where each lies, all at once, at 95 %; the widest leave the "
+        "frame. The pointer shows numbers."
     )
     title = "Error against gap across data sets"
     return Figure(title, svg=first, more=more, caption=caption, name="frontier")
+
+
+def _panel(points: Sequence[MeanFrontierPoint], looks: Looks) -> Panel:
+    gap = gap_label(points[0].gap_metric)
+    x = np.array([[each.error, each.error_lower, each.error_upper] for each in points])
+    y = np.array([[each.gap, each.gap_lower, each.gap_upper] for each in points])
+    spans = {"x": _span(x), "y": _span(y)}
+    return Panel(
+        list(_series(points, looks)), "error rate, change", f"{gap}, change", from_zero="",
+        spans=spans,
+    )  # fmt: skip
+
+
+def _span(ends: np.ndarray) -> tuple[float, float]:
+    """Return an axis for points, 0, and all but the widest quarter of their ellipses, (n, 3)."""
+    value, lower, upper = ends.T
+    low = min(value.min(), 0.0, np.quantile(lower, 0.25))
+    high = max(value.max(), 0.0, np.quantile(upper, 0.75))
+    room = 0.05 * (high - low) or 0.01
+    return float(low - room), float(high + room)
 
 
 def _key(name: str) -> str:
     return "no intervention" if name == "none" else name
 
 
-def _series(points: Sequence[AcrossPoint], looks: Looks) -> Iterator[Series]:
-    lines: dict[tuple[str, str], list[AcrossPoint]] = {}
+def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Series]:
+    lines: dict[tuple[str, str], list[MeanFrontierPoint]] = {}
     for each in points:
-        lines.setdefault((each.intervention, _constraint(each)), []).append(each)
+        words = [word for word in _named(each)[1].split() if not is_number(word)]
+        lines.setdefault((_named(each)[0], " ".join(words)), []).append(each)
     for (name, _), mine in lines.items():
         mine.sort(key=_strength)
-        tags = {} if name == THRESHOLDS else {"intervention": name}
+        tags = _tags(mine[0])
         x, y = [each.error for each in mine], [each.gap for each in mine]
         yield Series(name, x, y, looks[name]["colour"], marked=False, tags=tags)
         for each in mine:
@@ -192,16 +219,24 @@ def _series(points: Sequence[AcrossPoint], looks: Looks) -> Iterator[Series]:
     yield Series("no intervention", [0.0], [0.0], **looks["none"], lined=False)
 
 
-def _constraint(point: AcrossPoint) -> str:
-    """Return the options of a strength that are no numbers, such as whose parity is asked for."""
-    return " ".join(word for word in point.strength.split() if not is_number(word))
+def _named(point: MeanFrontierPoint) -> tuple[str, str]:
+    """Return an intervention and its strength; of thresholds, how large the gap may be."""
+    if point.setting:
+        return THRESHOLDS, point.setting.partition("<=")[2]
+    name, _, strength = point.intervention.partition(" ")
+    return name, strength
 
 
-def _strength(point: AcrossPoint) -> list[float]:
-    return [float(word) for word in point.strength.split() if is_number(word)]
+def _strength(point: MeanFrontierPoint) -> list[float]:
+    return [float(word) for word in _named(point)[1].split() if is_number(word)]
 
 
-def _ellipse(point: AcrossPoint) -> np.ndarray:
+def _tags(point: MeanFrontierPoint) -> Tags:
+    name = _named(point)[0]
+    return {"intervention": "none" if name == THRESHOLDS else name}
+
+
+def _ellipse(point: MeanFrontierPoint) -> np.ndarray:
     """Return the ends of both intervals as the axes of a curve, (m, 2)."""
     turn = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
     corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -212,15 +247,15 @@ def _ellipse(point: AcrossPoint) -> np.ndarray:
     return curve
 
 
-def _hint(point: AcrossPoint) -> str:
+def _hint(point: MeanFrontierPoint) -> str:
     return (
-        f"{point.intervention} {point.strength}: error {signed(point.error)} "
+        f"{' '.join(_named(point))}: error {signed(point.error)} "
         f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "
         f"({interval(point.gap_lower, point.gap_upper)}), {point.tasks} tasks"
     )
 
 
-def frontier_table(points: Sequence[AcrossPoint]) -> Details:
+def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     """Return the numbers of the picture."""
     columns = [Column("intervention"), Column("strength"), Column("gap of")]
     columns += [Column("error, change", "estimate", decimals=4)]
@@ -228,15 +263,11 @@ def frontier_table(points: Sequence[AcrossPoint]) -> Details:
     columns += [Column("tasks", "count"), Column("families", "count")]
     rows = [
         [
-            each.intervention, each.strength, gap_label(each.gap_metric),
+            *_named(each), gap_label(each.gap_metric),
             (each.error, each.error_lower, each.error_upper),
             (each.gap, each.gap_lower, each.gap_upper), each.tasks, each.families,
         ]
         for each in points
     ]  # fmt: skip
-    tags = [
-        {"metric": each.gap_metric}
-        | ({} if each.intervention == THRESHOLDS else {"intervention": each.intervention})
-        for each in points
-    ]
+    tags = [{"metric": each.gap_metric, **_tags(each)} for each in points]
     return Details("The numbers of the picture", [Table(columns, rows, sortable=True, tags=tags)])

@@ -25,6 +25,7 @@ _FACTS = (
     *("rows", "features", "positive_share", "smallest_group_share", "groups"),
 )
 SHOWN_GAPS = 3
+THRESHOLDS = "a threshold for each group"
 
 
 @dataclass(frozen=True, eq=False)

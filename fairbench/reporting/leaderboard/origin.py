@@ -34,7 +34,11 @@ TABLE, MEANS = "table.csv.gz", "means"
 
 
 def origin_section(
-    board: BoardTable, runs: Sequence[Run], conf: Path | None, command: str
+    board: BoardTable,
+    runs: Sequence[Run],
+    drawn: Sequence[str],
+    conf: Path | None,
+    command: str,
 ) -> Section:
     """Return the section on how the page was made, and what can be downloaded."""
     blocks: list[Block] = [
@@ -42,6 +46,7 @@ def origin_section(
             "The statistics rest on the files below alone: whoever doubts one can repeat it."
         ),
         Items(list(_files(board))),
+        Details(f"The {len(drawn)} pictures as SVG", [Items(list(map(_picture, drawn)))]),
         Section("How it was made", [_made(board, runs), *_repeated(runs, conf, command)]),
     ]
     return Section("Download and origin", blocks, name="origin")
@@ -61,8 +66,16 @@ def _files(board: BoardTable) -> list[Text]:
             Link("index.json", "index.json"),
             ": the findings of this page: ranks, claims, frontiers.",
         ),
-        (Link("figures", "figures/"), ": every picture as SVG."),
     ]
+
+
+def picture_file(name: str) -> str:
+    """Return where a picture's file is, beside the page."""
+    return f"figures/{name}.svg"
+
+
+def _picture(name: str) -> Text:
+    return (Link(name, picture_file(name)),)
 
 
 def _made(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
@@ -72,10 +85,16 @@ def _made(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
     seconds = float(board.table[[n for n in SECONDS if n in board.table]].sum().sum())
     text = (
         f"{count(fits)} fits in {count(len(mine))} runs, "
-        f"{seconds / 3600:.1f} hours of one processor in fitting and predicting. "
+        f"{_duration(seconds)} of one processor in fitting and predicting. "
         f"Written with fairbench {VERSION}."
     )
     return Paragraph(text)
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in minutes, or in hours where there are several."""
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
 
 
 def _repeated(runs: Sequence[Run], conf: Path | None, command: str) -> list[Block]:
@@ -87,7 +106,7 @@ def _repeated(runs: Sequence[Run], conf: Path | None, command: str) -> list[Bloc
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     return [
         Paragraph(f"commit {', '.join(found.commits)}; {versions}"),
-        Paragraph("The page is made again, in seconds, by:"),
+        Paragraph("The page is made again by:"),
         Commands(lines),
         Details(
             f"The {len(found.commands)} commands that make the runs", [Commands(found.commands)]
@@ -114,7 +133,7 @@ def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
     return {
         f"{MEANS}.csv": _csv(means).decode(),
         f"{MEANS}.json": _json(means),
-        **{f"figures/{name}.svg": svg for name, svg in drawings.items()},
+        **{picture_file(name): svg for name, svg in drawings.items()},
     }
 
 

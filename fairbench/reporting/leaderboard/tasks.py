@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.comparison.atlas_frontier import THRESHOLDS
 from fairbench.core.formats import count, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
@@ -26,6 +25,7 @@ from fairbench.reporting.leaderboard.means import (
     ERROR,
     SECONDS,
     SHOWN_GAPS,
+    THRESHOLDS,
     BoardTable,
     TaskMeans,
     approach_name,

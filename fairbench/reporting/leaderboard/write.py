@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from fairbench.comparison.atlas import approach_table
 from fairbench.comparison.atlas_findings import AtlasFindings
-from fairbench.comparison.atlas_frontier import AcrossPoint, across_data_sets
 from fairbench.comparison.atlas_report import atlas_findings
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
-from fairbench.core.seeds import rng
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import file_of
-from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.document.writing import write_document
 from fairbench.reporting.leaderboard.answer import (
     NEXT,
@@ -88,24 +86,21 @@ _METRICS = (ERROR, "log_loss", "statistical_parity", "equalized_odds")
 
 @dataclass(frozen=True, eq=False)
 class BoardFindings:
-    """What the statistics say: of the atlas, and of interventions across data sets.
+    """What the statistics say of a page's table.
 
     `gaps` are the metrics of gaps, the one that the page opens with first.
     """
 
     atlas: AtlasFindings
-    across: Sequence[AcrossPoint]
     gaps: Sequence[str]
 
     @classmethod
     def of(cls, board: BoardTable, metric: str, *, draws: int = 300) -> BoardFindings:
         """Return what the statistics say of a table."""
         gaps = sorted(board.gaps[:SHOWN_GAPS], key=lambda name: name != metric)
-        generator = rng(0, "leaderboard")
-        across = across_data_sets(board.table, gaps, generator=generator, draws=draws)
         metrics = [name for name in dict.fromkeys([*_METRICS, *gaps]) if name in board.metrics]
         found = atlas_findings(board.table, metrics=metrics, draws=draws)
-        return cls(found, across, gaps)
+        return cls(found, gaps)
 
 
 def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
@@ -138,15 +133,15 @@ def page_of(
     """Return the page."""
     findings, looks = told.atlas, looks_of(board)
     first = told.gaps[0] if told.gaps else ""
-    picture = frontier_figure(told.across, looks)
-    pictures = [picture, frontier_table(told.across)] if picture else []
+    points = sorted(findings.mean_frontiers, key=lambda each: each.gap_metric != first)
+    picture = frontier_figure(points, looks)
+    pictures: list[Block] = [picture, frontier_table(points)] if picture else []
     sections = [
         ranks_section(findings, first),
         claims_section(findings),
         cost_section(findings, first, looks),
         explanations_section(findings),
         tasks_section(board),
-        origin_section(board, runs, conf, command),
     ]
     document = Document(
         f"Leaderboard: {len(findings.approaches)} approaches on {len(board.tasks)} tasks",
@@ -155,10 +150,11 @@ def page_of(
         tabs=True,
         summary=answer_of(findings, told.gaps),
         filters=board.filters,
-        data={**findings.to_dict(), "across": [asdict(each) for each in told.across]},
+        data=findings.to_dict(),
     )
     drawings = {each.name: file_of(each.drawings) for each in document.figures if each.svg}
-    return replace(document, files=downloads(board, drawings))
+    origin = origin_section(board, runs, list(drawings), conf, command)
+    return replace(document, sections=[*sections, origin], files=downloads(board, drawings))
 
 
 _LINES = 10  # of a ranking on a terminal
@@ -173,7 +169,8 @@ def short_of(document: Document, told: BoardFindings) -> Document:
         for each in told.atlas.standings
         if each.metric in metrics
     ]
-    columns, rows = [Column("claim"), Column("verdict")], []
+    columns = [Column("claim"), Column("verdict")]
     rows = [[each.statement, each.verdict] for each in told.atlas.claims]
-    claims = [Table(columns, rows, title="claims of the literature")] if rows else []
-    return Document(document.title, [Section("", [*tables, *claims])], summary=document.summary)
+    if rows:
+        tables.append(Table(columns, rows, title="claims of the literature"))
+    return Document(document.title, [Section("", tables)], summary=document.summary)

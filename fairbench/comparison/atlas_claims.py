@@ -15,6 +15,7 @@ from fairbench.comparison.atlas_findings import (
     OPEN,
     Claim,
     ClaimPart,
+    TwoVerdicts,
     all_hold,
     any_holds,
     larger,
@@ -92,6 +93,7 @@ def judged(
     posterior = fit(measured, generator=sampling.generator, draws=sampling.draws)
     tail = 0.025 / int(enough.sum())
     lower, upper = posterior.interval(tail)
+    own = [*zip(*posterior.interval(), strict=True)]
     new, means = posterior.new_interval(), posterior.estimate()
     parts = []
     for place in np.flatnonzero(enough):
@@ -111,6 +113,7 @@ def judged(
             families=int(measured.families[place]),
             positive=int((measured.means[place][known] > 0).sum()),
             verdict=each.judge(low, high, epsilon),
+            alone=each.judge(float(own[place][0]), float(own[place][1]), epsilon),
         )
         parts.append(part)
     return tuple(parts)
@@ -166,7 +169,7 @@ def unprocessing(values: AtlasValues, margins: Sequence[MarginSeries], sampling:
         rule="The difference is the error of thresholds minus that of the intervention at the same "
         "gap. It holds if no difference can be as large as 0.01, and fails if one is surely above "
         "0 and may be as large.",
-        verdict=all_hold([part.verdict for part in parts]),
+        verdict=all_hold(parts),
         parts=parts,
     )
 
@@ -198,15 +201,13 @@ def interventions(
         pairs = zip(made, fallen, strict=True)
         series += [ClaimSeries(each.label, gap, own, larger) for each, own in pairs]
     parts = judged(plain, series, sampling)
-    of = {(part.label, part.metric): part.verdict for part in parts}
-    labels = [part.label for part in parts if part.metric == ERROR]
-    helped = [label for label in labels if HOLDS in {of.get((label, gap)) for gap in GAPS}]
-    costs = {label: of[label, ERROR] for label in labels}
-    opposite = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
-    unhelpful = [FAILS] * sum(
-        all(of.get((label, gap)) == FAILS for gap in GAPS) for label in labels
-    )
-    undecided = [OPEN] * (len(labels) - len(helped) - len(unhelpful))
+    of = {(part.label, part.metric): part for part in parts}
+    costs = {label: part for (label, metric), part in of.items() if metric == ERROR}
+    falls = {
+        label: any_holds([of[label, gap] for gap in GAPS if (label, gap) in of]) for label in costs
+    }
+    helped = [costs[label] for label in costs if falls[label] == HOLDS]
+    free = [_both(falls[label], costs[label]) for label in costs]
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
         "minus the intervention's. A difference is there if it is surely above 0 and may be as "
@@ -217,7 +218,7 @@ def interventions(
         statement="Some intervention lowers a gap and raises the error by nothing that matters.",
         source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
         rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
-        verdict=any_holds([opposite[costs[label]] for label in helped] + unhelpful + undecided),
+        verdict=any_holds(free),
         parts=parts,
     )
     costly = Claim(
@@ -225,10 +226,22 @@ def interventions(
         statement="Every intervention that lowers a gap raises the error.",
         source="Menon and Williamson 2018, The cost of fairness in binary classification",
         rule=rule + "It holds if all that lower a gap raise the error, and fails if one does not.",
-        verdict=all_hold([costs[label] for label in helped]),
+        verdict=all_hold(helped),
         parts=parts,
     )
     return helps, costly
+
+
+_OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
+
+
+def _both(falls: str, cost: ClaimPart) -> TwoVerdicts:
+    """Say whether an intervention lowers a gap and does not raise the error."""
+    found = []
+    for costs in (_OPPOSITE[cost.verdict], _OPPOSITE[cost.alone]):
+        both = {falls, costs}
+        found.append(FAILS if FAILS in both else HOLDS if both == {HOLDS} else OPEN)
+    return TwoVerdicts(*found)
 
 
 def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
@@ -254,7 +267,7 @@ def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Cla
         "the same learner. It holds if calibration error and log loss of the ensemble's own "
         "probability are surely larger and may be by 0.01, and fails if one surely is not; that "
         "of the members' disagreement, which the paper reads, is shown beside.",
-        verdict=all_hold([part.verdict for part in parts if part.metric in own]),
+        verdict=all_hold([part for part in parts if part.metric in own]),
         parts=parts,
     )
 
@@ -277,7 +290,7 @@ def binomial(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Clai
         source=FAIRLY_UNCERTAIN,
         rule="The difference is the log loss of the binomial likelihood minus the method's. It "
         "holds if none can be as large as 0.01, and fails if one is surely above 0 and may be.",
-        verdict=all_hold([part.verdict for part in parts]),
+        verdict=all_hold(parts),
         parts=parts,
     )
 
@@ -316,7 +329,7 @@ def abstention(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
                 rule="The difference is the value of all people minus that of those who keep a "
                 "label. It holds if all are surely above 0 and may be as large as 0.01, and fails "
                 "if one is surely smaller than that.",
-                verdict=all_hold([part.verdict for part in parts]),
+                verdict=all_hold(parts),
                 parts=parts,
             )
         )
@@ -361,6 +374,6 @@ def recalibration(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) ->
         rule="The difference is the largest calibration error of any group without minus that "
         "with. It holds if none can be as large as 0.01, and fails if one is surely above 0 and "
         "may be.",
-        verdict=all_hold([part.verdict for part in parts]),
+        verdict=all_hold(parts),
         parts=parts,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
 
@@ -92,7 +92,7 @@ class Explanation:
     Attributes
     ----------
     fact : ``rows`` (their logarithm), ``positive_share``, ``smallest_group_share`` or
-        ``reference`` (the reference's own value).
+        ``reference_error`` (the reference's error rate).
     slope, lower, upper : by how much the difference grows when the fact grows by one standard
         deviation, with an interval; those of all approaches and facts of a metric hold at once.
     verdict : ``better where larger``, ``worse where larger`` or ``not resolved``.
@@ -188,7 +188,7 @@ class UnprocessingMargin:
         gap, so that above 0 thresholds win. They are chosen on the other splits and judged on
         each; the intervals of all interventions of a task and gap hold at once, at 95 %.
     excess : by how much the gap of thresholds is larger where they cannot reach as small a one.
-    verdict : of "thresholds do no worse".
+    verdict : of "thresholds do no worse", by that interval; `alone` : by its own 95 % interval.
     """
 
     dataset: str
@@ -204,13 +204,16 @@ class UnprocessingMargin:
     upper: float
     excess: float
     verdict: str
+    alone: str
 
 
 @dataclass(frozen=True)
 class TaskVerdict:
     """Whether thresholds of each group do no worse than any intervention on a task.
 
-    They fail if they do worse than one of the `compared` interventions and strengths.
+    They fail if they surely do worse than one of the `compared` interventions and strengths, and
+    hold if they do no worse than each by itself. `holds` and `fails` count the single verdicts,
+    which hold at once.
     """
 
     dataset: str
@@ -235,6 +238,7 @@ class ClaimPart:
     epsilon : the largest difference that does not matter.
     tasks, families : on how many it was measured; `positive` : of the tasks, on how many the
         difference is above 0.
+    verdict : by that interval; `alone` : by its own 95 % interval.
     """
 
     label: str
@@ -249,6 +253,7 @@ class ClaimPart:
     families: int
     positive: int
     verdict: str
+    alone: str
 
 
 @dataclass(frozen=True)
@@ -328,6 +333,28 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+class StatementVerdict(Protocol):
+    """A statement with its verdict among others, and by itself."""
+
+    @property
+    def verdict(self) -> str:
+        """By an interval that holds with all others at once."""
+        ...
+
+    @property
+    def alone(self) -> str:
+        """By its own interval."""
+        ...
+
+
+@dataclass(frozen=True)
+class TwoVerdicts:
+    """A verdict among others, and by itself."""
+
+    verdict: str
+    alone: str
+
+
 def larger(lower: float, upper: float, epsilon: float) -> str:
     """Say whether a difference is above 0 by what may matter, given the ends of its interval.
 
@@ -343,17 +370,20 @@ def no_larger(lower: float, upper: float, epsilon: float) -> str:
     return {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}[larger(lower, upper, epsilon)]
 
 
-def all_hold(verdicts: list[str]) -> str:
-    """Return the verdict on a claim of which every part must hold."""
-    if not verdicts:
-        return OPEN
-    if FAILS in verdicts:
+def all_hold(parts: Sequence[StatementVerdict]) -> str:
+    """Return the verdict on a claim of which every part must hold.
+
+    One part that fails is enough, among so many: it is judged by intervals that hold at once. That
+    all hold is said if each does by its own interval, which is wrong no more often than one of them
+    (Berger 1982, Technometrics 24).
+    """
+    if any(part.verdict == FAILS for part in parts):
         return FAILS
-    return HOLDS if set(verdicts) == {HOLDS} else OPEN
+    return HOLDS if parts and all(part.alone == HOLDS for part in parts) else OPEN
 
 
-def any_holds(verdicts: list[str]) -> str:
-    """Return the verdict on a claim of which one part must hold."""
-    if HOLDS in verdicts:
+def any_holds(parts: Sequence[StatementVerdict]) -> str:
+    """Return the verdict on a claim of which one part must hold: the mirror image."""
+    if any(part.verdict == HOLDS for part in parts):
         return HOLDS
-    return FAILS if verdicts and set(verdicts) == {FAILS} else OPEN
+    return FAILS if parts and all(part.alone == FAILS for part in parts) else OPEN

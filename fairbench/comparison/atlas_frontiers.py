@@ -282,9 +282,13 @@ def unprocessing_margins(
             upper=float(mean[0] + half[0]),
             excess=float(mean[1]),
             verdict=OPEN,
+            alone=OPEN,
         )
-        unreached = float(mean[1] - half[1])
-        found.append(replace(margin, verdict=_verdict(margin, unreached)))
+        verdict = _verdict(margin, float(mean[1] - half[1]))
+        _, own = _mean(both, float(values.test_share[each.task]), (1 - level) / 2)
+        single = replace(margin, lower=float(mean[0] - own[0]), upper=float(mean[0] + own[0]))
+        alone = _verdict(single, float(mean[1] - own[1]))
+        found.append(replace(margin, verdict=verdict, alone=alone))
     return found
 
 
@@ -312,7 +316,8 @@ def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:
 
     found = []
     for of, each in groupby(sorted(margins, key=key), key=key):
-        verdicts = [margin.verdict for margin in each]
+        mine = list(each)
+        verdicts = [margin.verdict for margin in mine]
         held, failed = verdicts.count(HOLDS), verdicts.count(FAILS)
-        found.append(TaskVerdict(*of, len(verdicts), held, failed, all_hold(verdicts)))
+        found.append(TaskVerdict(*of, len(mine), held, failed, all_hold(mine)))
     return found

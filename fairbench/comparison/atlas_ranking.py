@@ -283,10 +283,10 @@ def _facts(ranked: RankedValues) -> tuple[list[str], Array]:
     columns = {name: tasks[name].to_numpy(float) for name in _FACTS if name in tasks}
     if "rows" in columns:
         columns["rows"] = np.log(columns["rows"])
-    own = ranked.losses[ranked.reference]
+    own = ranked.values.metric("error_rate")[ranked.places[ranked.reference]]
     known = np.isfinite(own)
     with np.errstate(invalid="ignore"):
-        columns["reference"] = np.where(known, own, 0).sum(axis=1) / known.sum(axis=1)
+        columns["reference_error"] = np.where(known, own, 0).sum(axis=1) / known.sum(axis=1)
     kept = {}
     for name, values in columns.items():
         there = np.isfinite(values)

@@ -12,6 +12,7 @@ from fairbench.comparison.atlas_findings import (
     FAILS,
     HOLDS,
     OPEN,
+    TwoVerdicts,
     all_hold,
     any_holds,
     larger,
@@ -137,8 +138,11 @@ def test_rules():
     assert larger(0.001, 0.005, 0.01) == FAILS
     assert no_larger(-0.001, 0.005, 0.01) == HOLDS
     assert no_larger(0.001, 0.02, 0.01) == FAILS
-    assert (all_hold([HOLDS, OPEN]), all_hold([OPEN, FAILS]), all_hold([])) == (OPEN, FAILS, OPEN)
-    assert (any_holds([FAILS, OPEN]), any_holds([HOLDS]), any_holds([FAILS])) == (
+    both, fails, alone = (
+        TwoVerdicts(*each) for each in ((HOLDS,) * 2, (FAILS,) * 2, (OPEN, HOLDS))
+    )
+    assert (all_hold([both, alone]), all_hold([alone, fails]), all_hold([])) == (HOLDS, FAILS, OPEN)
+    assert (any_holds([fails, alone]), any_holds([both, fails]), any_holds([fails])) == (
         OPEN,
         HOLDS,
         FAILS,

@@ -1,0 +1,221 @@
+"""What an atlas says, as a page of the docs: ``python -m benchmarks.atlas_findings atlas``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+from fairbench.comparison.atlas import approach_table  # noqa: E402
+from fairbench.comparison.atlas_findings import (  # noqa: E402
+    FAILS,
+    HOLDS,
+    OPEN,
+    AtlasFindings,
+    Claim,
+    MetricStandings,
+)
+from fairbench.comparison.atlas_report import atlas_findings, sentences  # noqa: E402
+from fairbench.metrics.registry import label  # noqa: E402
+from fairbench.results.catalogue import Catalogue  # noqa: E402
+
+_MOST = 12  # approaches of a ranking that are shown
+_ABOUT = """# The atlas
+
+What many approaches on many data sets say together. `python -m benchmarks.atlas_findings RESULTS`
+writes this page; [Run the atlas](howto/atlas.md) says how runs and answers are made.
+"""
+
+
+def main(words: list[str]) -> int:
+    """Print the page of a results folder or pack."""
+    if len(words) != 1:
+        print("error: name one results folder or pack", file=sys.stderr)
+        return 2
+    table = approach_table(list(Catalogue(Path(words[0]))))
+    print("\n".join(page(atlas_findings(table))))
+    return 0
+
+
+def page(findings: AtlasFindings) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield _ABOUT
+    said = sentences(findings)
+    yield from said[0][1]
+    yield ""
+    yield from _claims(findings.claims)
+    yield from _verdicts(findings)
+    for standings in findings.standings:
+        yield from _ranks(standings)
+    yield from _fresh(findings)
+    yield from _costs(findings)
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+    yield "## Claims of the literature\n"
+    yield from table(
+        ("claim", "source", "verdict", "differences: hold, fail, open"),
+        (
+            (
+                claim.statement,
+                claim.source,
+                f"**{claim.verdict}**",
+                ", ".join(str(count) for count in _counts(part.verdict for part in claim.parts)),
+            )
+            for claim in claims
+        ),
+    )
+    for claim in claims:
+        yield f"### {claim.statement}\n"
+        yield f"{claim.rule}\n"
+        yield from table(
+            ("of", "metric", "mean", "95 %, all at once", "new data set", "above 0", "verdict"),
+            (
+                (
+                    part.label,
+                    label(part.metric),
+                    f"{part.mean:.4f}",
+                    _ends(part.lower, part.upper),
+                    _ends(part.new_lower, part.new_upper),
+                    f"{part.positive} of {part.tasks}",
+                    part.verdict,
+                )
+                for part in claim.parts
+            ),
+        )
+
+
+def _verdicts(findings: AtlasFindings) -> Iterator[str]:
+    yield "## Thresholds for each group against interventions, task by task\n"
+    yield "\n".join(sentences(findings)[3][1]) + "\n"
+    for gap in dict.fromkeys(each.gap_metric for each in findings.verdicts):
+        yield f"At the same {label(gap)}:\n"
+        yield from table(
+            ("data set", "protected", "compared", "no worse than", "worse than", "verdict"),
+            (
+                (
+                    each.dataset,
+                    each.protect,
+                    str(each.compared),
+                    str(each.holds),
+                    str(each.fails),
+                    each.verdict,
+                )
+                for each in findings.verdicts
+                if each.gap_metric == gap
+            ),
+        )
+
+
+def _ranks(standings: MetricStandings) -> Iterator[str]:
+    yield f"## {standings.label[:1].upper()}{standings.label[1:]}\n"
+    yield (
+        f"{len(standings.tied_best)} of {len(standings.standings)} approaches may be the best. "
+        f"Differences are from {standings.reference}.\n"
+    )
+    yield from table(
+        (
+            "approach",
+            "ranks",
+            "difference",
+            "95 %",
+            "new data set",
+            f"within {standings.epsilon:g}",
+        ),
+        (
+            (
+                each.approach,
+                f"{each.first_rank} to {each.last_rank}",
+                f"{each.difference:.4f}",
+                _ends(each.lower, each.upper),
+                _ends(each.new_lower, each.new_upper),
+                f"{each.near_new:.2f}",
+            )
+            for each in standings.standings[:_MOST]
+        ),
+    )
+    told = [each for each in standings.explanations if each.verdict != OPEN]
+    if told:
+        yield "Where approaches do better, of what is resolved, all slopes at once:\n"
+        yield from table(
+            ("approach", "fact", "slope of one sd", "interval", ""),
+            (
+                (
+                    each.approach,
+                    each.fact.replace("_", " "),
+                    f"{each.slope:.4f}",
+                    _ends(each.lower, each.upper),
+                    each.verdict,
+                )
+                for each in told
+            ),
+        )
+
+
+def _fresh(findings: AtlasFindings) -> Iterator[str]:
+    yield "## Winners on fresh splits\n"
+    yield "Half of the splits of a task name a winner, and the other half checks it.\n"
+    yield from table(
+        (
+            "metric",
+            "tasks",
+            "smallest mean is another's",
+            "approaches that ours names",
+            "ours misses it",
+            "ours is contradicted",
+        ),
+        (
+            (
+                label(each.metric),
+                str(each.tasks),
+                f"{each.naive_other:.0%}",
+                f"{each.named:.1f}",
+                f"{each.ours_misses:.1%}",
+                f"{each.ours_wrong:.1%}",
+            )
+            for each in findings.fresh
+        ),
+    )
+
+
+def _costs(findings: AtlasFindings) -> Iterator[str]:
+    yield "## What they cost\n"
+    yield from table(
+        ("approach", "tasks", "fit, CPU s", "times the reference", "group needed to predict"),
+        (
+            (
+                each.name,
+                str(each.tasks),
+                f"{each.fit_seconds:.2f}",
+                f"{each.relative_cost:.1f}",
+                "yes" if each.group_at_prediction else "no",
+            )
+            for each in sorted(findings.approaches, key=lambda each: each.relative_cost)
+        ),
+    )
+
+
+def _ends(lower: float, upper: float) -> str:
+    return f"{lower:.4f} to {upper:.4f}"
+
+
+def _counts(verdicts: Iterable[str]) -> list[int]:
+    kept = list(verdicts)
+    return [kept.count(verdict) for verdict in (HOLDS, FAILS, OPEN)]
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, and an empty one."""
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

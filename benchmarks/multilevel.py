@@ -13,10 +13,12 @@ from fairbench.inference.multilevel import MeasuredDifferences, fit
 Array = NDArray[np.float64]
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # data sets of each of twenty families
 DIFFERENCES, DRAWS = 600, 400
+SKEWED = 0.0
 CASES: dict[str, dict[str, float]] = {
     "normal effects": {},
     "effects of a t of 3 degrees of freedom": {"tails": 3},
     "the same, a third of the noise": {"tails": 3, "noise": 0.3},
+    "skewed effects (exponential)": {"tails": SKEWED, "noise": 0.5},
     "small effects": {"spread": 0.3},
     "no differences between data sets": {"spread": 0},
 }
@@ -52,7 +54,9 @@ def simulated(
     def effects(size: int) -> Array:
         if np.isinf(tails):
             return draw.standard_normal((count, size))
-        return draw.standard_t(tails, (count, size)) / np.sqrt(tails / (tails - 2))
+        if tails == SKEWED:
+            return draw.standard_exponential((count, size)) - 1
+        return np.asarray(draw.standard_t(tails, (count, size)) / np.sqrt(tails / (tails - 2)))
 
     tasks = len(family)
     truth = np.sqrt(0.5) * (effects(len(SIZES))[:, family] + effects(tasks))

@@ -4,16 +4,19 @@ On data set t of family f a difference is measured as the mean m of R splits. Th
 
     m_t      ~ N(theta_t, sigma_t^2 (1/R + rho / (1 - rho)))     splits share training rows
     theta_t  = mean + slopes . facts_t + family_f + own_t
-    family_f ~ N(0, kappa^2 share scale_f),  own_t ~ N(0, kappa^2 (1 - share) scale_f)
-    scale_f  ~ inverse gamma, so that families differ by a Student t of 4 degrees of freedom
+    family_f ~ N(0, kappa^2 share),  own_t ~ N(0, kappa^2 (1 - share))
 
 The first line is the variance of Nadeau and Bengio (2003, Machine Learning 52); sigma_t is not
 known but estimated from the R splits of its own data set, with their R - 1 degrees of freedom. The
 spread kappa has the half-t prior of Gelman (2006, Bayesian Analysis 1), of the size of what was
 measured; the families' share of it is uniform, the mean is flat, slopes are shrunk towards 0 by a
 prior as wide as kappa. Data sets of one family, which share people or a source, count together: the
-mean is over families. Gibbs sampling, with family and own effects integrated out where kappa, the
-share, the mean and the slopes are drawn; many differences are drawn side by side.
+mean is over families. Effects of a Student t would leave out what a few data sets say against all
+others: where effects are skewed, as costs are, the interval of the mean then held in 62 to 85 % of
+simulations, and that of this model in 90 to 95 %.
+
+Gibbs sampling, with family and own effects integrated out where kappa, the share, the mean and the
+slopes are drawn; many differences are drawn side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 Array = NDArray[np.float64]
-_TAILS = 4.0  # degrees of freedom of effects and of the prior of their spread
+_TAILS = 4.0  # degrees of freedom of the prior of the spread
 _WARMING = 200
 FEWEST_FAMILIES = 3
 
@@ -239,7 +242,7 @@ class _State:
     Attributes
     ----------
     coefficients (P, Q): the mean and the slopes; spread (P,): kappa; share (P,): of the families;
-    scale (P, F): of each family; noise (P, T): variance of one split.
+    noise (P, T): variance of one split.
     """
 
     def __init__(
@@ -262,7 +265,6 @@ class _State:
             self.known.sum(1), 1
         )
         self.spread, self.share = np.full(count, 0.7), np.full(count, 0.5)
-        self.scale = np.ones((count, self.members.shape[1]))
         self.noise = self.of_split.copy()
         self.centre = self.coefficients.copy()
         self.error = np.ones_like(self.centre)
@@ -275,11 +277,10 @@ class _State:
         self._draw_effects()
 
     def _parts(self, spread: Array, share: Array) -> tuple[Array, Array, Array]:
-        """Return the weights of data sets (P, T) and the families' variance, (P, F) and (P, T)."""
-        squared = (spread**2)[:, None] * self.scale
-        own = (squared * (1 - share)[:, None]) @ self.members.T
-        weight = self.known / (own + self.noise * self.inflation)
-        return weight, squared * share[:, None], own
+        """Return the weights of data sets (P, T), and the variances of families and their own."""
+        family, own = spread**2 * share, spread**2 * (1 - share)
+        weight = self.known / (own[:, None] + self.noise * self.inflation)
+        return weight, family[:, None], own[:, None]
 
     def _log_density(self, spread: Array, share: Array, residual: Array) -> Array:
         weight, family, _ = self._parts(spread, share)
@@ -328,7 +329,7 @@ class _State:
         self.coefficients = self.centre + np.einsum("pqr,pr->pq", factor, normal)
 
     def _draw_effects(self) -> None:
-        """Draw what families and data sets add, then the families' scales and the noise."""
+        """Draw what families and data sets add, then the noise."""
         weight, family, own = self._parts(self.spread, self.share)
         expected = self.coefficients @ self.design.T
         residual = self.means - expected
@@ -341,9 +342,6 @@ class _State:
         single = self.known * np.sqrt(own) * (residual - of_family) / variance / precise
         single += self.draw.standard_normal(single.shape) / np.sqrt(precise)
         self.effects = expected + of_family + np.sqrt(own) * single
-        square = self.scale * (common**2 + (self.known * single**2) @ self.members)
-        count = 1 + self.known @ self.members
-        self.scale = (_TAILS + square) / 2 / self.draw.standard_gamma((_TAILS + count) / 2)
         off = (self.means - self.effects) ** 2 / self.inflation
         rate = (self.freedom * self.of_split + self.known * off) / 2
         self.noise = rate / self.draw.standard_gamma((self.freedom + self.known) / 2)
@@ -356,6 +354,5 @@ class _Kept:
         self.centre, self.error = state.centre, state.error
         self.mean, self.spread = state.coefficients[:, 0], state.spread
         self.effects = state.effects
-        scale = _TAILS / 2 / state.draw.standard_gamma(_TAILS / 2, self.mean.shape)
         normal = state.draw.standard_normal(self.mean.shape)
-        self.new = self.mean + self.spread * np.sqrt(scale) * normal
+        self.new = self.mean + self.spread * normal

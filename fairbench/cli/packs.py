@@ -29,6 +29,9 @@ class _Contents:
     metrics: tuple[str, ...] = option(
         (), "Pack only these metrics; all by default.", shown="[METRIC,...]"
     )
+    groups: bool = option(
+        True, "Pack the metrics of single groups, beside those of everyone and the gaps."
+    )
     people: bool = option(
         False, "Pack target and groups of all data, also of data that may not be given away."
     )
@@ -49,7 +52,7 @@ class _Contents:
         for name in self.metrics:
             if name not in known:
                 raise unknown_name("metric", name, known)
-        return Contents(self.cells, self.predictions, self.metrics, self.people, first)
+        return Contents(self.cells, self.predictions, self.metrics, self.groups, self.people, first)
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def pack(options: PackOptions) -> None:
     contents = options.contents()
     for name, _ in options.keys:
         if name not in KEYS and "." not in name:
-            others = ["cells", "predictions", "metrics", "people", "out", "results"]
+            others = ["cells", "predictions", "metrics", "groups", "people", "out", "results"]
             raise unknown_name("key", name, [*KEYS, *others])
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     whole = Catalogue(options.results)
@@ -199,6 +202,8 @@ def _print(report: PackReport, contents: Contents) -> None:
         )
     if contents.metrics:
         print(f"left out: all metrics but {', '.join(contents.metrics)}")
+    if not contents.groups:
+        print("left out: the metrics of single groups")
 
 
 COMMANDS = {

@@ -23,7 +23,9 @@ from fairbench.results.pack_tables import (
     packed,
     packed_cell,
     plain_texts,
+    summary_columns,
     unpacked,
+    without_groups,
     without_metrics,
 )
 from fairbench.results.packs import flattened
@@ -39,6 +41,7 @@ class Contents:
     Attributes
     ----------
     metrics : their names; all where none is named.
+    groups : whether the metrics of single groups are packed, beside those of everyone and the gaps.
     people : whether target and groups are packed of data that may not be given away, too.
     first : whether, of what differs between folders, that of the first is kept.
     """
@@ -46,6 +49,7 @@ class Contents:
     cells: bool = True
     predictions: bool = True
     metrics: tuple[str, ...] = ()
+    groups: bool = True
     people: bool = False
     first: bool = False
 
@@ -117,7 +121,7 @@ class Collected:
     def _of_runs(self, kind: str) -> Iterator[SourceTable]:
         for runs in self.runs.values():
             if run := next((each for each in runs if has(each, kind)), None):
-                read = _reader(run, kind, self.contents.metrics)
+                read = _reader(run, kind, self.contents)
                 yield SourceTable(run.id, table_columns(run, kind), read)
 
     def _splits(self) -> Iterator[SourceTable]:
@@ -194,10 +198,13 @@ def difference(one: Run, other: Run) -> str:
     if one.environment["fingerprint"] != other.environment["fingerprint"]:
         return "other code or other cells"
     if has(one, "predictions") and has(other, "predictions"):
-        tables = [_reader(each, "predictions", ())().table for each in (one, other)]
+        tables = [_reader(each, "predictions", Contents())().table for each in (one, other)]
         if column := differs(*tables):
             return f"its predictions: {column}"
-    found = [without_metrics(_reader(each, "metrics", ())().table, COSTS) for each in (one, other)]
+    found = [
+        without_metrics(_reader(each, "metrics", Contents())().table, COSTS)
+        for each in (one, other)
+    ]
     both = set.intersection(*({*each["metric"].unique().to_pylist()} for each in found))
     mine, theirs = (of_metrics(each, sorted(both) or [""]) for each in found)
     column = differs(*(each.cast(columns_of(each.schema)) for each in (mine, theirs)))
@@ -214,13 +221,14 @@ def table_columns(run: Run, kind: str) -> pa.Schema:
     if run.pack and (file := run.pack.where(kind, run.id)):
         return file.columns
     if kind == "summary":
-        return columns_of(run.table(kind).schema, plain=True)
+        names = summary_columns(run.content("summary.csv"))
+        return columns_of(pa.schema([pa.field(each, pa.float64()) for each in names]), plain=True)
     path = run.path / f"{kind}.parquet"
     with reading(path):
         return columns_of(read_schema(path))
 
 
-def _reader(run: Run, kind: str, metrics: Sequence[str]) -> Callable[[], Packed]:
+def _reader(run: Run, kind: str, contents: Contents) -> Callable[[], Packed]:
     def read() -> Packed:
         if run.pack:
             stored = run.pack.table(kind, run.id)
@@ -230,7 +238,8 @@ def _reader(run: Run, kind: str, metrics: Sequence[str]) -> Callable[[], Packed]
             found = packed(run.table(kind), plain=kind == "summary")
         if kind == "predictions":
             return found
-        return Packed(of_metrics(found.table, metrics), found.note)
+        table = of_metrics(found.table, contents.metrics)
+        return Packed(table if contents.groups else without_groups(table), found.note)
 
     return read
 

@@ -7,16 +7,19 @@ and the categories that there were, and is the same for most runs.
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from fairbench.core.formats import read_csv
 from fairbench.evaluation.columns import TEXTS
 from fairbench.results.cells import StoredCell
 from fairbench.results.pack_file import Packed
@@ -111,6 +114,45 @@ def unpacked_cell(found: Packed) -> StoredCell:
     table = _cast(found.table, columns_of(found.table.schema))
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return StoredCell(columns, json.loads(found.note))
+
+
+def summary_columns(content: bytes) -> list[str]:
+    """Return the columns of a run's summary."""
+    return content.partition(b"\n")[0].decode().strip().split(",")
+
+
+def exact_summary(content: bytes, texts: Sequence[str]) -> pd.DataFrame:
+    """Return a run's summary with every digit, and whole numbers as such.
+
+    pandas' fast reader of numbers loses the last digit, and takes a column of whole numbers in
+    which one is missing for one of others.
+
+    Parameters
+    ----------
+    texts : columns in which an empty text is a text, and not a missing one.
+    """
+    found = read_csv(io.BytesIO(content), summary_columns(content))
+    for name in found:
+        values = found[name].to_list()
+        if not any(values) and name not in texts:
+            found[name] = np.nan
+        elif name not in _TEXTS:
+            found[name] = _numbers(values)
+        elif name not in texts:
+            found[name] = found[name].where(found[name] != "")
+    return found
+
+
+def _numbers(texts: Sequence[str]) -> pd.Series:
+    numbers = pd.Series(np.array([text or "nan" for text in texts], str).astype(float))
+    if not "".join(texts).replace("-", "").isdigit():
+        return numbers
+    return numbers.astype("int64" if all(texts) else "Int64")
+
+
+def without_groups(table: pa.Table) -> pa.Table:
+    """Return the rows that are of everyone, or of all groups of an attribute together."""
+    return table.filter(compute.equal(table["group"].cast(pa.string()), ""))
 
 
 def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -172,7 +172,11 @@ class Run:
         import pyarrow as pa  # slow to import: listing runs does without
 
         if kind == "summary":
-            return pa.Table.from_pandas(self._exact_summary(), preserve_index=False)
+            from fairbench.results.pack_tables import exact_summary
+
+            with reading(self.path / "summary.csv"):
+                found = exact_summary(self.content("summary.csv"), _SUMMARY_TEXTS)
+                return pa.Table.from_pandas(found, preserve_index=False)
         return self.read_parquet(kind)
 
     def read_parquet(self, kind: str, texts: Sequence[str] = ()) -> pa.Table:
@@ -201,24 +205,6 @@ class Run:
         found = self.table("summary").to_pandas()
         with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
         return found.astype(dict.fromkeys(with_gaps, "float64"))
-
-    def _exact_summary(self) -> pd.DataFrame:
-        """Return the summary with every digit, and with whole numbers as such.
-
-        pandas' fast reader of numbers loses the last digit, and makes a column of whole numbers
-        in which one is missing one of others.
-        """
-        import pandas as pd
-
-        from fairbench.core.formats import read_csv
-
-        found = self._summary()
-        texts = read_csv(io.BytesIO(self.content("summary.csv")), list(found))
-        for name in found.select_dtypes("float"):
-            values = texts[name].replace("", "nan").to_numpy(str).astype(float)
-            whole = texts[name].str.fullmatch(r"-?\d*").all() and (texts[name] != "").any()
-            found[name] = pd.Series(values).astype("Int64") if whole else values
-        return found
 
     def _summary(self) -> pd.DataFrame:
         from fairbench.core.formats import read_csv

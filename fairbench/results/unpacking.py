@@ -27,8 +27,9 @@ def unpack(pack: Pack, results: Path) -> tuple[int, int]:
     UserError : the pack has not all of its runs' metrics and predictions.
     """
     options = pack.about["options"]
-    if options["metrics"] or not options["predictions"]:
-        what = "some of the metrics" if options["metrics"] else "no predictions"
+    some = options["metrics"] or not options["groups"]
+    if some or not options["predictions"]:
+        what = "some of the metrics" if some else "no predictions"
         raise UserError(
             f"{pack.path} has {what}: its runs would not be whole; it is read as it is, and joined "
             "with others by `fairbench store merge`"

@@ -116,8 +116,8 @@ class MetricStandings:
     epsilon : the largest difference that does not matter in practice.
     reference : the approach that the others are compared with.
     standings : of the approaches, by first rank and then by difference.
-    tied_best : the names of those that may be the best: nobody is surely better by as much as
-        matters.
+    tied_best : the names of those that may be the best; the truly best one is among them at 95 %,
+        a question that has fewer answers than ranks have, so that some of first rank may lack.
     """
 
     metric: str

@@ -8,7 +8,6 @@ words (``seed=3``) are set on the composed configuration, as Hydra itself sets t
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -24,39 +23,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def explained(error: Exception, conf: Path) -> str:
-    """Return one sentence for what Hydra found wrong with a command line."""
-    missing = getattr(error, "missing_cfg_file", None)
-    if missing:
-        group, name = _group_of(str(missing), conf)
-        options = (conf / group).rglob("*.yaml")
-        return str(
-            unknown_name(
-                group, name, (str(p.relative_to(conf / group).with_suffix("")) for p in options)
-            )
-        )
-    word = getattr(error, "override", None)
-    if word is not None:
-        name, equals, _ = str(word).partition("=")
-        if not equals and (conf / name).is_dir():
-            return f"'{word}' has no value: write {word}=NAME"
-        quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
-        return f"'{word}' was not understood: write name=value{quoted}"
-    key = re.search(r"Could not override '([^']+)'", str(error))
-    if key:
-        return f"unknown option '{key.group(1)}'"
-    return " ".join(str(error).split())
-
-
-def _group_of(missing: str, conf: Path) -> tuple[str, str]:
-    """Split ``group/option``, either of which may have a slash of its own."""
-    parts = missing.split("/")
-    depth = 1
-    while depth < len(parts) - 1 and parts[0] == "hydra" and (conf / parts[0]).is_dir():
-        depth += 1
-    return "/".join(parts[:depth]), "/".join(parts[depth:])
-
-
+TUNE = "tune"  # the sweeper that tunes
 _KEPT = 256  # compositions, of the choices of jobs
 
 
@@ -150,6 +117,8 @@ class CommandLine:
         self._composer = _Composer(conf, [*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
+        self.tuned = sweep and self._composer.sweeper == TUNE
+        self.spaces: dict[str, Override] = {}  # what is tuned, by name
         self.jobs = list(self._jobs([*presets, *own]))
         if not sweep and len(self.jobs) > 1:
             raise UserError(
@@ -191,6 +160,13 @@ class CommandLine:
         launcher.pop("_target_", None)  # of Hydra's own launchers, which are not used
         return SweepSettings(folder, launcher, batch, self.hydra)
 
+    def sweeper_options(self) -> dict[str, Any]:
+        """Return the options of the chosen file of ``conf/hydra/sweeper``."""
+        from omegaconf import OmegaConf
+
+        found: Any = OmegaConf.to_container(self._composer.whole.hydra.sweeper)
+        return dict(found)
+
     def _parse(self, word: str) -> Override:
         from hydra.core.global_hydra import GlobalHydra
         from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -215,12 +191,19 @@ class CommandLine:
         for word in words:
             parsed = self._parse(word)
             key = parsed.get_key_element()
+            self.spaces.pop(key, None)
             if not parsed.is_sweep_override():
                 options[key] = [word]
+            elif self.tuned:
+                options.pop(key, None)
+                self.spaces[key] = parsed
             elif parsed.is_discrete_sweep():
                 options[key] = [f"{key}={value}" for value in parsed.sweep_string_iterator()]
             else:
-                raise UserError(f"'{word}' is an interval: write its values, such as {key}=1,2,3")
+                raise UserError(
+                    f"'{word}' is an interval: write its values, such as {key}=1,2,3, or have it "
+                    "tuned with fairbench tune, or run.py -m hydra/sweeper=tune"
+                )
         yield from itertools.product(*options.values())
 
     def _several(self, words: Sequence[str]) -> str:
@@ -295,8 +278,13 @@ class _Composer:
         return _without_hydra(self.whole)
 
     @property
+    def sweeper(self) -> str:
+        """The chosen file of ``conf/hydra/sweeper``; Hydra's own is basic."""
+        return str(self.whole.hydra.runtime.choices["hydra/sweeper"])
+
+    @property
     def sweeps(self) -> list[str]:
-        """What an experiment's preset sweeps over."""
+        """What an experiment's preset sweeps over, and what a sweeper sets by default."""
         params = self.whole.hydra.sweeper.get("params") or {}
         return [f"{name}={value}" for name, value in params.items()]
 

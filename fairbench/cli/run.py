@@ -55,7 +55,7 @@ def _carried_out(arguments: Sequence[str], conf: Path) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from fairbench.cli.command_line import explained
+    from fairbench.cli.output import explained
 
     try:
         return _run(arguments, conf)
@@ -110,6 +110,12 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     words = [word for word in arguments if word not in options]
     with hydra_of(conf), ExitStack() as held:
         lines = command_lines(words, conf, sweep=bool(several))
+        if lines[0].tuned:
+            from fairbench.cli.tuning import tune
+
+            if len(lines) > 1:
+                raise UserError("a folder of sweeps cannot be tuned: name one experiment")
+            return tune(lines[0], held)
         return _sweep(lines, held) if several else _single(lines[0], held)
 
 

@@ -208,6 +208,40 @@ class Predefined:
         ]
 
 
+@dataclass(frozen=True)
+class SameTest:
+    """One test part, and `repeats` draws of validation rows from the others, for tuning.
+
+    No row is tested in one repeat and used to choose in another, as it is with repeated hold-outs.
+    The first repeat is that of :class:`RepeatedHoldout`. The validation parts of all repeats are
+    apart from each other as far as there are rows.
+    """
+
+    repeats: int = 5
+    train: float = 0.8
+    validation: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Refuse shares that leave a part empty."""
+        RepeatedHoldout(self.repeats, self.train, self.validation)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return `repeats` folds with the same test rows."""
+        first = RepeatedHoldout(1, self.train, self.validation).folds(dataset, seed)[0]
+        units = _units(dataset)
+        rest = np.sort(np.concatenate([first.train, first.validation]))
+        held_out = np.unique(units[first.validation])
+        others = np.setdiff1d(units[rest], held_out)
+        order = np.concatenate([held_out, rng(seed, "tune", dataset.name).permutation(others)])
+        size, folds = len(held_out), [first]
+        for repeat in range(1, self.repeats):
+            mine = np.isin(
+                units[rest], np.take(order, np.arange(size) + repeat * size, mode="wrap")
+            )
+            folds.append(Fold(repeat, 0, rest[~mine], rest[mine], first.test))
+        return folds
+
+
 def _units(dataset: Dataset) -> Rows:
     """Return, per row, the number of the unit that must not be divided."""
     if dataset.clusters is None:

@@ -1,0 +1,95 @@
+"""Tune options of learner and intervention on validation rows, and say what that truly gains.
+
+Words such as dataset=german learner=xgboost choose what is tuned, as for a run. An option with an
+interval or several values is searched: "learner.max_depth=interval(2,8)",
+"learner.learning_rate=tag(log,interval(0.01,1))", learner.rounds=10,50,100. Quote them, or the
+shell reads the brackets.
+
+The split is split=tuning by default: one test part, and five draws of validation rows from the
+others. Trials are judged on the validation rows alone. What is chosen, and the untuned default, are
+then judged on the test rows, once, as ordinary runs. The best of many trials looks better than it
+is; what is printed is corrected for that. A trial is stopped when another is better in every
+objective by more than three standard errors on the rows that both have predicted. The same command
+goes on where it was stopped, with more trials= as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.tuning import TuningOptions
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class TuneOptions(Results, TuningOptions):
+    """What is tuned, and how."""
+
+    words: tuple[tuple[str, str], ...] = option(
+        (), "What is run and what is tuned, as for fairbench run.",
+        argument="NAME=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Refuse what is no option here or of a run, before anything is composed."""
+        super().__post_init__()
+        if not self.words:
+            raise UserError(
+                "nothing to tune is named, such as dataset=german learner=xgboost "
+                "'learner.max_depth=interval(2,8)'"
+            )
+
+
+def tune(options: TuneOptions) -> int:
+    """Tune: the same as ``run.py -m hydra/sweeper=tune``."""
+    from fairbench.cli.run import run
+
+    root = checkout("tune")
+    own = tuple(TuningOptions.__dataclass_fields__)
+    for name, _ in options.words:
+        there = "." in name or "/" in name or (root / "conf" / name).is_dir()
+        if not there and name not in _settings(root):
+            raise unknown_name("option", name, [*own, *_settings(root), "dataset", "learner"])
+    words = [f"{name}={text}" for name, text in options.words]
+    mine = [f"hydra.sweeper.{name}={_typed(getattr(options, name))}" for name in own]
+    return run(
+        ["-m", "hydra/sweeper=tune", *words, *mine, f"results={_quoted(str(options.results))}"],
+        root,
+    )
+
+
+def _settings(root: object) -> list[str]:
+    from pathlib import Path
+
+    import yaml
+
+    text = (Path(str(root)) / "conf" / "config.yaml").read_text("utf-8")
+    return [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
+
+
+def _typed(value: object) -> str:
+    """Return a value as Hydra reads it."""
+    if value is None:
+        return "null"
+    if isinstance(value, tuple):
+        return f"[{','.join(map(_typed, value))}]"
+    return _quoted(value) if isinstance(value, str) else str(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+COMMAND = Command(
+    TuneOptions,
+    tune,
+    examples=(
+        "fairbench tune dataset=german learner=xgboost 'learner.max_depth=interval(2,8)'",
+        "fairbench tune dataset=german intervention=disparate_impact_remover "
+        "'intervention.repair_level=interval(0,1)' objectives=error_rate,statistical_parity",
+        "fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600",
+    ),
+)

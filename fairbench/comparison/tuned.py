@@ -1,0 +1,227 @@
+"""What came of tuning: the trial that was chosen, the gain that validation promises, and the test.
+
+Test rows are read here, and for two runs alone: that of the chosen trial, and that of the untuned
+default. Both are ordinary runs of the results folder, evaluated like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.evaluation.tuning_goals import Goal, LabelledRows, together
+from fairbench.experiments.pipeline import PlannedRun
+from fairbench.experiments.tuning import Tuning
+from fairbench.experiments.tuning_trials import Trial, labelled
+from fairbench.inference.selection import Tails
+from fairbench.inference.tuned_gain import (
+    Estimate,
+    Looks,
+    Trials,
+    gain_limits,
+    stacked,
+    value_limits,
+)
+from fairbench.results.predictions import TEST
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What validation rows say of one objective of the chosen trial.
+
+    Attributes
+    ----------
+    default, value : of the default and the chosen trial, as they look.
+    naive, corrected : intervals of the value, by itself and for the choice.
+    gain : by how much the chosen trial looks better.
+    expected : the interval of its expected gain on new people, corrected for the choice.
+    fresh : that of the gain which the test rows will show, with their own luck.
+    """
+
+    goal: Goal
+    default: float
+    value: float
+    naive: Ends
+    corrected: Ends
+    gain: float
+    expected: Ends
+    fresh: Ends
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What test rows say of one objective: the values, and the gain with its own interval."""
+
+    default: float
+    value: float
+    gain: float
+    interval: Ends
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The answer of a study.
+
+    Attributes
+    ----------
+    trials : the default first.
+    place : of the chosen trial among them, never the default.
+    level : of all intervals.
+    test_rows : how many people judge.
+    promises, tested : for each objective.
+    """
+
+    trials: Sequence[Trial]
+    place: int
+    level: float
+    test_rows: int
+    promises: tuple[Promise, ...]
+    tested: tuple[Tested, ...] = ()
+
+    @property
+    def best(self) -> Trial:
+        """The chosen trial."""
+        return self.trials[self.place]
+
+
+def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
+    """Return the position of the finished trial with the smallest weighted sum of objectives.
+
+    Raises
+    ------
+    UserError : no trial has a value.
+    """
+    scores = np.full(len(trials), np.inf)
+    for place, trial in enumerate(trials):
+        if place and not (trial.error or trial.stopped):
+            found = np.array([each.value for each in trial.estimates(goals)])
+            scores[place] = float(tuning.score(found))
+    if not np.isfinite(scores).any():
+        if len(trials) == 1:
+            raise UserError("no trial was begun: cpu_seconds= was spent on the untuned default")
+        errors = [trial.error for trial in trials if trial.error]
+        why = f"; the first error: {errors[0]}" if errors else ": all were stopped early"
+        raise UserError(f"none of {len(trials) - 1} trials has a value{why}")
+    return int(scores.argmin())
+
+
+def promised(
+    trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, *, test_rows: int
+) -> Tuned:
+    """Return which trial is chosen, and what its validation rows promise of it.
+
+    Parameters
+    ----------
+    trials : the untuned default first.
+    test_rows : how many people will judge what is chosen.
+    """
+    place = chosen_place(trials, goals, tuning)
+    default, chosen = (trials[at].estimates(goals) for at in (0, place))
+    kept = _distinct(trials)
+    tails = _judged(kept, goals, tuning, test_rows).tails(level=tuning.level)
+    rows = _rows(trials[0])
+    looks, plain = rows.looks(test_rows), _plain(tuning.level)
+    promises = []
+    for goal, one, two, tail in zip(goals, default, chosen, tails, strict=True):
+        limits = [value_limits(two, looks, each) for each in (plain, tail.value)]
+        naive, corrected = (_shown(goal, each) for each in limits)
+        promises.append(
+            Promise(
+                goal,
+                goal.sign * one.value,
+                goal.sign * two.value,
+                naive,
+                corrected,
+                one.value - two.value,
+                gain_limits(one, two, looks, tail.gain),
+                gain_limits(one, two, looks, tail.fresh, fresh=True),
+            )
+        )
+    return Tuned(trials, place, tuning.level, test_rows, tuple(promises))
+
+
+def _rows(trial: Trial) -> LabelledRows:
+    assert trial.rows is not None
+    return trial.rows
+
+
+def _plain(level: float) -> Tails:
+    return Tails((1 - level) / 2, (1 - level) / 2)
+
+
+def _shown(goal: Goal, ends: Ends) -> Ends:
+    """Return limits on the metric's own scale, and within what it can be."""
+    lower, upper = ends if goal.sign > 0 else (-ends[1], -ends[0])
+    least = 0.0 if goal.metric.rates else float(goal.metric.least)
+    return max(lower, least), min(upper, 1.0 if goal.metric.rates else np.inf)
+
+
+def _distinct(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the default and the trials that have a value, those of the same values once."""
+    known = {str(sorted(each.values.items())): each for each in trials if not each.error}
+    return list(known.values())
+
+
+def _judged(
+    trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, test_rows: int
+) -> Trials:
+    """Return the trials as candidates of the choice, the default first among those given."""
+    every = [trial.estimates(goals) for trial in trials]
+    codes = np.unique(_rows(trials[0]).unit)
+    looks = [_looks(_rows(trial), codes) for trial in trials]
+    noise = stacked(every, looks, len(codes))
+    values = np.array([[each.value for each in of] for of in every])
+    unseen = np.array([[each.least_of_value for each in of] for of in every])
+    fresh = np.array(
+        [[_fresh(*pair, test_rows) for pair in zip(every[0], of, strict=True)] for of in every[1:]]
+    )
+    weights = np.array(tuning.weights or [1.0] * len(goals))
+    return Trials(values[1:], values[0], noise[1:], noise[0], unseen[1:], fresh, weights)
+
+
+def _looks(rows: LabelledRows, codes: NDArray[np.int64]) -> Looks:
+    return Looks(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
+
+
+def _fresh(default: Estimate, tuned: Estimate, test_rows: int) -> float:
+    """Return the variance of the gain that comes from fresh rows, as the rows of both have it."""
+    count = len(tuned.linear)
+    same = default.linear[:count] * (len(default.linear) / count)
+    return float(((same - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
+
+
+def judged(tuned: Tuned, goals: Sequence[Goal], default: PlannedRun, chosen: PlannedRun) -> Tuned:
+    """Return the answer with what the test rows say of the two runs, which are finished."""
+    ones, twos = (_tested(each) for each in (default, chosen))
+    looks, plain = ones.looks(), _plain(tuned.level)
+    found = []
+    for goal in goals:
+        one, two = goal.estimate(ones), goal.estimate(twos)
+        found.append(
+            Tested(
+                goal.sign * one.value,
+                goal.sign * two.value,
+                one.value - two.value,
+                gain_limits(one, two, looks, plain),
+            )
+        )
+    return replace(tuned, tested=tuple(found))
+
+
+def _tested(run: PlannedRun) -> LabelledRows:
+    """Return what a finished run predicts of its test rows."""
+    table = run.folder.predictions()
+    table = table[table["part"] == TEST]
+    keys = ("repeat", "fold", "part", "row")
+    parts = []
+    for number, (_, of_fold) in enumerate(table.groupby(["repeat", "fold"])):
+        columns = {str(name): of_fold[name].to_numpy(float) for name in of_fold if name not in keys}
+        rows = of_fold["row"].to_numpy(np.intp)
+        parts.append(labelled(run.dataset, run.study.protect, rows, columns, number))
+    return together(parts)

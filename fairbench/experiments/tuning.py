@@ -1,0 +1,350 @@
+"""Tuning: a search over options by what cells predict of validation rows, and of nothing else.
+
+Every trial is made of ordinary cells, one a repeat, so that nothing is fitted twice, whoever asks.
+The study is a folder of the results: the space it searches, and a line for each trial that ended.
+What is proposed follows from the seed and the trials before alone, so that the same command goes on
+after a kill as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.fingerprint import digest
+from fairbench.core.locks import BusyError, locked
+from fairbench.core.options import option
+from fairbench.core.seeds import integer_seed, rng
+from fairbench.evaluation.tuning_goals import Goal, LabelledRows, goals, together
+from fairbench.experiments.build import Config
+from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
+from fairbench.experiments.pipeline import PlannedRun
+from fairbench.experiments.run_evaluation import COSTS
+from fairbench.experiments.study import Cell
+from fairbench.experiments.tuning_trials import (
+    StudyRecord,
+    Trial,
+    Values,
+    check_split,
+    stored_cell,
+    validation_rows,
+)
+from fairbench.results.garbage import note_begun
+
+if TYPE_CHECKING:
+    import optuna
+
+_SURE = 3.0  # standard errors by which a trial is worse that is stopped
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How options are tuned: what is made small, and how much may be spent on it."""
+
+    objectives: tuple[str, ...] = option(
+        ("error_rate",),
+        "What is to be small on validation rows: rates, mean losses, gaps between groups; what is "
+        "better large, such as accuracy, is to be large.",
+        shown="[METRIC,...]",
+    )
+    weights: tuple[float, ...] = option(
+        (), "Of several objectives, what is chosen has the smallest sum, with these weights.",
+        shown="[NUMBER,...]",
+    )  # fmt: skip
+    trials: int = option(50, "How many trials are made at most, beside the untuned default.")
+    cpu_seconds: float | None = option(
+        None, "After how many CPU seconds of fitting no further trial is begun."
+    )
+    level: float = option(0.95, "How sure the intervals are.")
+    study: str = option(
+        "", "A name, to begin another study of the same default beside the first.", shown="NAME"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing, before anything is composed."""
+        check_minimum("trials", self.trials, 1)
+        check_share("level", self.level)
+        if self.cpu_seconds is not None and not self.cpu_seconds > 0:
+            raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
+        if self.weights and len(self.weights) != len(self.objectives):
+            raise UserError(
+                f"weights= has {len(self.weights)} and objectives= {len(self.objectives)}: give "
+                "one for each"
+            )
+        if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
+            raise UserError("weights= must be at least 0, and one above it")
+
+    def score(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums that are to be small, (..., M) -> (...)."""
+        return np.asarray(values @ np.array(self.weights or [1.0] * len(self.objectives)))
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """An option that is tuned, and its values.
+
+    Attributes
+    ----------
+    text : as it was typed.
+    values : all values there are, as they are typed; none of an interval.
+    low, high : of an interval; whole numbers where `whole`; its logarithm is searched if `log`.
+    """
+
+    name: str
+    text: str
+    values: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+    log: bool = False
+
+    @cached_property
+    def distribution(self) -> optuna.distributions.BaseDistribution:
+        """The same for Optuna."""
+        from optuna import distributions
+
+        if self.values:
+            return distributions.CategoricalDistribution(self.values)
+        if self.whole:
+            return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
+        return distributions.FloatDistribution(self.low, self.high, log=self.log)
+
+    @property
+    def example(self) -> str | float:
+        """One of its values."""
+        return self.values[0] if self.values else int(self.low) if self.whole else self.low
+
+    @property
+    def count(self) -> float:
+        """How many values there are."""
+        return len(self.values) or (self.high - self.low + 1 if self.whole else np.inf)
+
+
+@dataclass(eq=False)
+class Search:
+    """A search under way.
+
+    Attributes
+    ----------
+    compose : returns the configuration of the default with some options set.
+    executor : fits cells.
+    show : is called with each trial as it ends.
+    """
+
+    tuning: Tuning
+    space: Sequence[Dimension]
+    compose: Callable[[Values], Config]
+    executor: Executor
+    show: Callable[[int, Trial], None] = lambda number, trial: None
+    trials: list[Trial] = field(default_factory=list)
+    fitted: int = 0
+
+    @cached_property
+    def default_plan(self) -> Plan:
+        """The run of the untuned default."""
+        return plan(self.compose({}))
+
+    @cached_property
+    def goals(self) -> tuple[Goal, ...]:
+        """What is to be small."""
+        return goals(self.tuning.objectives, str(self._run.dataset.task))
+
+    @property
+    def _run(self) -> PlannedRun:
+        return prepared(self.default_plan)
+
+    @property
+    def jobs(self) -> int:
+        """How many repeats of a trial are fitted at a time."""
+        wanted = int(self.default_plan.config["n_jobs"])
+        return wanted if wanted > 0 else os.cpu_count() or 1
+
+    @cached_property
+    def record(self) -> StudyRecord:
+        """The folder of the study, which another default, or changed code, has another of."""
+        cells, name = self.default_plan.cells, self.tuning.study
+        key = digest([list(cells), list(self.tuning.objectives), name], 12)
+        return StudyRecord(self.default_plan.store.root / "tuning" / key)
+
+    def check(self) -> None:
+        """Refuse what cannot be tuned.
+
+        Raises
+        ------
+        UserError : an unknown option or objective, nothing to tune, or no rows that choose alone.
+        """
+        if not self.space:
+            raise UserError(
+                "nothing is to be tuned: give an option an interval or several values, such as "
+                "'learner.max_depth=interval(2,8)'"
+            )
+        for each in self.space:
+            self.compose({each.name: each.example})
+        check_split(self._run)
+        _ = self.goals
+        if self._run.evaluator.weights:
+            raise UserError(
+                "evaluator.weights=true cannot be tuned by: every row counts as one here; tune "
+                "with evaluator.weights=false"
+            )
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Have the study alone."""
+        path = self.default_plan.store.root / "locks" / f"tuning-{self.record.folder.name}.lock"
+        try:
+            with locked(path, seconds=0.0):
+                yield
+        except BusyError as error:
+            raise UserError(f"this study is being tuned by {error}: wait for its end") from error
+
+    def carry_out(self) -> list[Trial]:
+        """Search until the budget is spent; return the default and all trials, in order."""
+        self.check()
+        again = not self.default_plan.config["resume"]
+        with self._held():
+            self.record.begin({each.name: each.text for each in self.space}, again=again)
+            stored = self.record.trials()
+            self.default = self._judged({}, None)
+            if self.default.error:
+                raise UserError(f"the untuned default cannot be judged: {self.default.error}")
+            self.show(0, self.default)
+            for number, line in enumerate(stored[: self.tuning.trials]):
+                self._add(number, self._judged(line["values"], int(line["folds"])))
+                self.trials[-1].stopped = bool(line["stopped"])
+            while self._goes_on():
+                trial = self._judged(self._proposed(len(self.trials)), None)
+                self._add(len(self.trials), trial)
+                self.record.add(trial.line(self._found(trial)))
+                self._refuse_if_all_fail()
+        return [self.default, *self.trials]
+
+    def _add(self, number: int, trial: Trial) -> None:
+        self.trials.append(trial)
+        self.show(number + 1, trial)
+
+    def _found(self, trial: Trial) -> list[float]:
+        return [] if trial.error else [each.value for each in trial.estimates(self.goals)]
+
+    def _refuse_if_all_fail(self) -> None:
+        errors = [trial.error for trial in self.trials]
+        if len(errors) >= min(5, self.tuning.trials) and all(errors):
+            raise UserError(f"none of {len(errors)} trials has a value; the first: {errors[0]}")
+
+    def _goes_on(self) -> bool:
+        """Say whether another trial is begun."""
+        spent = self.tuning.cpu_seconds
+        if len(self.trials) >= self.tuning.trials:
+            return False
+        if spent is not None and sum(t.seconds for t in (self.default, *self.trials)) >= spent:
+            return False
+        tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
+        return len(tried) < np.prod([each.count for each in self.space])
+
+    def _proposed(self, number: int) -> Values:
+        """Return the values that Optuna proposes after the trials so far."""
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        known = {each.name: each.distribution for each in self.space}
+        seed = integer_seed(rng(self._run.study.seed, "tuning", number))
+        study = optuna.create_study(
+            directions=["minimize"] * len(self.goals),
+            sampler=optuna.samplers.TPESampler(seed=seed),
+        )
+        for trial in self.trials:
+            if not trial.error:
+                made = optuna.trial.create_trial(
+                    params=trial.values, distributions=known, values=self._found(trial)
+                )
+                study.add_trial(made)
+        return dict(study.ask(known).params)
+
+    def _judged(self, values: Values, folds: int | None) -> Trial:
+        """Fit a trial's cells that are missing, and read what they predict of validation rows.
+
+        Parameters
+        ----------
+        folds : how many repeats a trial of which all is known took; None stops when it is sure.
+        """
+        trial = Trial(values)
+        try:
+            trial.plan = plan(self.compose(values)) if values else self.default_plan
+            self._fit(trial, folds)
+        except UserError as error:
+            if not values:
+                raise
+            trial.error = str(error)
+        return trial
+
+    def _fit(self, trial: Trial, folds: int | None) -> None:
+        assert trial.plan is not None
+        run, parts = prepared(trial.plan), list[LabelledRows]()
+        cells = sorted((c for c in run.cells if not c.variant), key=_place)[:folds]
+        note_begun(run.store, [self.record.folder.name], self._cells(cells))
+        for start in range(0, len(cells), self.jobs):
+            self._fit_cells(trial.plan, cells[start : start + self.jobs])
+            for cell in cells[start : start + self.jobs]:
+                stored = stored_cell(run, cell)
+                trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
+                parts.append(validation_rows(run, cell, stored, len(parts)))
+                trial.rows, trial.folds = together(parts), len(parts)
+                if not np.isfinite([e.value for e in trial.estimates(self.goals)]).all():
+                    trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"
+                    return
+                if trial.values and folds is None and self._surely_worse(trial, len(cells)):
+                    trial.stopped = True
+                    return
+
+    def _cells(self, cells: Sequence[Cell]) -> list[str]:
+        """Return the cells of all trials so far, which are not to be collected as garbage."""
+        known = [each.plan.cells for each in self.trials if each.plan]
+        ids = [*self.default_plan.cells, *(cell for each in known for cell in each)]
+        return list(dict.fromkeys([*ids, *(cell.id for cell in cells)]))
+
+    def _fit_cells(self, planned: Plan, cells: Sequence[Cell]) -> None:
+        """Have the missing cells fitted.
+
+        Raises
+        ------
+        UserError : one cannot be.
+        """
+        again = not planned.config["resume"]
+        missing = [WorkUnit(planned, c.id) for c in cells if again or not planned.store.has(c.id)]
+        while missing:
+            done = list(self.executor.run(missing))
+            self.fitted += sum(each.computed for each in done)
+            if errors := [each.error for each in done if each.error]:
+                raise UserError(errors[0])
+            missing = [WorkUnit(planned, d.task.cell, wait=True) for d in done if d.busy]
+
+    def _surely_worse(self, trial: Trial, folds: int) -> bool:
+        """Say whether one finished trial is better in every objective, on the same rows."""
+        finished = [self.default, *self.trials]
+        rivals = [each for each in finished if each.folds == folds and not each.error]
+        scores = [self.tuning.score(np.array(self._found(each))) for each in rivals]
+        best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
+        return any(self._behind(trial, rivals[place]) for place in best)
+
+    def _behind(self, trial: Trial, rival: Trial) -> bool:
+        pairs = zip(
+            trial.estimates(self.goals), rival.estimates(self.goals, trial.folds), strict=True
+        )
+        return all(
+            one.value - other.value
+            > _SURE * np.sqrt(((one.linear - other.linear) ** 2).sum() + one.least_of_value)
+            for one, other in pairs
+        )
+
+
+def _place(cell: Cell) -> tuple[int, int]:
+    return cell.fold.repeat, cell.fold.fold

@@ -1,0 +1,195 @@
+"""The trials of a tuning study: what is known of each, and what is kept of them.
+
+What a trial is judged by is read here, from the validation rows of its cells and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.tuning_goals import Goal, LabelledRows
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.execute import Plan
+from fairbench.experiments.pipeline import PlannedRun, ensure
+from fairbench.experiments.study import Cell
+from fairbench.inference.tuned_gain import Estimate
+from fairbench.results.cells import CorruptCellError, StoredCell
+from fairbench.results.predictions import VALIDATION
+
+Values = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Trial:
+    """A trial: its values of the options, and what its cells predict of validation rows.
+
+    Attributes
+    ----------
+    folds : how many repeats were fitted; fewer than all where it was stopped.
+    error : why it has no value.
+    """
+
+    values: Values
+    rows: LabelledRows | None = None
+    folds: int = 0
+    stopped: bool = False
+    seconds: float = 0.0
+    error: str = ""
+    plan: Plan | None = None
+    _made: dict[int, list[Estimate]] = field(default_factory=dict)
+
+    def estimates(self, wanted: Sequence[Goal], folds: int = 0) -> list[Estimate]:
+        """Return the metrics of the first folds, or of all."""
+        at = folds or self.folds
+        if at not in self._made:
+            assert self.rows is not None
+            rows = self.rows.first(at)
+            self._made[at] = [goal.estimate(rows) for goal in wanted]
+        return self._made[at]
+
+    def line(self, values: Sequence[float]) -> str:
+        """Return the trial as a line of JSON."""
+        known = {"values": self.values, "objectives": list(values), "folds": self.folds}
+        rest = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
+        return json.dumps({**known, **rest})
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """The folder of a study: what it searches, and its trials."""
+
+    folder: Path
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Return the trials that ended; a line that a kill broke off is none."""
+        path = self.folder / "trials.jsonl"
+        lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
+        read = [_read_line(line) for line in lines]
+        kept = list(takewhile(lambda each: each is not None, read))
+        if len(kept) < len(lines):
+            write_text(path, "".join(lines[: len(kept)]))
+        return [each for each in kept if each is not None]
+
+    def add(self, line: str) -> None:
+        """Add a trial, for good."""
+        with (self.folder / "trials.jsonl").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def begin(self, space: Mapping[str, str], *, again: bool) -> None:
+        """Note what is searched, or compare it with what was.
+
+        Raises
+        ------
+        UserError : the study was begun with another space.
+        """
+        path = self.folder / "study.json"
+        if again or not path.is_file():
+            (self.folder / "trials.jsonl").unlink(missing_ok=True)
+            write_text(path, json.dumps({"space": dict(space)}, indent=1) + "\n")
+            return
+        before = json.loads(path.read_text("utf-8"))["space"]
+        if before != dict(space):
+            was, now = (", ".join(f"{k}={v}" for k, v in each.items()) for each in (before, space))
+            raise UserError(
+                f"the study in {self.folder} was begun with {was}, which is now {now}: go on with "
+                "the same, or begin another beside it with study=NAME"
+            )
+
+
+def _read_line(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line) if line.endswith("\n") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def check_split(run: PlannedRun) -> None:
+    """Refuse a split without validation rows, or one that tests what chose.
+
+    Raises
+    ------
+    UserError : either, with the word that mends it.
+    """
+    folds = [cell.fold for cell in run.cells if not cell.variant]
+    if not all(len(fold.validation) for fold in folds):
+        raise UserError(
+            "there are no validation rows to choose by: add split.validation=0.2, or take "
+            "split=tuning"
+        )
+    chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
+    if any(np.isin(fold.test, chosen_by).any() for fold in folds):
+        raise UserError(
+            "rows that one repeat tests are validation rows of another, so that none would be left "
+            "to judge what is chosen: take split=tuning, or split.repeats=1"
+        )
+
+
+def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
+    """Return a cell, fitted again where its file is damaged."""
+    try:
+        return run.store.read(cell.id)
+    except CorruptCellError:
+        ensure(cell, run.store)
+        return run.store.read(cell.id)
+
+
+def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> LabelledRows:
+    """Return what a cell predicts of its validation rows; test rows are dropped before any use."""
+    held_out = stored.columns["part"] == VALIDATION
+    columns = {name: values[held_out] for name, values in stored.columns.items()}
+    rows = columns["row"].astype(np.intp)
+    if reason := stored.notes.get("invalid"):
+        raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
+    method, data = run.method, run.dataset
+    generator = rng(run.study.seed, "read", data.name, cell.fold.repeat, cell.fold.fold)
+    predicted = read_predictions(
+        method.read(raw_outputs(columns), data.task, generator),
+        data.task,
+        type(method).__name__,
+        keep_invalid=method.capabilities.keep_invalid,
+        classes=len(data.classes),
+    )
+    numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
+    return labelled(data, run.study.protect, rows, numbers, fold)
+
+
+def labelled(
+    data: Dataset,
+    protect: tuple[str, ...],
+    rows: NDArray[np.intp],
+    columns: Mapping[str, NDArray[np.float64]],
+    fold: int,
+) -> LabelledRows:
+    """Return some rows of a data set with what was predicted of them; no other row is looked at."""
+    part = data.take(rows)
+    group = part.groups(protect)
+    if np.isnan(columns["prediction"]).any():
+        raise UserError("the method predicts nothing of some rows")
+    unit = rows.astype(np.int64)
+    if data.clusters is not None:
+        unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
+    return LabelledRows(
+        np.full(len(rows), fold),
+        unit,
+        part.target.to_numpy(float),
+        group.cat.codes.to_numpy(np.int64),
+        columns,
+        len(group.cat.categories),
+    )

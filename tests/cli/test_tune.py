@@ -1,0 +1,78 @@
+"""``fairbench tune``, and the sweeper of the same name: one concept, two doors; bad input."""
+
+import json
+from dataclasses import fields
+
+import pytest
+import yaml
+
+from fairbench.cli.main import main
+from fairbench.cli.run import run
+from fairbench.cli.tuning import TuningOptions
+from tests.harness import CONF, ROOT
+
+SPACE = "learner.max_depth=interval(2,4)"
+SMALL = ("dataset.n_samples=120", "split.repeats=2", "figures=false", "tracking=none")
+
+
+def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
+    stored = yaml.safe_load((CONF / "hydra/sweeper/tune.yaml").read_text())
+    options = TuningOptions()
+    for each in fields(TuningOptions):
+        default = getattr(options, each.name)
+        assert stored[each.name] == (list(default) if isinstance(default, tuple) else default)
+
+
+def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
+    words = [*SMALL, SPACE, f"results={tmp_path}"]
+    assert main(["tune", *words, "trials=2", "objectives=error_rate,statistical_parity"]) == 0
+    printed = capsys.readouterr()
+    assert "The test rows, looked at once, show" in printed.out
+    assert "trial 2: max_depth=" in printed.err
+    assert max(map(len, printed.out.splitlines()[:-1])) <= 100
+    own = ["trials=2", "objectives=[error_rate,statistical_parity]", "format=json"]
+    sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{each}" for each in own)]
+    assert run(sweeper, ROOT) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["title"].startswith("Tuning simulated")
+    assert len(list((tmp_path / "tuning").iterdir())) == 1
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+CASES = {
+    "objective": (["objectives=eror_rate"], "unknown objective to tune for 'eror_rate': did you"),
+    "no rows": (["split.validation=0"], "no validation rows to choose by: add split.validation="),
+    "rows that chose": (
+        ["split=holdout", "split.validation=0.2"],
+        "rows that one repeat tests are validation rows of another",
+    ),
+    "empty interval": (["learner.gamma=interval(2,2)"], "'learner.gamma=interval(2,2)' is empty"),
+    "not whole": (["learner.rounds=interval(1.5,4)"], "learner.rounds is a whole number"),
+    "logarithm": (["learner.gamma=tag(log,interval(0,1))"], "a logarithm needs a number above 0"),
+    "option": (["learner.max_dept=interval(2,4)"], "unknown option 'learner.max_dept': did you"),
+    "own option": (["trails=3"], "unknown option 'trails': did you mean trials"),
+    "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
+    "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
+    "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
+    words, message = CASES[case]
+    assert main(["tune", *SMALL, SPACE, *words, f"results={tmp_path}"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_nothing_to_tune_is_said(tmp_path, capsys):
+    assert main(["tune", "dataset.n_samples=100", f"results={tmp_path}"]) == 2
+    assert "nothing is to be tuned: give an option an interval" in capsys.readouterr().err
+    assert main(["tune", f"results={tmp_path}"]) == 2
+    assert "nothing to tune is named" in capsys.readouterr().err
+
+
+def test_an_interval_outside_of_tuning_points_to_it(tmp_path, capsys):
+    assert run(["-m", SPACE, f"results={tmp_path}"], ROOT) == 2
+    assert "fairbench tune, or run.py -m hydra/sweeper=tune" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+"""What tuning gains: limits against closed forms, and simulated searches with known truth."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairbench.inference.selection import Tails
+from fairbench.inference.tuned_gain import Estimate, Looks, Trials, gain_limits, value_limits
+
+PLAIN = Tails(0.025, 0.025)
+ONE = np.ones((1, 1))
+FOLDED = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
+
+def rate(wrong, sides=ONE):
+    """Return the error rate of rows, (n,) of 0 and 1."""
+    value = wrong.mean()
+    return Estimate(
+        np.array([value]), (wrong - value)[:, None] / len(wrong), np.zeros(1), sides, 1.0
+    )
+
+
+def gap(selected, group):
+    """Return the difference of selection rates of two groups, of either sign."""
+    parts, influence = [], []
+    for g in (0, 1):
+        mask = group == g
+        parts.append(selected[mask].mean())
+        influence.append(np.where(mask, selected - parts[-1], 0) / mask.sum())
+    least = np.array([1 / (group == g).sum() ** 2 for g in (0, 1)])
+    return Estimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
+
+
+def looks(rows, fresh=np.inf):
+    return Looks(np.arange(rows), np.zeros(rows, np.int64), fresh)
+
+
+def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
+    rng = np.random.default_rng(0)
+    one, two = (rng.random((2, 400)) < [[0.3], [0.25]]).astype(float)
+    found = gain_limits(rate(one), rate(two), looks(400), PLAIN)
+    difference = one - two
+    expected = stats.norm.interval(0.95, difference.mean(), difference.std() / 20)
+    assert found == pytest.approx(expected)
+    fresh = gain_limits(rate(one), rate(two), looks(400, 100), PLAIN, fresh=True)
+    expected = stats.norm.interval(0.95, difference.mean(), difference.std() * np.sqrt(5) / 20)
+    assert fresh == pytest.approx(expected)
+
+
+def test_rows_of_one_person_count_as_one():
+    wrong = np.repeat(np.random.default_rng(0).random(100) < 0.3, 4).astype(float)
+    unit = np.repeat(np.arange(100), 4)
+    below, above = value_limits(rate(wrong), Looks(unit, np.zeros(400, np.int64)), PLAIN)
+    error = wrong.std() / np.sqrt(100)
+    assert (above - below) == pytest.approx(2 * 1.96 * error, rel=1e-3)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize(("before", "after"), [(0.0, 0.0), (0.2, 0.02)])
+def test_the_gain_in_a_gap_is_covered_where_its_sign_is_not_known(before, after, fresh):
+    """Selections of two models that agree in most rows; the gap's sign may be either."""
+    rng, rows, covered = np.random.default_rng(1), 400, []
+    group = np.arange(rows) % 2
+
+    def drawn():
+        score = rng.random(rows)
+        shift = np.where(group == 1, 1.0, 0.0)
+        changed = rng.random(rows) < 0.1
+        other = np.where(changed, rng.random(rows), score)
+        return [(each < 0.4 + size * shift).astype(float) for each, size in
+                ((score, before), (other, after))]  # fmt: skip
+
+    for _ in range(150):
+        one, two = (gap(each, group) for each in drawn())
+        low, high = gain_limits(one, two, looks(rows, rows), PLAIN, fresh=fresh)
+        truth = before - after
+        if fresh:
+            first, second = (gap(each, group).value for each in drawn())
+            truth = first - second
+        covered.append(low <= truth <= high)
+    assert np.mean(covered) > 0.9
+
+
+def searched(rng, losses, truth, trials, rows):
+    """Return trials that were proposed one after the other, each near the best before."""
+    tried, count = [], len(truth)
+    means = losses.mean(axis=0)
+    for number in range(trials):
+        best = min(tried, key=lambda at: means[at], default=0)
+        near = int(np.clip(best + rng.integers(-3, 4), 1, count - 1))
+        tried.append(int(rng.integers(1, count)) if number < trials // 2 else near)
+    return sorted(set(tried))
+
+
+def judged(losses, kept, fresh):
+    noise = (losses - losses.mean(axis=0)).T / len(losses)
+    variance = ((noise[kept] - noise[0]) ** 2).sum(axis=1) * len(losses) / fresh
+    means = losses.mean(axis=0)
+    return Trials(
+        values=means[kept][:, None],
+        default=means[:1],
+        noise=noise[kept][:, None],
+        default_noise=noise[:1],
+        unseen=np.full((len(kept), 1), 1 / len(losses) ** 2),
+        fresh=variance[:, None],
+        weights=np.ones(1),
+    )
+
+
+def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
+    """Return how often the intervals of the expected gain and that on fresh rows cover.
+
+    Losses of 40 settings on a line are 0 and 1, neighbours agreeing in most rows: a setting is
+    wrong where a slowly varying score of the row is beyond a threshold.
+    """
+    rng, settings = np.random.default_rng(seed), 40
+    truth = 0.25 + spread * np.linspace(-1, 1, settings) ** 2
+    smooth = np.exp(-((np.arange(settings)[:, None] - np.arange(settings)) ** 2) / 50.0)
+    root = np.linalg.cholesky(smooth + 1e-6 * np.eye(settings)).T
+    limit = stats.norm.isf(truth)
+    found = []
+    for _ in range(replications):
+        losses = (rng.standard_normal((rows, settings)) @ root > limit).astype(float)
+        test = (rng.standard_normal((fresh, settings)) @ root > limit).astype(float).mean(axis=0)
+        kept = searched(rng, losses, truth, trials, rows)
+        (tails,) = judged(losses, kept, fresh).tails()
+        best = kept[int(losses.mean(axis=0)[kept].argmin())]
+        one, two = rate(losses[:, 0]), rate(losses[:, best])
+        row = []
+        for chosen, expected in ((tails.gain, True), (tails.fresh, False), (PLAIN, True)):
+            low, high = gain_limits(one, two, looks(rows, fresh), chosen, fresh=not expected)
+            shown = (truth if expected else test)[[0, best]]
+            row.append(low <= shown[0] - shown[1] <= high)
+        found.append(row)
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_the_promised_gain_of_an_adaptive_search_is_covered(spread):
+    expected, fresh, naive = coverage(0, 60, spread=spread)
+    assert min(expected, fresh) > 0.85
+    assert expected >= naive
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.05, 0.2])
+def test_the_promised_gain_is_covered_in_93_percent(spread):
+    expected, fresh, _ = coverage(1, 1000, spread=spread)
+    assert min(expected, fresh) > 0.93

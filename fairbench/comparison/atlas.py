@@ -158,27 +158,38 @@ def _values(run: Run, place: int) -> pa.Table:
     """Return the rows of a run's long table that are of everyone or of all protected groups."""
     import pyarrow as pa
     from pyarrow import compute
+
+    table = _metrics(run)
+    there = set(table.column_names)
+    kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
+    for name in ("variant", "group"):
+        kept = compute.and_(kept, compute.equal(table[name].cast(pa.string()), ""))
+    for name in _NOT_OF:
+        if name in there:
+            kept = compute.and_(kept, compute.is_null(table[name]))
+    found = table.filter(kept).drop_columns(["variant", "group", *(there & {*_NOT_OF})])
+    for name in _TEXTS & {*found.column_names}:  # however the file stores it
+        if not pa.types.is_dictionary(found[name].type):
+            column = found[name].cast(pa.string()).dictionary_encode()
+            found = found.set_column(found.column_names.index(name), name, column)
+    return found.append_column("place", pa.array(np.full(len(found), place)))
+
+
+def _metrics(run: Run) -> pa.Table:
+    """Return the columns that are needed of a run's long table, in a folder or in a pack."""
+    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
+    if run.pack:
+        table = run.table("metrics")
+        return table.select([name for name in (*_READ, *_NOT_OF) if name in table.column_names])
     content = pa.BufferReader(run.content("metrics.parquet"))
     with (
         reading(run.path / "metrics.parquet", KeyError),
         ParquetFile(content, read_dictionary=[*_TEXTS]) as file,
     ):
         there = set(file.schema_arrow.names)
-        table = file.read(columns=[name for name in (*_READ, *_NOT_OF) if name in there])
-        kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
-        for name in ("variant", "group"):
-            kept = compute.and_(kept, compute.equal(table[name].cast(pa.string()), ""))
-        for name in _NOT_OF:
-            if name in there:
-                kept = compute.and_(kept, compute.is_null(table[name]))
-        found = table.filter(kept).drop_columns(["variant", "group", *(there & {*_NOT_OF})])
-        for name in _TEXTS & {*found.column_names}:  # however the file stores it
-            if not pa.types.is_dictionary(found[name].type):
-                column = found[name].cast(pa.string()).dictionary_encode()
-                found = found.set_column(found.column_names.index(name), name, column)
-    return found.append_column("place", pa.array(np.full(len(found), place)))
+        return file.read(columns=[name for name in (*_READ, *_NOT_OF) if name in there])
 
 
 def _settings(long: pd.DataFrame) -> pd.Categorical:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.comparison.atlas import approach_table
 from fairbench.core.errors import UserError
 from fairbench.core.formats import read_csv
 from fairbench.reporting.document.html import to_html
@@ -21,6 +22,7 @@ from fairbench.reporting.leaderboard.write import (
     short_of,
     write_leaderboard,
 )
+from fairbench.results.catalogue import Catalogue
 from tests.comparison.generated_atlas import table
 from tests.reporting.page_runs import copy, finish
 
@@ -85,6 +87,14 @@ def test_every_row_can_be_downloaded(board, results):
     means = read_csv(board.path.parent / "means.csv", ["setting", "options"])
     assert len(means) == len(table) // 3
     assert list(means["dataset"]) == sorted(means["dataset"])
+
+
+def test_a_pack_of_metrics_gives_the_same_table(board, results, tmp_path):
+    pack = tmp_path / "pack"
+    words = [f"results={results}", f"out={pack}", "cells=false", "predictions=false"]
+    run_command(["store", "pack", *words])
+    own = Catalogue(results).runs
+    assert approach_table(list(Catalogue(pack))).equals(approach_table(list(own.values())))
 
 
 def test_links_and_files_lead_somewhere(page, board):

@@ -30,7 +30,7 @@ class LeaderboardOptions(Results):
         shown="[FOLDER,...]",
     )  # fmt: skip
     out: Path = option(
-        Path(), "Where the page is written; report/leaderboard of the results by default.",
+        Path(), "Where the page is written; by default report/leaderboard in it, or beside a pack.",
         shown="FOLDER",
     )  # fmt: skip
     metric: str = option("", "The gap between groups that the page opens with.")
@@ -46,7 +46,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.leaderboard.write import write_leaderboard
 
-    out = options.out if options.out != Path() else options.results / "report" / "leaderboard"
+    out = options.out if options.out != Path() else _out(options.results)
     conf = ROOT / "conf"
     written = write_leaderboard(
         [options.results, *options.add],
@@ -57,6 +57,14 @@ def leaderboard(options: LeaderboardOptions) -> None:
     )
     print_document(written.short)
     print(written.path)
+
+
+def _out(results: Path) -> Path:
+    """Return where a page is written by default: a pack stays as it is."""
+    from fairbench.results.packs import is_pack
+
+    folder = results.parent if is_pack(results) else results
+    return folder / "report" / "leaderboard"
 
 
 def _command(options: LeaderboardOptions) -> str:

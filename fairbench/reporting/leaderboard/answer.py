@@ -125,7 +125,7 @@ def _sure(findings: AtlasFindings) -> Iterator[str]:
         "is meant for a data set of a new family."
     )
     for each in findings.fresh:
-        if each.metric == ERROR:
+        if each.metric == ERROR and each.naive_other >= 0:  # not NaN, as of very few splits
             yield _fresh(each)
     yield from findings.notes
 

@@ -116,7 +116,7 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     table = Table(title="plan", title_justify="left")
     for column in (*first, "cells", "in the store", "to compute", "estimated CPU"):
         words = column in ("run", "learner", "intervention")
-        table.add_column(column, justify="left" if words else "right")
+        table.add_column(column, justify="left" if words else "right", no_wrap=words and many)
     for own, each in rows.items():
         names = (*own, str(each.runs)) if many else own[1:]
         table.add_row(*names, str(each.cells), str(each.stored), str(each.new), each.price)

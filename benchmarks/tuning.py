@@ -66,13 +66,13 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
     conf = checkout("tune") / "conf"
     with hydra_of(conf), ExitStack() as held:
         search, _ = search_of(CommandLine(words, conf, sweep=True), held)
-        trials = search.carry_out()
+        tried = search.carry_out()
     people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = promised(trials, search.goals, search.tuning, test_rows=people)
-    looked = [tested_rows(trial) for trial in (trials[0], answer.best)]
-    default, chosen = (trial.estimates(search.goals) for trial in (trials[0], answer.best))
-    assert trials[0].rows is not None
-    rows = trials[0].rows.looks(people)
+    answer = promised(tried, search.goals, search.tuning, test_rows=people)
+    looked = [tested_rows(trial) for trial in (tried[0], answer.best)]
+    default, chosen = (trial.estimates(search.goals) for trial in (tried[0], answer.best))
+    assert tried[0].rows is not None
+    rows = tried[0].rows.looks(people)
     for promise, one, two in zip(answer.promises, default, chosen, strict=True):
         naive = gain_limits(one, two, rows, PLAIN, fresh=True)
         found = [promise.goal.estimate(each) for each in looked]

@@ -40,7 +40,8 @@ def run(words: Sequence[str] = ()) -> Run:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from fairbench.cli.command_line import CommandLine, explained, hydra_of
+    from fairbench.cli.command_line import CommandLine, hydra_of
+    from fairbench.cli.output import explained
     from fairbench.results.runs import Run
 
     if isinstance(words, str):

@@ -49,18 +49,20 @@ class LabelledRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
         columns = {name: values[kept] for name, values in self.columns.items()}
-        each = (values[kept] for values in (self.fold, self.unit, self.target, self.group))
-        return LabelledRows(*each, columns, self.groups)
+        fold, unit, group = (values[kept] for values in (self.fold, self.unit, self.group))
+        return LabelledRows(fold, unit, self.target[kept], group, columns, self.groups)
 
 
 def together(parts: Sequence[LabelledRows]) -> LabelledRows:
     """Return the rows of several folds."""
     names = ("fold", "unit", "target", "group")
-    each = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    fold, unit, target, group = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in names
+    )
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    return LabelledRows(*each, columns, parts[0].groups)
+    return LabelledRows(fold, unit, target, group, columns, parts[0].groups)
 
 
 @dataclass(frozen=True)

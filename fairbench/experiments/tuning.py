@@ -248,7 +248,7 @@ class Search:
         if spent is not None and sum(t.seconds for t in (self.default, *self.trials)) >= spent:
             return False
         tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
-        return len(tried) < np.prod([each.count for each in self.space])
+        return bool(len(tried) < np.prod([each.count for each in self.space]))
 
     def _proposed(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""

@@ -89,12 +89,13 @@ def test_every_row_can_be_downloaded(board, results):
     assert list(means["dataset"]) == sorted(means["dataset"])
 
 
-def test_a_pack_of_metrics_gives_the_same_table(board, results, tmp_path):
-    pack = tmp_path / "pack"
-    words = [f"results={results}", f"out={pack}", "cells=false", "predictions=false"]
+def test_a_pack_of_metrics_gives_the_same_table(results, tmp_path):
+    pack, own = tmp_path / "pack", Catalogue(results)
+    fitted = max(own.runs, key=len)  # the others are copies with short names
+    words = [fitted, f"results={results}", f"out={pack}", "cells=false", "predictions=false"]
     run_command(["store", "pack", *words])
-    own = Catalogue(results).runs
-    assert approach_table(list(Catalogue(pack))).equals(approach_table(list(own.values())))
+    packed = approach_table(list(Catalogue(pack)))
+    assert len(packed) and packed.equals(approach_table([own.runs[fitted]]))
 
 
 def test_links_and_files_lead_somewhere(page, board):

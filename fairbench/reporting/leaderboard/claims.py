@@ -79,8 +79,8 @@ def measured(claim: Claim) -> str:
         return "nothing that tells"
     agreeing = [each for each in known if each.verdict == claim.verdict] or known
     part = max(agreeing, key=_clearness)
-    more = f"; {len(claim.parts) - 1} more below" if len(claim.parts) > 1 else ""
-    return f"{_figure_of(part)}{more}"
+    several = f"{len(claim.parts)} differences, such as " if len(claim.parts) > 1 else ""
+    return f"{several}{_figure_of(part)}"
 
 
 def _clearness(part: ClaimPart) -> float:

@@ -341,7 +341,7 @@ class _Composer:
         while left:
             name = left.pop()
             if name != "None":
-                own = OmegaConf.load(self.conf / "experiment" / f"{name}.yaml")
+                own: Any = OmegaConf.load(self.conf / "experiment" / f"{name}.yaml")
                 names |= {str(key) for key in own}
                 left += [each for each in own.get("defaults", ()) if isinstance(each, str)]
         return names

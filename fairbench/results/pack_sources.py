@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ class Collected:
         texts = [pa.field(name, pa.string()) for name in ("names", *names, "cells")]
         columns = pa.schema([pa.field("written", pa.float64()), *texts])
         for run, *_ in self.runs.values():
-            yield SourceTable(run.id, columns, lambda run=run: _record(run, columns))
+            yield SourceTable(run.id, columns, partial(_record, run, columns))
 
     def _metrics(self) -> Iterator[SourceTable]:
         return self._of_runs("metrics")

@@ -117,8 +117,8 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     for column in (*first, "cells", "in the store", "to compute", "estimated CPU"):
         words = column in ("run", "learner", "intervention")
         table.add_column(column, justify="left" if words else "right", no_wrap=words and many)
-    for words_of, each in rows.items():
-        names = [*words_of, str(each.runs)] if many else [*words_of[1:]]
+    for first_cells, each in rows.items():
+        names = [*first_cells, str(each.runs)] if many else [*first_cells[1:]]
         table.add_row(*names, str(each.cells), str(each.stored), str(each.new), each.price)
     for outcome in () if many else skipped:
         table.add_row(outcome.name, outcome.status, "", "", "")

@@ -27,7 +27,10 @@ class _Contents:
     cells: bool = option(True, "Pack the cells: without them no run is computed again.")
     predictions: bool = option(True, "Pack the predictions: without them no runs are compared.")
     metrics: tuple[str, ...] = option(
-        (), "Pack only these metrics; all by default.", shown="[METRIC,...]"
+        (),
+        "Pack only these metrics, also where labels are withheld or thresholds relaxed; all by "
+        "default.",
+        shown="[METRIC,...]",
     )
     groups: bool = option(
         True, "Pack the metrics of single groups, beside those of everyone and the gaps."

@@ -25,6 +25,7 @@ from fairbench.results.pack_tables import (
     packed_cell,
     plain_texts,
     summary_columns,
+    under_settings,
     unpacked,
     without_groups,
     without_metrics,
@@ -239,7 +240,7 @@ def _reader(run: Run, kind: str, contents: Contents) -> Callable[[], Packed]:
             found = packed(run.table(kind), plain=kind == "summary")
         if kind == "predictions":
             return found
-        table = of_metrics(found.table, contents.metrics)
+        table = of_metrics(found.table, under_settings(contents.metrics))
         return Packed(table if contents.groups else without_groups(table), found.note)
 
     return read

@@ -155,6 +155,13 @@ def without_groups(table: pa.Table) -> pa.Table:
     return table.filter(compute.equal(table["group"].cast(pa.string()), ""))
 
 
+def under_settings(names: Sequence[str]) -> list[str]:
+    """Return names of metrics, and of the same where labels are withheld or thresholds relaxed."""
+    prefixes = ("", "abstention_", "postprocessed_", "postprocessed_validation_")
+    forms = [f"{prefix}{name}" for name in names for prefix in prefixes]
+    return [*forms, "postprocessed_gap"] if names else []
+
+
 def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the rows of some metrics; all where none is named."""
     if not names:

@@ -26,7 +26,7 @@ RUNS = ("0123456789ab", "1123456789ab", "2123456789ab")
 
 def _metrics(seed):
     draw = np.random.default_rng(seed)
-    names = ["error_rate", "log_loss", "fit_seconds"] * 4
+    names = ["error_rate", "log_loss", "fit_seconds", "abstention_error_rate"] * 3
     table = pd.concat([METRICS] * len(names), ignore_index=True)
     return table.assign(
         metric=names, value=draw.random(len(names)),
@@ -149,7 +149,8 @@ def test_what_is_left_out_is_said_and_named_where_it_is_asked_for(folder, capsys
     for part in ("the cells;", "the predictions;", "all metrics but error_rate"):
         assert f"left out: {part}" in said
     run = next(iter(Catalogue(out)))
-    assert set(run.metrics()["metric"]) == set(run.summary()["metric"]) == {"error_rate"}
+    for table in (run.metrics(), run.summary()):
+        assert set(table["metric"]) == {"error_rate", "abstention_error_rate"}
     with pytest.raises(UserError, match="has no predictions of 0123456789ab: they were left out"):
         run.predictions()
     assert "holds no cells" in refused("verify", "0123", f"results={out}")

@@ -23,7 +23,7 @@ from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.tuning import search_of
 from fairbench.comparison.tuned import promised
 from fairbench.core.seeds import rng
-from fairbench.evaluation.tuning_goals import LabelledRows, together
+from fairbench.evaluation.tuning_goals import GoalRows, together
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning_trials import Trial, labelled
@@ -94,7 +94,7 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
         }
 
 
-def tested_rows(trial: Trial) -> LabelledRows:
+def tested_rows(trial: Trial) -> GoalRows:
     """Return what the cells of a trial predict of their test rows."""
     assert trial.plan is not None
     run, parts = prepared(trial.plan), []

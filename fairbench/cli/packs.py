@@ -95,11 +95,11 @@ def pack(options: PackOptions) -> None:
     from fairbench.results.catalogue import KEYS, Catalogue
     from fairbench.results.packing import write_pack
 
-    contents = options.contents()
     for name, _ in options.keys:
         if name not in KEYS and "." not in name:
             others = ["cells", "predictions", "metrics", "groups", "people", "out", "results"]
             raise unknown_name("key", name, [*KEYS, *others])
+    contents = options.contents()
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     whole = Catalogue(options.results)
     if not whole.runs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,12 @@ import numpy as np
 from fairbench.cli.progress import print_error, print_line
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuned import Promise, Tested, Tuned, judged, promised
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import UserError
 from fairbench.core.formats import interval, number, signed
-from fairbench.core.options import option
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
 from fairbench.experiments.executors import executor
-from fairbench.experiments.tuning import Dimension, Search, Tuning
+from fairbench.experiments.tuning import Dimension, Search
+from fairbench.experiments.tuning_settings import Tuning, TuningOptions
 from fairbench.experiments.tuning_trials import Trial
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
@@ -33,24 +32,6 @@ if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
 
 FAILED, USER_ERROR = 1, 2
-FORMATS = ("text", "json", "html", "markdown", "latex")
-
-
-@dataclass(frozen=True)
-class TuningOptions(Tuning):
-    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper."""
-
-    format: str = option("text", "How the result is printed.", choices=FORMATS)
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> TuningOptions:
-        """Return the options that a sweeper's part of the configuration has."""
-        known = {name: values[name] for name in cls.__dataclass_fields__}
-        for name in ("objectives", "weights"):
-            given = known[name]
-            known[name] = tuple(given) if isinstance(given, list) else (given,)
-        check_choice("format", str(known["format"]), FORMATS)
-        return cls(**known)
 
 
 def tune(line: CommandLine, held: ExitStack) -> int:

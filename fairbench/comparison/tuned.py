@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.evaluation.tuning_goals import Goal, LabelledRows, together
+from fairbench.evaluation.tuning_goals import Goal, GoalRows, together
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.tuning import Tuning
+from fairbench.experiments.tuning_settings import Tuning
 from fairbench.experiments.tuning_trials import Trial, labelled
 from fairbench.inference.selection import Tails
 from fairbench.inference.tuned_gain import (
-    Estimate,
+    GoalEstimate,
     Looks,
     Trials,
     gain_limits,
@@ -146,7 +146,7 @@ def promised(
     return Tuned(trials, place, tuning.level, test_rows, tuple(promises))
 
 
-def _rows(trial: Trial) -> LabelledRows:
+def _rows(trial: Trial) -> GoalRows:
     assert trial.rows is not None
     return trial.rows
 
@@ -185,11 +185,11 @@ def _judged(
     return Trials(values[1:], values[0], noise[1:], noise[0], unseen[1:], fresh, weights)
 
 
-def _looks(rows: LabelledRows, codes: NDArray[np.int64]) -> Looks:
+def _looks(rows: GoalRows, codes: NDArray[np.int64]) -> Looks:
     return Looks(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
 
 
-def _fresh(default: Estimate, tuned: Estimate, test_rows: int) -> float:
+def _fresh(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
     """Return the variance of the gain that comes from fresh rows, as the rows of both have it."""
     count = len(tuned.linear)
     same = default.linear[:count] * (len(default.linear) / count)
@@ -214,7 +214,7 @@ def judged(tuned: Tuned, goals: Sequence[Goal], default: PlannedRun, chosen: Pla
     return replace(tuned, tested=tuple(found))
 
 
-def _tested(run: PlannedRun) -> LabelledRows:
+def _tested(run: PlannedRun) -> GoalRows:
     """Return what a finished run predicts of its test rows."""
     table = run.folder.predictions()
     table = table[table["part"] == TEST]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.inference.tuned_gain import Estimate, Looks
+from fairbench.inference.tuned_gain import GoalEstimate, Looks
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import Metric, metrics_of
 
@@ -23,7 +23,7 @@ _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRows:
+class GoalRows:
     """Rows with their labels, groups and predictions.
 
     Attributes
@@ -45,15 +45,15 @@ class LabelledRows:
         """Return which rows share a person, when so many fresh ones will judge."""
         return Looks(self.unit, self.fold, fresh)
 
-    def first(self, folds: int) -> LabelledRows:
+    def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
         columns = {name: values[kept] for name, values in self.columns.items()}
         fold, unit, group = (values[kept] for values in (self.fold, self.unit, self.group))
-        return LabelledRows(fold, unit, self.target[kept], group, columns, self.groups)
+        return GoalRows(fold, unit, self.target[kept], group, columns, self.groups)
 
 
-def together(parts: Sequence[LabelledRows]) -> LabelledRows:
+def together(parts: Sequence[GoalRows]) -> GoalRows:
     """Return the rows of several folds."""
     names = ("fold", "unit", "target", "group")
     fold, unit, target, group = (
@@ -62,7 +62,7 @@ def together(parts: Sequence[LabelledRows]) -> LabelledRows:
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    return LabelledRows(fold, unit, target, group, columns, parts[0].groups)
+    return GoalRows(fold, unit, target, group, columns, parts[0].groups)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Goal:
         label = self.metric.label
         return f"{label} gap" if self.metric.is_gap and "gap" not in label else label
 
-    def estimate(self, rows: LabelledRows) -> Estimate:
+    def estimate(self, rows: GoalRows) -> GoalEstimate:
         """Return the metric of some rows.
 
         Raises
@@ -100,9 +100,9 @@ class Goal:
         given = [rows.columns[name] for name in self.metric.needs]
         loss = np.asarray(self.metric(rows.target, *given), float)
         mean, sides = np.array([loss.mean()]), np.array([[self.sign]])
-        return Estimate(mean, (loss - mean)[:, None] / len(loss), np.zeros(1), sides, self.sign)
+        return GoalEstimate(mean, (loss - mean)[:, None] / len(loss), np.zeros(1), sides, self.sign)
 
-    def _of_rates(self, rows: LabelledRows) -> Estimate:
+    def _of_rates(self, rows: GoalRows) -> GoalEstimate:
         """Return a rate of everyone, or the largest difference of rates between groups."""
         cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
         groups = [rows.group == g for g in range(rows.groups)]
@@ -111,7 +111,7 @@ class Goal:
         parts, influence, least = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
         known = np.isfinite(parts)
         sides = self._sides(known, len(masks))
-        return Estimate(np.where(known, parts, 0), influence, least, sides, self.sign)
+        return GoalEstimate(np.where(known, parts, 0), influence, least, sides, self.sign)
 
     def _sides(self, known: NDArray[np.bool_], masks: int) -> Array:
         count = len(self.metric.rates)

@@ -17,19 +17,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
 from fairbench.core.locks import BusyError, locked
-from fairbench.core.options import option
 from fairbench.core.seeds import integer_seed, rng
-from fairbench.evaluation.tuning_goals import Goal, LabelledRows, goals, together
+from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.experiments.build import Config
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.run_evaluation import COSTS
 from fairbench.experiments.study import Cell
+from fairbench.experiments.tuning_settings import Tuning
 from fairbench.experiments.tuning_trials import (
     StudyRecord,
     Trial,
@@ -44,48 +43,6 @@ if TYPE_CHECKING:
     import optuna
 
 _SURE = 3.0  # standard errors by which a trial is worse that is stopped
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How options are tuned: what is made small, and how much may be spent on it."""
-
-    objectives: tuple[str, ...] = option(
-        ("error_rate",),
-        "What is to be small on validation rows: rates, mean losses, gaps between groups; what is "
-        "better large, such as accuracy, is to be large.",
-        shown="[METRIC,...]",
-    )
-    weights: tuple[float, ...] = option(
-        (), "Of several objectives, what is chosen has the smallest sum, with these weights.",
-        shown="[NUMBER,...]",
-    )  # fmt: skip
-    trials: int = option(50, "How many trials are made at most, beside the untuned default.")
-    cpu_seconds: float | None = option(
-        None, "After how many CPU seconds of fitting no further trial is begun."
-    )
-    level: float = option(0.95, "How sure the intervals are.")
-    study: str = option(
-        "", "A name, to begin another study of the same default beside the first.", shown="NAME"
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing, before anything is composed."""
-        check_minimum("trials", self.trials, 1)
-        check_share("level", self.level)
-        if self.cpu_seconds is not None and not self.cpu_seconds > 0:
-            raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
-        if self.weights and len(self.weights) != len(self.objectives):
-            raise UserError(
-                f"weights= has {len(self.weights)} and objectives= {len(self.objectives)}: give "
-                "one for each"
-            )
-        if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
-            raise UserError("weights= must be at least 0, and one above it")
-
-    def score(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums that are to be small, (..., M) -> (...)."""
-        return np.asarray(values @ np.array(self.weights or [1.0] * len(self.objectives)))
 
 
 @dataclass(frozen=True)
@@ -288,7 +245,7 @@ class Search:
 
     def _fit(self, trial: Trial, folds: int | None) -> None:
         assert trial.plan is not None
-        run, parts = prepared(trial.plan), list[LabelledRows]()
+        run, parts = prepared(trial.plan), list[GoalRows]()
         cells = sorted((c for c in run.cells if not c.variant), key=_place)[:folds]
         note_begun(run.store, [self.record.folder.name], self._cells(cells))
         for start in range(0, len(cells), self.jobs):

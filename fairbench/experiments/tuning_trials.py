@@ -21,12 +21,12 @@ from fairbench.core.files import write_text
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.evaluation.tuning_goals import Goal, LabelledRows
+from fairbench.evaluation.tuning_goals import Goal, GoalRows
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import Plan
 from fairbench.experiments.pipeline import PlannedRun, ensure
 from fairbench.experiments.study import Cell
-from fairbench.inference.tuned_gain import Estimate
+from fairbench.inference.tuned_gain import GoalEstimate
 from fairbench.results.cells import CorruptCellError, StoredCell
 from fairbench.results.predictions import VALIDATION
 
@@ -44,15 +44,15 @@ class Trial:
     """
 
     values: Values
-    rows: LabelledRows | None = None
+    rows: GoalRows | None = None
     folds: int = 0
     stopped: bool = False
     seconds: float = 0.0
     error: str = ""
     plan: Plan | None = None
-    _made: dict[int, list[Estimate]] = field(default_factory=dict)
+    _made: dict[int, list[GoalEstimate]] = field(default_factory=dict)
 
-    def estimates(self, wanted: Sequence[Goal], folds: int = 0) -> list[Estimate]:
+    def estimates(self, wanted: Sequence[Goal], folds: int = 0) -> list[GoalEstimate]:
         """Return the metrics of the first folds, or of all."""
         at = folds or self.folds
         if at not in self._made:
@@ -150,7 +150,7 @@ def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
         return run.store.read(cell.id)
 
 
-def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> LabelledRows:
+def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
     """Return what a cell predicts of its validation rows; test rows are dropped before any use."""
     held_out = stored.columns["part"] == VALIDATION
     columns = {name: values[held_out] for name, values in stored.columns.items()}
@@ -176,7 +176,7 @@ def labelled(
     rows: NDArray[np.intp],
     columns: Mapping[str, NDArray[np.float64]],
     fold: int,
-) -> LabelledRows:
+) -> GoalRows:
     """Return some rows of a data set with what was predicted of them; no other row is looked at."""
     part = data.take(rows)
     group = part.groups(protect)
@@ -185,7 +185,7 @@ def labelled(
     unit = rows.astype(np.int64)
     if data.clusters is not None:
         unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
-    return LabelledRows(
+    return GoalRows(
         np.full(len(rows), fold),
         unit,
         part.target.to_numpy(float),

@@ -37,7 +37,7 @@ _DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class GoalEstimate:
     """A metric of one candidate on some rows, as the largest of some sums of means.
 
     Attributes
@@ -128,7 +128,7 @@ def _sums(code: NDArray[np.int64], values: Array, count: int) -> Array:
     return np.asarray(np.stack(sums, axis=1), float).reshape(count, *values.shape[1:])
 
 
-def value_limits(estimate: Estimate, looks: Looks, tails: Tails) -> Ends:
+def value_limits(estimate: GoalEstimate, looks: Looks, tails: Tails) -> Ends:
     """Return the limits of a value, on the scale on which small is good."""
     spread = looks.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
     error = np.sqrt(np.einsum("ap,pq,aq->a", estimate.sides, spread, estimate.sides))
@@ -138,7 +138,7 @@ def value_limits(estimate: Estimate, looks: Looks, tails: Tails) -> Ends:
 
 
 def gain_limits(
-    default: Estimate, tuned: Estimate, looks: Looks, tails: Tails, *, fresh: bool = False
+    default: GoalEstimate, tuned: GoalEstimate, looks: Looks, tails: Tails, *, fresh: bool = False
 ) -> Ends:
     """Return the limits of how much smaller the tuned value is than the default's.
 
@@ -258,7 +258,9 @@ def _turned(tails: Tails) -> Tails:
     return Tails(tails.upper, tails.lower)
 
 
-def stacked(estimates: Sequence[Sequence[Estimate]], looks: Sequence[Looks], units: int) -> Array:
+def stacked(
+    estimates: Sequence[Sequence[GoalEstimate]], looks: Sequence[Looks], units: int
+) -> Array:
     """Return what each unit adds to the error of every value, (k, M, U).
 
     Parameters

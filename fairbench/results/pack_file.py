@@ -36,7 +36,7 @@ _CACHED = 8  # row groups that are kept unpacked
 
 
 @dataclass(frozen=True)
-class Sums:
+class FileSums:
     """What a pack's index knows of a file: its bytes, where its footer begins, its sha256."""
 
     bytes: int
@@ -133,7 +133,7 @@ class PackFileWriter:
         self._all += self._bytes
         self._waiting, self._bytes = [], 0
 
-    def close(self) -> Sums:
+    def close(self) -> FileSums:
         """Write the footer."""
         self._flush()
         about = {
@@ -144,7 +144,7 @@ class PackFileWriter:
         self._writer.add_key_value_metadata({_META: text})
         footer = self._groups[-1][1] if self._groups else 0
         self._writer.close()
-        return Sums(self._sink.size, footer, self._sink.cut())
+        return FileSums(self._sink.size, footer, self._sink.cut())
 
 
 def encodings(columns: pa.Schema) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class PackFile:
     """
 
     path: Path
-    sums: Sums
+    sums: FileSums
 
     @cached_property
     def _content(self) -> mmap.mmap:
@@ -280,7 +280,7 @@ class PackFile:
                 yield group, self.ids[self._ends[group - 1] if group else 0 : end]
 
 
-def found_sums(path: Path) -> Sums:
+def found_sums(path: Path) -> FileSums:
     """Return what an index would say of a file, by the file itself.
 
     Raises
@@ -295,7 +295,7 @@ def found_sums(path: Path) -> Sums:
         footer = about["groups"][-1][1] if about["groups"] else 0
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise DamagedError("no file of a pack") from error
-    return Sums(len(content), footer, sha256(content[footer:]))
+    return FileSums(len(content), footer, sha256(content[footer:]))
 
 
 @lru_cache(maxsize=_CACHED)

@@ -186,8 +186,8 @@ class Collected:
     def _differ(self, what: str, first: Path, other: Path) -> None:
         if not self.contents.first:
             raise UserError(
-                f"{what} is not the same in {first} and {other}: differing=first keeps that of "
-                f"{first}, and `fairbench store verify` computes cells again and says which is so"
+                f"{what} is not the same in {first} and {other}: differing=first keeps the first, "
+                "and `fairbench store verify` computes cells again and says which is so"
             )
         self.differing.append(what)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
-from fairbench.results.pack_file import FORMAT, PackFile, PackFileWriter, Sums, found_sums
+from fairbench.results.pack_file import FORMAT, FileSums, PackFile, PackFileWriter, found_sums
 from fairbench.results.pack_sources import Collected, Contents, SourceTable
 from fairbench.results.packs import KINDS, PACK, Listed
 from fairbench.results.runs import Run
@@ -137,7 +137,7 @@ def _write_kind(half: Path, kind: str, tables: Sequence[SourceTable]) -> dict[st
     return listed
 
 
-def _kept(path: Path, tables: Sequence[SourceTable]) -> tuple[list[str], Sums] | None:
+def _kept(path: Path, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums] | None:
     """Return what is in a file that was written before, if it is whole and begins these tables."""
     try:
         sums = found_sums(path)
@@ -149,7 +149,7 @@ def _kept(path: Path, tables: Sequence[SourceTable]) -> tuple[list[str], Sums] |
         return None
 
 
-def _write_file(path: Path, kind: str, tables: Sequence[SourceTable]) -> tuple[list[str], Sums]:
+def _write_file(path: Path, kind: str, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums]:
     """Write as many tables as a file takes, at least one."""
     import os
 

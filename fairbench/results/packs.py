@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, unsealed_json
-from fairbench.results.pack_file import FORMAT, Packed, PackFile, Sums
+from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
             )
         files = {
             name: Listed(str(each["kind"]), str(each["first"]), str(each["last"]),
-                         int(each["tables"]), Sums(*each["sums"]))
+                         int(each["tables"]), FileSums(*each["sums"]))
             for name, each in about["files"].items()
         }  # fmt: skip
         if any(each.kind not in KINDS or Path(name).name != name for name, each in files.items()):
@@ -117,7 +117,7 @@ class Listed:
     first: str
     last: str
     tables: int
-    sums: Sums
+    sums: FileSums
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ def twins_under2000g():
     draw, n = np.random.default_rng(11), 12
     columns = {name: whole(draw, 1, 9, n) for name in TWINS}
     columns |= {"treatment": ["0", "1"] * 6, "nprevistq": [*cycle(["0.0", "4.0"], n - 2), "", ""]}
-    columns |= {"tobacco": cycle(["", "1.0", "0.0"], n)}
+    columns |= {"tobacco": cycle(["", "1.0", "0.0"], n), "outcome": cycle(["0", "1", "0"], n)}
     columns["crace"] = [value for pair in range(6) for value in ("12"[pair % 2],) * 2]
     return Raw(
         loader="twins.under_2000g",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.core.errors import UserError
-from fairbench.evaluation.tuning_goals import Goal, LabelledRows, goals, together
+from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.metrics.rates import confusion
 from fairbench.metrics.registry import metrics_of
 
@@ -19,7 +19,7 @@ def rows(n=300, seed=0, fold=0):
     target = (rng.random(n) < score).astype(float)
     prediction = (score > 0.5).astype(float)
     columns = {"score": score, "prediction": prediction}
-    return LabelledRows(np.full(n, fold), np.arange(n), target, group, columns, 3)
+    return GoalRows(np.full(n, fold), np.arange(n), target, group, columns, 3)
 
 
 def value(name, given):
@@ -43,7 +43,7 @@ def test_values_are_those_of_the_metric_and_errors_what_a_row_changes(name):
         kept = np.arange(300) != left_out
         columns = {key: values[kept] for key, values in given.columns.items()}
         parts = (each[kept] for each in (given.fold, given.unit, given.target, given.group))
-        without.append(goal.sign * value(name, LabelledRows(*parts, columns, 3)))
+        without.append(goal.sign * value(name, GoalRows(*parts, columns, 3)))
     changes = found.value - np.array(without)
     assert found.linear[::30] == pytest.approx(changes, rel=0.1, abs=2e-4)
 
@@ -60,11 +60,11 @@ def test_folds_are_put_together_and_taken_apart_again():
 def test_a_group_without_positives_is_left_out_of_the_gap_and_no_group_at_all_is_no_value():
     given = rows()
     target = np.where(given.group == 2, 0, given.target)
-    few = LabelledRows(given.fold, given.unit, target, given.group, given.columns, 3)
+    few = GoalRows(given.fold, given.unit, target, given.group, given.columns, 3)
     (goal,) = goals(["equal_opportunity"], "binary")
     assert np.isfinite(goal.estimate(few).value)
     assert len(goal.estimate(few).sides) == 2
-    none = LabelledRows(given.fold, given.unit, 0 * target, given.group, given.columns, 3)
+    none = GoalRows(given.fold, given.unit, 0 * target, given.group, given.columns, 3)
     assert np.isnan(goal.estimate(none).value)
 
 
@@ -85,6 +85,6 @@ def test_other_objectives_are_refused(names, message):
 def test_an_objective_of_what_the_method_does_not_give_is_refused():
     given = rows()
     labels = {"prediction": given.columns["prediction"]}
-    bare = LabelledRows(given.fold, given.unit, given.target, given.group, labels, 3)
+    bare = GoalRows(given.fold, given.unit, given.target, given.group, labels, 3)
     with pytest.raises(UserError, match="needs a score"):
         Goal(metrics_of("binary")["log_loss"]).estimate(bare)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairbench.inference.selection import Tails
-from fairbench.inference.tuned_gain import Estimate, Looks, Trials, gain_limits, value_limits
+from fairbench.inference.tuned_gain import GoalEstimate, Looks, Trials, gain_limits, value_limits
 
 PLAIN = Tails(0.025, 0.025)
 ONE = np.ones((1, 1))
@@ -15,7 +15,7 @@ FOLDED = np.array([[1.0, -1.0], [-1.0, 1.0]])
 def rate(wrong, sides=ONE):
     """Return the error rate of rows, (n,) of 0 and 1."""
     value = wrong.mean()
-    return Estimate(
+    return GoalEstimate(
         np.array([value]), (wrong - value)[:, None] / len(wrong), np.zeros(1), sides, 1.0
     )
 
@@ -28,7 +28,7 @@ def gap(selected, group):
         parts.append(selected[mask].mean())
         influence.append(np.where(mask, selected - parts[-1], 0) / mask.sum())
     least = np.array([1 / (group == g).sum() ** 2 for g in (0, 1)])
-    return Estimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
+    return GoalEstimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
 
 
 def looks(rows, fresh=np.inf):

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairbench.cli.command import Command, Results, checkout
-from fairbench.cli.tuning import TuningOptions
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
+from fairbench.experiments.tuning_settings import TuningOptions
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ COMMAND = Command(
     tune,
     examples=(
         "fairbench tune dataset=german learner=xgboost 'learner.max_depth=interval(2,8)'",
-        "fairbench tune dataset=german intervention=disparate_impact_remover "
-        "'intervention.repair_level=interval(0,1)' objectives=error_rate,statistical_parity",
+        "fairbench tune dataset=german intervention=reweighing 'intervention.strength=0,0.5,1'",
         "fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600",
     ),
 )

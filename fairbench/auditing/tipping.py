@@ -201,7 +201,8 @@ class _Verdict:
         return self.found[key]
 
     def _made(self, group: int, wrong: int, side: int) -> Limits:
-        successes, sizes = self.possible[group](wrong, side)
+        # Most ways to be wrong come to the same.
+        successes, sizes = np.unique(self.possible[group](wrong, side), axis=1)
         limits = self.limits(successes, sizes, level=self._level)
         # Without a row of its denominator, a rate may be anything.
         unknown = np.isnan(limits.value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fairbench.auditing.options import Options, PlanOptions
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, refused
+from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class AuditOptions(Results, Options):
 
 def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
+    keep_freed_memory()
     asked, frame = read_input(options)
     from fairbench.reporting.audits.report import document_of
 

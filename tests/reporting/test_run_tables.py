@@ -186,6 +186,13 @@ def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
     assert "cluster" not in predictions_frame(loaded, 0)
 
 
+def test_an_audit_of_neither_a_file_nor_a_run_says_so(swept, capsys):
+    assert main(["audit", "./plan", f"results={swept[0]}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: plan is not a file; unknown run in ")
+    assert error.count("\n") == 1
+
+
 def test_a_list_of_runs_tells_them_apart_by_their_options(runs):
     lines = runs_lines(runs)
     assert lines[-3].split()[1] == "options"

@@ -95,7 +95,10 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(_neither(options))
-    run = load_predictions(catalogue.one(str(options.path)))
+    try:
+        run = load_predictions(catalogue.one(str(options.path)))
+    except UserError as error:
+        raise UserError(f"{options.path} is not a file; {error}") from error
     frame = predictions_frame(run, options.repeat)
     columns = {"target": "target", "prediction": "prediction", "score": ""}
     columns |= {name: name for name in ("score", "cluster") if name in frame}

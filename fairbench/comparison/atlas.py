@@ -49,11 +49,16 @@ _RENAMED: Mapping[str, str] = MappingProxyType(
 _OF_CONSTRAINT = "postprocessed_gap"
 
 
-def approach_table(runs: Sequence[Run]) -> pd.DataFrame:
+def approach_table(runs: Sequence[Run], *, among: Sequence[Run] = ()) -> pd.DataFrame:
     """Return a row for every task, approach, setting and repeat.
 
     Runs of one task are of one content of the data and one kind of split, the commonest; of runs
     that differ in their evaluator alone, the one with most relaxations counts.
+
+    Parameters
+    ----------
+    among : more runs, these among them, so that the tables of several parts of them name data sets
+        and options alike.
 
     Returns
     -------
@@ -75,7 +80,9 @@ def approach_table(runs: Sequence[Run]) -> pd.DataFrame:
     long["metric"] = _named(long)
     keys = long.groupby(["place", "setting", "repeat"], sort=True, observed=True).ngroup()
     wide = _pivot(keys.to_numpy(), long)
-    about = _about(kept).iloc[wide["place"].to_numpy()].reset_index(drop=True)
+    known = _about(among or kept).set_index("run", drop=False)
+    about = known.loc[[run.id for run in kept]].iloc[wide["place"].to_numpy()]
+    about = about.reset_index(drop=True)
     table = pd.concat([about, wide.drop(columns="place")], axis=1)
     table["setting"] = table["setting"].astype(object)
     table["group_at_prediction"] |= table["setting"].str.contains("<=", regex=False)

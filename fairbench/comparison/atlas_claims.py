@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas_findings import Claim, ClaimPart, deciding
+from fairbench.comparison.atlas_frontiers import ERROR, GAPS, NONE, MarginSeries
+from fairbench.comparison.atlas_values import AtlasValues, contrasts, differences, own_options
+from fairbench.comparison.atlas_verdicts import (
     FAILS,
     HOLDS,
     OPEN,
-    Claim,
-    ClaimPart,
+    ClaimSeries,
+    Sampling,
     TwoVerdicts,
     all_hold,
     any_holds,
+    judged,
     larger,
     no_larger,
 )
-from fairbench.comparison.atlas_frontiers import ERROR, GAPS, NONE, MarginSeries
-from fairbench.comparison.atlas_values import AtlasValues, contrasts, differences, own_options
-from fairbench.inference.multilevel import FEWEST_FAMILIES, fit
-from fairbench.metrics.registry import find
+from fairbench.core.formats import interval, signed
+from fairbench.metrics.registry import label as metric_label
 
 Array = NDArray[np.float64]
-Judge = Callable[[float, float, float], str]
 WITHHELD = "abstained=0.2"
 FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
-
-
-@dataclass(frozen=True, eq=False)
-class ClaimSeries:
-    """A difference (T, R) that is part of a claim, of a metric, and how it is judged."""
-
-    label: str
-    metric: str
-    values: Array
-    judge: Judge
 
 
 @dataclass(frozen=True)
@@ -66,62 +57,6 @@ class ClaimRoles:
 
         found = yaml.safe_load(path.read_text())
         return cls(found["likelihood"], tuple(found["bags"]), tuple(found["recalibrations"]))
-
-
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """How posteriors are drawn."""
-
-    generator: np.random.Generator
-    draws: int = 500
-
-
-def judged(
-    values: AtlasValues, series: Sequence[ClaimSeries], sampling: Sampling
-) -> tuple[ClaimPart, ...]:
-    """Return the parts of a claim, whose intervals hold at once; those on few data sets are left.
-
-    A part is left out that rests on fewer than three families, or is 0 everywhere.
-    """
-    kept = [each for each in series if np.isfinite(each.values).any()]
-    if not kept:
-        return ()
-    measured = values.measured(np.stack([each.values for each in kept]))
-    enough = measured.families >= FEWEST_FAMILIES
-    if not enough.any():
-        return ()
-    posterior = fit(measured, generator=sampling.generator, draws=sampling.draws)
-    tail = 0.025 / int(enough.sum())
-    lower, upper = posterior.interval(tail)
-    own = [*zip(*posterior.interval(), strict=True)]
-    new, means = posterior.new_interval(), posterior.estimate()
-    parts = []
-    for place in np.flatnonzero(enough):
-        each, low, high = kept[place], float(lower[place]), float(upper[place])
-        epsilon = _epsilon(each.metric)
-        known = measured.known[place]
-        part = ClaimPart(
-            label=each.label,
-            metric=each.metric,
-            mean=float(means[place]),
-            lower=low,
-            upper=high,
-            new_lower=float(new[0][place]),
-            new_upper=float(new[1][place]),
-            epsilon=epsilon,
-            tasks=int(known.sum()),
-            families=int(measured.families[place]),
-            positive=int((measured.means[place][known] > 0).sum()),
-            verdict=each.judge(low, high, epsilon),
-            alone=each.judge(float(own[place][0]), float(own[place][1]), epsilon),
-        )
-        parts.append(part)
-    return tuple(parts)
-
-
-def _epsilon(metric: str) -> float:
-    declared = find(metric)
-    return declared.epsilon if declared is not None and not declared.relative else 0.01
 
 
 def claims(
@@ -169,7 +104,7 @@ def unprocessing(values: AtlasValues, margins: Sequence[MarginSeries], sampling:
         rule="The difference is the error of thresholds minus that of the intervention at the same "
         "gap. It holds if no difference can be as large as 0.01, and fails if one is surely above "
         "0 and may be as large.",
-        verdict=all_hold(parts),
+        verdict=all_hold(deciding(parts)),
         parts=parts,
     )
 
@@ -201,13 +136,14 @@ def interventions(
         pairs = zip(made, fallen, strict=True)
         series += [ClaimSeries(each.label, gap, own, larger) for each, own in pairs]
     parts = judged(plain, series, sampling)
-    of = {(part.label, part.metric): part for part in parts}
+    of = {(part.label, part.metric): part for part in deciding(parts)}
     costs = {label: part for (label, metric), part in of.items() if metric == ERROR}
     falls = {
         label: any_holds([of[label, gap] for gap in GAPS if (label, gap) in of]) for label in costs
     }
-    helped = [costs[label] for label in costs if falls[label] == HOLDS]
-    free = [_both(falls[label], costs[label]) for label in costs]
+    lowering = {label: costs[label] for label in costs if falls[label] == HOLDS}
+    free = {label: _both(falls[label], costs[label]) for label in costs}
+    helps_verdict, costly_verdict = any_holds([*free.values()]), all_hold([*lowering.values()])
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
         "minus the intervention's. A difference is there if it is surely above 0 and may be as "
@@ -218,18 +154,37 @@ def interventions(
         statement="Some intervention lowers a gap and raises the error by nothing that matters.",
         source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
         rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
-        verdict=any_holds(free),
+        verdict=helps_verdict,
         parts=parts,
+        evidence=_evidence(of, [label for label in free if free[label].verdict == helps_verdict]),
     )
     costly = Claim(
         name="fairness_costs_accuracy",
         statement="Every intervention that lowers a gap raises the error.",
         source="Menon and Williamson 2018, The cost of fairness in binary classification",
         rule=rule + "It holds if all that lower a gap raise the error, and fails if one does not.",
-        verdict=all_hold(helped),
+        verdict=costly_verdict,
         parts=parts,
+        evidence=_evidence(
+            of, [label for label, cost in lowering.items() if cost.verdict == costly_verdict]
+        ),
     )
     return helps, costly
+
+
+def _evidence(of: Mapping[tuple[str, str], ClaimPart], labels: Collection[str]) -> str:
+    """Say what the intervention changes that lowers a gap most, of those that decide a claim."""
+    falls = [part for (label, metric), part in of.items() if label in labels and metric in GAPS]
+    sure = [part for part in falls if part.verdict == HOLDS] or falls
+    if not sure:
+        return ""
+    gap = max(sure, key=lambda part: part.mean)
+    cost = of[gap.label, ERROR]
+    return (
+        f"{gap.label} changes the {metric_label(gap.metric)} by {signed(-gap.mean)} "
+        f"({interval(-gap.upper, -gap.lower)}) and the {metric_label(ERROR)} by "
+        f"{signed(cost.mean)} ({interval(cost.lower, cost.upper)}), on {gap.tasks} tasks"
+    )
 
 
 _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
@@ -267,7 +222,7 @@ def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Cla
         "the same learner. It holds if calibration error and log loss of the ensemble's own "
         "probability are surely larger and may be by 0.01, and fails if one surely is not; that "
         "of the members' disagreement, which the paper reads, is shown beside.",
-        verdict=all_hold([part for part in parts if part.metric in own]),
+        verdict=all_hold([part for part in deciding(parts) if part.metric in own]),
         parts=parts,
     )
 
@@ -290,7 +245,7 @@ def binomial(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Clai
         source=FAIRLY_UNCERTAIN,
         rule="The difference is the log loss of the binomial likelihood minus the method's. It "
         "holds if none can be as large as 0.01, and fails if one is surely above 0 and may be.",
-        verdict=all_hold(parts),
+        verdict=all_hold(deciding(parts)),
         parts=parts,
     )
 
@@ -329,7 +284,7 @@ def abstention(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
                 rule="The difference is the value of all people minus that of those who keep a "
                 "label. It holds if all are surely above 0 and may be as large as 0.01, and fails "
                 "if one is surely smaller than that.",
-                verdict=all_hold(parts),
+                verdict=all_hold(deciding(parts)),
                 parts=parts,
             )
         )
@@ -374,6 +329,6 @@ def recalibration(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) ->
         rule="The difference is the largest calibration error of any group without minus that "
         "with. It holds if none can be as large as 0.01, and fails if one is surely above 0 and "
         "may be.",
-        verdict=all_hold(parts),
+        verdict=all_hold(deciding(parts)),
         parts=parts,
     )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
-
-HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,27 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class FewTaskDifference:
+    """How an approach that was run on too few tasks to be ranked does on those.
+
+    Attributes
+    ----------
+    tasks, families : on how many it was compared with the reference.
+    difference, lower, upper : from the reference, the mean over the families of these tasks alone,
+        with its own 95 % interval for new splits of them; it says nothing of other data sets.
+    """
+
+    approach: str
+    tasks: int
+    families: int
+    difference: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
 class MetricStandings:
-    """The ranking of all approaches in one metric, the better the earlier.
+    """The ranking in one metric of the approaches that were run on enough tasks, the better first.
 
     Attributes
     ----------
@@ -118,6 +135,7 @@ class MetricStandings:
     standings : of the approaches, by first rank and then by difference.
     tied_best : the names of those that may be the best; the truly best one is among them at 95 %,
         a question that has fewer answers than ranks have, so that some of first rank may lack.
+    few : the approaches without a rank, which were run on too few tasks.
     """
 
     metric: str
@@ -127,6 +145,7 @@ class MetricStandings:
     standings: tuple[Standing, ...]
     tied_best: tuple[str, ...]
     explanations: tuple[Explanation, ...]
+    few: tuple[FewTaskDifference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -239,6 +258,7 @@ class ClaimPart:
     tasks, families : on how many it was measured; `positive` : of the tasks, on how many the
         difference is above 0.
     verdict : by that interval; `alone` : by its own 95 % interval.
+    few_tasks : whether it was measured on too few tasks to decide the claim.
     """
 
     label: str
@@ -254,13 +274,17 @@ class ClaimPart:
     positive: int
     verdict: str
     alone: str
+    few_tasks: bool = False
 
 
 @dataclass(frozen=True)
 class Claim:
     """A claim of the literature, and whether it holds in this atlas.
 
-    `rule` says what the differences of the parts are and what decides.
+    Attributes
+    ----------
+    rule : what the differences of the parts are, and what decides.
+    evidence : in words, the figures that decide, where several parts do so together.
     """
 
     name: str
@@ -269,6 +293,17 @@ class Claim:
     rule: str
     verdict: str
     parts: tuple[ClaimPart, ...]
+    evidence: str = ""
+
+    @property
+    def deciding(self) -> tuple[ClaimPart, ...]:
+        """Return the parts that were measured on enough tasks to decide the claim."""
+        return deciding(self.parts)
+
+
+def deciding(parts: Iterable[ClaimPart]) -> tuple[ClaimPart, ...]:
+    """Return the parts that were measured on enough tasks to decide a claim."""
+    return tuple(part for part in parts if not part.few_tasks)
 
 
 @dataclass(frozen=True)
@@ -298,7 +333,10 @@ class FreshSplits:
 
 @dataclass(frozen=True)
 class AtlasFindings:
-    """Everything that is said of an atlas."""
+    """Everything that is said of an atlas.
+
+    `fewest_tasks` is on how many an approach must have been run to be ranked.
+    """
 
     tasks: tuple[AtlasTask, ...]
     approaches: tuple[AtlasApproach, ...]
@@ -313,6 +351,12 @@ class AtlasFindings:
     runs: int = 0
     repeats: int = 0
     notes: tuple[str, ...] = field(default=())
+    fewest_tasks: int = 0
+
+    @property
+    def few(self) -> tuple[AtlasApproach, ...]:
+        """Return the approaches that were run on too few tasks to be ranked."""
+        return tuple(each for each in self.approaches if each.tasks < self.fewest_tasks)
 
     @property
     def families(self) -> int:
@@ -331,59 +375,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-class StatementVerdict(Protocol):
-    """A statement with its verdict among others, and by itself."""
-
-    @property
-    def verdict(self) -> str:
-        """By an interval that holds with all others at once."""
-        ...
-
-    @property
-    def alone(self) -> str:
-        """By its own interval."""
-        ...
-
-
-@dataclass(frozen=True)
-class TwoVerdicts:
-    """A verdict among others, and by itself."""
-
-    verdict: str
-    alone: str
-
-
-def larger(lower: float, upper: float, epsilon: float) -> str:
-    """Say whether a difference is above 0 by what may matter, given the ends of its interval.
-
-    It fails where it is surely smaller than `epsilon`.
-    """
-    if upper < epsilon:
-        return FAILS
-    return HOLDS if lower > 0 else OPEN
-
-
-def no_larger(lower: float, upper: float, epsilon: float) -> str:
-    """Say whether a difference is at most what does not matter: the opposite of `larger`."""
-    return {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}[larger(lower, upper, epsilon)]
-
-
-def all_hold(parts: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim of which every part must hold.
-
-    One part that fails is enough, among so many: it is judged by intervals that hold at once. That
-    all hold is said if each does by its own interval, which is wrong no more often than one of them
-    (Berger 1982, Technometrics 24).
-    """
-    if any(part.verdict == FAILS for part in parts):
-        return FAILS
-    return HOLDS if parts and all(part.alone == HOLDS for part in parts) else OPEN
-
-
-def any_holds(parts: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim of which one part must hold: the mirror image."""
-    if any(part.verdict == HOLDS for part in parts):
-        return HOLDS
-    return FAILS if parts and all(part.alone == FAILS for part in parts) else OPEN

@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.atlas_findings import (
-    FAILS,
-    HOLDS,
-    OPEN,
     FrontierPoint,
     MeanFrontierPoint,
     TaskVerdict,
     UnprocessingMargin,
-    all_hold,
 )
 from fairbench.comparison.atlas_values import AtlasValues, Contrast, contrasts, differences, without
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, all_hold
 from fairbench.inference.multilevel import fit
 from fairbench.metrics.registry import find
 
@@ -106,7 +103,10 @@ def _mean(series: Array, test_share: float, tail: float) -> tuple[Array, Array]:
 def mean_frontiers(
     values: AtlasValues, *, generator: np.random.Generator, draws: int = 500
 ) -> list[MeanFrontierPoint]:
-    """Return what interventions and relaxed thresholds change over data sets, by the model."""
+    """Return what interventions and relaxed thresholds change over data sets, by the model.
+
+    Those that were run on too few tasks to be ranked are left out.
+    """
     found: list[MeanFrontierPoint] = []
     for gap_metric in GAPS:
         relaxed = values.table["setting"].str.startswith(f"{gap_metric}<=")
@@ -117,9 +117,16 @@ def mean_frontiers(
             for part, base in _UNCONSTRAINED.items()
             for each in contrasts(kept, part, base)
         ]
+        made = [each for each in made if _on_enough_tasks(kept, gap_metric, each[1])]
         if made:
             found += _mean_frontier(kept, gap_metric, made, generator, draws)
     return found
+
+
+def _on_enough_tasks(values: AtlasValues, gap_metric: str, contrast: Contrast) -> bool:
+    both = [contrast.of(values.metric(metric)) for metric in (ERROR, gap_metric)]
+    known = np.isfinite(both).all(axis=0).sum(axis=1) > 1
+    return int(known.sum()) >= values.fewest_tasks
 
 
 def _mean_frontier(

@@ -11,19 +11,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.atlas_findings import (
-    OPEN,
     Explanation,
     FreshSplits,
     MetricStandings,
     Standing,
 )
 from fairbench.comparison.atlas_values import AtlasValues
-from fairbench.inference.multilevel import (
-    FEWEST_FAMILIES,
-    MeasuredDifferences,
-    Multilevel,
-    fit,
-)
+from fairbench.comparison.atlas_verdicts import OPEN
+from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences, Multilevel, fit
 from fairbench.metrics.registry import find, label
 
 Array = NDArray[np.float64]
@@ -56,7 +51,7 @@ class RankedValues:
 
     @classmethod
     def of(cls, values: AtlasValues, metric: str, reference: int) -> RankedValues | None:
-        """Return the approaches that have a metric on enough families; None without any."""
+        """Return the approaches that have a metric on enough tasks and families; None without."""
         declared = find(metric)
         sign = -1.0 if declared is not None and declared.better == "higher" else 1.0
         losses = sign * values.metric(metric)
@@ -64,6 +59,7 @@ class RankedValues:
         there = both.sum(axis=2) > 1
         families = np.eye(int(values.family.max()) + 1)[values.family]
         enough = ((there @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
+        enough &= there.sum(axis=1) >= values.fewest_tasks
         places = np.flatnonzero(enough)
         if not enough[reference] or len(places) < 2:
             return None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.atlas_claims import ClaimRoles, Sampling, claims
+from fairbench.comparison.atlas_claims import ClaimRoles, claims
+from fairbench.comparison.atlas_few_tasks import few_task_differences
 from fairbench.comparison.atlas_findings import (
-    FAILS,
-    HOLDS,
-    OPEN,
     AtlasApproach,
     AtlasFindings,
     AtlasTask,
+    Claim,
+    MetricStandings,
 )
 from fairbench.comparison.atlas_frontiers import (
     NONE,
@@ -26,8 +27,10 @@ from fairbench.comparison.atlas_frontiers import (
 )
 from fairbench.comparison.atlas_ranking import RankedValues, fresh_splits, metric_standings
 from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, Sampling
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
+from fairbench.core.formats import counted
 from fairbench.core.seeds import rng
 from fairbench.metrics.registry import label
 
@@ -56,12 +59,12 @@ def atlas_findings(
 
     Raises
     ------
-    UserError : there are no binary tasks, or no approach has that name.
+    UserError : there are no binary tasks, no approach has that name, or it was run on few tasks.
     """
     values = AtlasValues.of(_binary(table))
     plain = values.only(values.table["setting"] == "")
-    approaches = _approaches(plain, _reference(plain, reference))
-    place = _reference(plain, reference)
+    place = reference_place(plain, reference)
+    approaches = _approaches(plain, place)
     ranked = [RankedValues.of(plain, metric, place) for metric in metrics]
     kept = [each for each in ranked if each is not None]
     series = margin_series(values)
@@ -69,10 +72,7 @@ def atlas_findings(
     return AtlasFindings(
         tasks=tuple(_tasks(values)),
         approaches=tuple(approaches),
-        standings=tuple(
-            metric_standings(each, generator=rng(seed, "ranks", each.metric), draws=draws)
-            for each in kept
-        ),
+        standings=tuple(_standings(each, draws, seed) for each in kept),
         frontiers=tuple(frontier_points(values, method=_method(plain))),
         margins=tuple(margins),
         verdicts=tuple(task_verdicts(margins)),
@@ -86,7 +86,13 @@ def atlas_findings(
         reference=plain.names[place],
         runs=int(table["run"].nunique()),
         repeats=int(values.place[:, 2].max()) + 1,
+        fewest_tasks=values.fewest_tasks,
     )
+
+
+def _standings(ranked: RankedValues, draws: int, seed: int) -> MetricStandings:
+    found = metric_standings(ranked, generator=rng(seed, "ranks", ranked.metric), draws=draws)
+    return replace(found, few=tuple(few_task_differences(ranked)))
 
 
 def _binary(table: pd.DataFrame) -> pd.DataFrame:
@@ -97,19 +103,30 @@ def _binary(table: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _reference(plain: AtlasValues, name: str | None) -> int:
+def reference_place(plain: AtlasValues, name: str | None = None) -> int:
     """Return the place of the approach that the others are compared with."""
     if name is not None:
         if name not in plain.names:
             known = ", ".join(plain.names[:5])
             raise UserError(f"no approach is called '{name}': there are {known}, ...")
-        return plain.names.index(name)
+        return _checked(plain, plain.names.index(name))
     there = np.isfinite(plain.metric("error_rate")).any(axis=2).sum(axis=1)
     seconds = np.nan_to_num(np.nanmedian(_costs(plain), axis=1), nan=np.inf)
     rows = plain.approaches
     without = (rows["intervention"] == NONE).to_numpy() & (rows["method"] == _method(plain))
     order = np.lexsort((seconds, -there, ~without))
     return int(order[0])
+
+
+def _checked(plain: AtlasValues, place: int) -> int:
+    """Return the place of a reference that was run on enough tasks."""
+    tasks = int(np.isfinite(plain.metric("error_rate"))[place].any(axis=1).sum())
+    if tasks < plain.fewest_tasks:
+        raise UserError(
+            f"'{plain.names[place]}' was run on {tasks} of {plain.total} tasks: what others are "
+            f"compared with must have been run on at least {plain.fewest_tasks}"
+        )
+    return place
 
 
 def _method(plain: AtlasValues) -> str:
@@ -164,7 +181,7 @@ def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
     return [
         ("What was run", list(_about(findings))),
         ("What is best", list(_ranks(findings))),
-        ("Claims of the literature", list(_claims(findings))),
+        ("Claims of the literature", list(claim_sentences(findings))),
         (
             "Thresholds for each group against interventions, task by task",
             list(_tasks_of(findings)),
@@ -182,6 +199,20 @@ def _about(findings: AtlasFindings) -> Iterator[str]:
         f"Differences are from {findings.reference}. Their intervals are 95 % and of the mean over "
         "families; a new data set is one of a family that is not here."
     )
+    yield from few_tasks_sentences(findings)
+
+
+def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield how many approaches are not ranked, and why; nothing where all are."""
+    few = len(findings.few)
+    if few:
+        are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
+        yield (
+            f"{few} of the {len(findings.approaches)} approaches {are} not ranked: {they} {were} "
+            f"run on fewer than {findings.fewest_tasks} of the {len(findings.tasks)} tasks, half "
+            f"of them, which is too little to say how {they} would do on others. "
+            f"What {they} did on the tasks that {they} {were} run on is shown without a rank."
+        )
 
 
 def _ranks(findings: AtlasFindings) -> Iterator[str]:
@@ -190,8 +221,8 @@ def _ranks(findings: AtlasFindings) -> Iterator[str]:
         shown = "; ".join(standing.approach for standing in tied[:4])
         more = f"; and {len(tied) - 4} more" if len(tied) > 4 else ""
         yield (
-            f"{each.label}: {len(tied)} of {len(each.standings)} approaches may be the best: "
-            f"{shown}{more}."
+            f"{each.label}: {len(tied)} of the {len(each.standings)} approaches that are ranked "
+            f"may be the best: {shown}{more}."
         )
         nearest = sorted(each.standings, key=lambda standing: -standing.near_new)[:3]
         shown = "; ".join(f"{near.approach}: {near.near_new:.2f}" for near in nearest)
@@ -208,13 +239,29 @@ def _ranks(findings: AtlasFindings) -> Iterator[str]:
         )
 
 
-def _claims(findings: AtlasFindings) -> Iterator[str]:
+def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield every claim with its verdict, and how many of its differences hold and fail."""
     for claim in findings.claims:
-        counts = [[part.verdict for part in claim.parts].count(v) for v in (HOLDS, FAILS, OPEN)]
+        what = "What is open" if claim.verdict == OPEN else "What decides"
+        evidence = f" {what}: {claim.evidence}." if claim.evidence else ""
         yield (
-            f"{claim.statement} {claim.verdict.upper()} ({claim.source}). Of {len(claim.parts)} "
-            f"differences {counts[0]} hold, {counts[1]} fail, {counts[2]} are not resolved."
+            f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
+            f"{_decided(claim)}"
         )
+
+
+def _decided(claim: Claim) -> str:
+    verdicts = [part.verdict for part in claim.deciding]
+    holding, failing, open_ = (verdicts.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
+    few = len(claim.parts) - len(verdicts)
+    left = f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+    if not verdicts:
+        return f"No difference was measured on enough tasks to decide{left}."
+    return (
+        f"Of {counted(len(verdicts), 'difference', 'differences')} "
+        f"{counted(holding, 'holds', 'hold')}, {counted(failing, 'fails', 'fail')}, "
+        f"{counted(open_, 'is', 'are')} not resolved{left}."
+    )
 
 
 def _tasks_of(findings: AtlasFindings) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,10 @@ from fairbench.comparison.atlas import TASK
 from fairbench.inference.multilevel import MeasuredDifferences
 
 Array = NDArray[np.float64]
+# The share of an atlas's tasks on which an approach must have been run to be ranked, or to decide a
+# claim. Tasks are few, and differ: a mean over half of them is up to 1.4 times as uncertain as one
+# over all, a mean over a tenth more than three times, and those few were not drawn by chance.
+LEAST_SHARE = 0.5
 _IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 
@@ -27,12 +32,14 @@ class AtlasValues:
         setting.
     tasks : a row for each of T tasks.
     place : (n, 3) of each row, which approach, task and repeat it is.
+    total : on how many tasks the whole atlas is, of which these rows may be a part.
     """
 
     table: pd.DataFrame
     approaches: pd.DataFrame
     tasks: pd.DataFrame
     place: NDArray[np.intp]
+    total: int
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> AtlasValues:
@@ -45,11 +52,17 @@ class AtlasValues:
             table.iloc[np.unique(code, return_index=True)[1]].reset_index(drop=True)
             for code in (approach, task)
         )
-        return cls(table, approaches, tasks, np.stack([approach, task, repeat], axis=1))
+        place = np.stack([approach, task, repeat], axis=1)
+        return cls(table, approaches, tasks, place, len(tasks))
 
     def only(self, rows: pd.Series) -> AtlasValues:
         """Return the values of some rows."""
-        return AtlasValues.of(self.table[rows.to_numpy()])
+        return replace(AtlasValues.of(self.table[rows.to_numpy()]), total=self.total)
+
+    @property
+    def fewest_tasks(self) -> int:
+        """On how many tasks an approach must have been run to be ranked."""
+        return ceil(LEAST_SHARE * self.total)
 
     def metric(self, name: str) -> Array:
         """Return a metric, (A, T, R); NaN where it was not measured."""

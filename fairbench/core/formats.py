@@ -149,6 +149,17 @@ def count(value: float) -> str:
     return _NONE if isnan(value) else f"{value:,.0f}"
 
 
+def counted(count: int, one: str, several: str) -> str:
+    """Return a count with the word for one thing, or for several.
+
+    Examples
+    --------
+    >>> counted(1, "is", "are"), counted(2, "is", "are")
+    ('1 is', '2 are')
+    """
+    return f"{count} {one if count == 1 else several}"
+
+
 # Signs of full width, too: some spreadsheets take them for their plain forms.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 

@@ -56,5 +56,14 @@ def test_thresholds_and_abstaining_are_settings(results):
     assert by.to_dict() == {"none": False, "disparate_impact_remover": True}
 
 
+def test_parts_of_runs_are_named_as_all_are(results):
+    folder, _ = results
+    runs = list(Catalogue(folder))
+    (half,) = (run for run in runs if run.id == "a" * 12)
+    assert set(approach_table([half])["options"]) == {""}
+    (told,) = set(approach_table([half], among=runs)["options"])
+    assert "intervention.repair_level=0.5" in told.split()
+
+
 def test_no_runs_make_an_empty_table():
     assert approach_table([]).empty

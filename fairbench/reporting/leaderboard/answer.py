@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 
 from fairbench.comparison.atlas_findings import (
-    FAILS,
-    HOLDS,
-    OPEN,
     AtlasFindings,
     FreshSplits,
     MeanFrontierPoint,
     MetricStandings,
     Standing,
 )
-from fairbench.core.formats import interval, is_number, number, percent, probability, signed
+from fairbench.comparison.atlas_report import few_tasks_sentences
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN
+from fairbench.core.formats import (
+    counted,
+    interval,
+    is_number,
+    number,
+    percent,
+    probability,
+    signed,
+)
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import Panel, Series, chart
 from fairbench.reporting.document.model import (
@@ -111,9 +118,10 @@ def _claimed(findings: AtlasFindings) -> Iterator[str]:
     verdicts = [each.verdict for each in findings.claims]
     if verdicts:
         yield (
-            f"Of {len(verdicts)} claims of the literature, {verdicts.count(HOLDS)} hold here, "
-            f"{verdicts.count(FAILS)} fail, and {verdicts.count(OPEN)} are not resolved: see "
-            "Claims."
+            f"Of {counted(len(verdicts), 'claim', 'claims')} of the literature, "
+            f"{counted(verdicts.count(HOLDS), 'holds', 'hold')} here, "
+            f"{counted(verdicts.count(FAILS), 'fails', 'fail')}, and "
+            f"{counted(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
         )
 
 
@@ -124,6 +132,7 @@ def _sure(findings: AtlasFindings) -> Iterator[str]:
         f"{findings.families} families of data{repeats}. Relatives count together: what is said "
         "is meant for a data set of a new family."
     )
+    yield from few_tasks_sentences(findings)
     for each in findings.fresh:
         if each.metric == ERROR and each.naive_other >= 0:  # not NaN, as of very few splits
             yield _fresh(each)
@@ -171,7 +180,8 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
         "What each intervention changes, on average over families of data, against the same "
         "learner without it: down is a smaller gap, right is more errors. Points of a line are "
         "strengths; ellipses are where each lies, all at once, at 95 %; the widest leave the "
-        "frame. The pointer shows numbers."
+        "frame. What was run on fewer than half of the tasks is left out. The pointer shows "
+        "numbers."
     )
     title = "Error against gap across data sets"
     return Figure(title, svg=first, more=more, caption=caption, name="frontier")

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fairbench.comparison.atlas_findings import (
-    FAILS,
-    HOLDS,
     AtlasFindings,
     Claim,
     ClaimPart,
     TaskVerdict,
     UnprocessingMargin,
 )
-from fairbench.core.formats import interval, number
+from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS
+from fairbench.core.formats import counted, interval, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
@@ -40,7 +39,7 @@ def claims_section(findings: AtlasFindings) -> Section:
     text = (
         "A claim holds, or fails, where the interval over families of data leaves no other "
         "answer; otherwise it is not resolved. A difference that does not matter in practice "
-        "counts as none."
+        f"counts as none. {FEW_TASKS}"
     )
     blocks: list[Block] = [Paragraph(text), _overview(findings.claims)]
     blocks += [_details(each) for each in findings.claims]
@@ -73,14 +72,18 @@ def _slug(name: str) -> str:
 
 
 def measured(claim: Claim) -> str:
-    """Return the part that decides most clearly, with its figure."""
-    known = [each for each in claim.parts if each.mean == each.mean]
+    """Return the part that decides most clearly, with its figure, or what several say together."""
+    known = [each for each in claim.deciding if each.mean == each.mean]
     if not known:
-        return "nothing that tells"
+        return "nothing on enough tasks to tell"
+    few = len(claim.parts) - len(claim.deciding)
+    left = f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+    if claim.evidence:
+        return f"{claim.evidence}{left}"
     agreeing = [each for each in known if each.verdict == claim.verdict] or known
     part = max(agreeing, key=_clearness)
-    several = f"{len(claim.parts)} differences, such as " if len(claim.parts) > 1 else ""
-    return f"{several}{_figure_of(part)}"
+    several = f"{len(known)} differences, such as " if len(known) > 1 else ""
+    return f"{several}{_figure_of(part)}{left}"
 
 
 def _clearness(part: ClaimPart) -> float:
@@ -98,12 +101,13 @@ def _figure_of(part: ClaimPart) -> str:
 def _details(claim: Claim) -> Details:
     columns = [Column("what"), Column("metric"), Column("difference", "estimate")]
     columns += [Column("on a new family", "interval"), Column("matters from", "number")]
-    columns += [Column("tasks", "count"), Column("above 0", "count"), Column("verdict")]
+    columns += [Column("families", "count"), Column("tasks", "count")]
+    columns += [Column("above 0", "count"), Column("verdict")]
     rows = [
         [
             each.label, metric_label(each.metric), (each.mean, each.lower, each.upper),
-            (each.new_lower, each.new_upper), each.epsilon, each.tasks, each.positive,
-            verdict_cell(each.verdict),
+            (each.new_lower, each.new_upper), each.epsilon, each.families, each.tasks,
+            each.positive, "few tasks" if each.few_tasks else verdict_cell(each.verdict),
         ]
         for each in claim.parts
     ]  # fmt: skip
@@ -121,11 +125,11 @@ def _details(claim: Claim) -> Details:
 
 
 def _picture(claim: Claim) -> Iterator[Gallery]:
-    """Yield the parts with their intervals, drawn one below the other."""
-    metrics = dict.fromkeys(each.metric for each in claim.parts)
+    """Yield the parts that decide with their intervals, drawn one below the other."""
+    metrics = dict.fromkeys(each.metric for each in claim.deciding)
     figures = []
     for metric in metrics:
-        mine = [each for each in claim.parts if each.metric == metric and each.mean == each.mean]
+        mine = [each for each in claim.deciding if each.metric == metric and each.mean == each.mean]
         if not mine:
             continue
         ends = np.array([[each.lower, each.upper] for each in mine])

@@ -7,13 +7,14 @@ from math import isnan, log10
 from typing import Any
 
 from fairbench.comparison.atlas_findings import (
-    OPEN,
     AtlasApproach,
     AtlasFindings,
     Explanation,
     MetricStandings,
     Standing,
 )
+from fairbench.comparison.atlas_report import few_tasks_sentences
+from fairbench.comparison.atlas_verdicts import OPEN
 from fairbench.core.formats import number
 from fairbench.metrics.registry import find
 from fairbench.metrics.registry import label as metric_label
@@ -48,7 +49,45 @@ def ranks_section(findings: AtlasFindings, first: str) -> Section:
                 style="metric", is_open=each.metric in (ERROR, first), tags={"metric": each.metric},
             )
         )  # fmt: skip
+    blocks += _few_tasks(findings, approaches)
     return Section("Ranks", blocks, name="ranks")
+
+
+def _few_tasks(
+    findings: AtlasFindings, approaches: Mapping[str, AtlasApproach]
+) -> Iterator[Details]:
+    """Yield what approaches did that were run on too few tasks to be ranked."""
+    columns = [Column("metric"), Column("approach"), Column("difference", "estimate")]
+    columns += [Column("tasks", "count"), Column("families", "count")]
+    found = [(each, one) for each in findings.standings for one in each.few]
+    if not found:
+        return
+    rows = [
+        [
+            metric_label(each.metric), one.approach,
+            (one.difference, one.lower, one.upper), one.tasks, one.families,
+        ]
+        for each, one in found
+    ]  # fmt: skip
+    tags = [
+        {**approach_tags(approaches.get(one.approach)), "metric": each.metric}
+        for each, one in found
+    ]
+    caption = (
+        f"difference: from {findings.reference or 'the reference'}, over the families of these "
+        "tasks alone, with the 95 % interval for new splits of them; approaches that were run on "
+        "different tasks cannot be compared by it"
+    )
+    yield Details(
+        "Run on few tasks",
+        [
+            *(Paragraph(each) for each in few_tasks_sentences(findings)),
+            Table(columns, rows, caption=caption, sortable=True, tags=tags),
+        ],
+        remark="not ranked",
+        name="ranks-few-tasks",
+        style="metric",
+    )
 
 
 def _direction(metric: str) -> str:
@@ -127,15 +166,15 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
         each.metric: {one.approach: one for one in each.standings} for each in findings.standings
     }
     shown = [name for name in (ERROR, gap) if name in by_metric]
-    columns = [Column("approach"), Column("cost", "number", decimals=2)]
+    columns = [Column("approach"), Column("tasks", "count"), Column("cost", "number", decimals=2)]
     columns += [Column("fit seconds", "number"), Column("predict seconds", "number")]
     columns += [Column("group at prediction")]
     columns += [Column(f"{metric_label(name)}, difference", "estimate") for name in shown]
     ordered = sorted(findings.approaches, key=lambda each: (_last(each.relative_cost), each.name))
     rows = [
         [
-            each.name, each.relative_cost, each.fit_seconds, each.predict_seconds, needed(each),
-            *(_estimate(by_metric[name].get(each.name)) for name in shown),
+            each.name, each.tasks, each.relative_cost, each.fit_seconds, each.predict_seconds,
+            needed(each), *(_estimate(by_metric[name].get(each.name)) for name in shown),
         ]
         for each in ordered
     ]  # fmt: skip

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+from benchmarks.atlas_seeds import SeedComparison, lines_of, seed_comparisons  # noqa: E402
 from fairbench.comparison.atlas import approach_table  # noqa: E402
 from fairbench.comparison.atlas_findings import (  # noqa: E402
-    FAILS,
-    HOLDS,
-    OPEN,
     AtlasFindings,
     Claim,
+    ClaimPart,
     MetricStandings,
 )
-from fairbench.comparison.atlas_report import atlas_findings, sentences  # noqa: E402
+from fairbench.comparison.atlas_report import (  # noqa: E402
+    atlas_findings,
+    claim_sentences,
+    few_tasks_sentences,
+    sentences,
+)
+from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
+from fairbench.core.formats import counted  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 
@@ -36,57 +42,90 @@ def main(words: list[str]) -> int:
     if len(words) != 1:
         print("error: name one results folder or pack", file=sys.stderr)
         return 2
-    table = approach_table(list(Catalogue(Path(words[0]))))
-    print("\n".join(page(atlas_findings(table))))
+    runs = list(Catalogue(Path(words[0])))
+    table = approach_table(runs)
+    answered = {int(seed) for seed in table["seed"].unique()}
+    lines = page(atlas_findings(table), len(runs), seed_comparisons(runs), answered)
+    print("\n".join(lines))
     return 0
 
 
-def page(findings: AtlasFindings) -> Iterator[str]:
-    """Yield the lines of the page."""
+def page(
+    findings: AtlasFindings,
+    runs: int = 0,
+    seeds: Sequence[SeedComparison] = (),
+    answered: Collection[int] = (),
+) -> Iterator[str]:
+    """Yield the lines of the page.
+
+    Parameters
+    ----------
+    runs : how many there are, with those that the answers leave out.
+    seeds : comparisons of further seeds; `answered` are those that the answers are made of.
+    """
     yield _ABOUT
-    said = sentences(findings)
-    yield from said[0][1]
+    yield from sentences(findings)[0][1]
+    if runs > findings.runs:
+        yield (
+            f"{counted(runs - findings.runs, 'more run', 'more runs')} of other splits than most "
+            "runs of their task have are no part of these answers."
+        )
     yield ""
-    yield from _claims(findings.claims)
+    yield from _claims(findings)
     yield from _verdicts(findings)
     for standings in findings.standings:
         yield from _ranks(standings)
+    yield from _few_tasks(findings)
     yield from _fresh(findings)
+    yield from _seeds(seeds, answered)
     yield from _costs(findings)
 
 
-def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+def _claims(findings: AtlasFindings) -> Iterator[str]:
     yield "## Claims of the literature\n"
+    yield f"{FEW_TASKS}\n"
     yield from table(
-        ("claim", "source", "verdict", "differences: hold, fail, open"),
+        ("claim", "source", "verdict", "differences: hold, fail, open", "few tasks"),
         (
             (
                 claim.statement,
                 claim.source,
                 f"**{claim.verdict}**",
-                ", ".join(str(count) for count in _counts(part.verdict for part in claim.parts)),
+                ", ".join(str(count) for count in _counts(part.verdict for part in claim.deciding)),
+                str(len(claim.parts) - len(claim.deciding)),
             )
-            for claim in claims
+            for claim in findings.claims
         ),
     )
-    for claim in claims:
+    shown: dict[tuple[ClaimPart, ...], Claim] = {}
+    for claim, sentence in zip(findings.claims, claim_sentences(findings), strict=True):
         yield f"### {claim.statement}\n"
-        yield f"{claim.rule}\n"
-        yield from table(
-            ("of", "metric", "mean", "95 %, all at once", "new data set", "above 0", "verdict"),
+        yield f"{sentence.removeprefix(claim.statement).strip()} {claim.rule}\n"
+        same = shown.setdefault(claim.parts, claim)
+        if same is claim:
+            yield from _parts(claim)
+        else:
+            yield f"The differences are those of the claim “{same.statement}”\n"
+
+
+def _parts(claim: Claim) -> Iterator[str]:
+    heads = ("of", "metric", "mean", "95 %, all at once", "new data set", "above 0", "families")
+    yield from table(
+        (*heads, "verdict"),
+        (
             (
-                (
-                    part.label,
-                    label(part.metric),
-                    f"{part.mean:.4f}",
-                    _ends(part.lower, part.upper),
-                    _ends(part.new_lower, part.new_upper),
-                    f"{part.positive} of {part.tasks}",
-                    part.verdict,
-                )
-                for part in claim.parts
-            ),
-        )
+                part.label,
+                label(part.metric),
+                f"{part.mean:.4f}",
+                _ends(part.lower, part.upper),
+                _ends(part.new_lower, part.new_upper),
+                f"{part.positive} of {part.tasks}",
+                str(part.families),
+                "few tasks" if part.few_tasks else part.verdict,
+            )
+            for part in claim.parts
+        ),
+    )
 
 
 def _verdicts(findings: AtlasFindings) -> Iterator[str]:
@@ -114,8 +153,8 @@ def _verdicts(findings: AtlasFindings) -> Iterator[str]:
 def _ranks(standings: MetricStandings) -> Iterator[str]:
     yield f"## {standings.label[:1].upper()}{standings.label[1:]}\n"
     yield (
-        f"{len(standings.tied_best)} of {len(standings.standings)} approaches may be the best. "
-        f"Differences are from {standings.reference}.\n"
+        f"{len(standings.tied_best)} of the {len(standings.standings)} approaches that are ranked "
+        f"may be the best. Differences are from {standings.reference}.\n"
     )
     yield from table(
         (
@@ -154,6 +193,39 @@ def _ranks(standings: MetricStandings) -> Iterator[str]:
                 for each in told
             ),
         )
+
+
+def _few_tasks(findings: AtlasFindings) -> Iterator[str]:
+    rows = [
+        (
+            label(each.metric),
+            few.approach,
+            f"{few.difference:.4f}",
+            _ends(few.lower, few.upper),
+            str(few.tasks),
+            str(few.families),
+        )
+        for each in findings.standings
+        for few in each.few
+    ]
+    if not rows:
+        return
+    yield "## Run on few tasks, and not ranked\n"
+    yield from few_tasks_sentences(findings)
+    yield (
+        f"Differences are from {findings.reference} on these tasks alone, a mean over their "
+        "families with the 95 % interval for new splits of them. It says nothing of other data "
+        "sets, and two approaches that were run on different tasks cannot be compared by it.\n"
+    )
+    yield from table(("metric", "approach", "difference", "95 %", "tasks", "families"), rows)
+
+
+def _seeds(seeds: Sequence[SeedComparison], answered: Collection[int]) -> Iterator[str]:
+    for each in seeds:
+        yield f"## Another seed: {each.second}\n"
+        part = "a" if each.second in answered else "no"
+        yield f"Its runs are {part} part of the answers on this page."
+        yield from lines_of(each)
 
 
 def _fresh(findings: AtlasFindings) -> Iterator[str]:

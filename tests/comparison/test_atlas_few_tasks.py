@@ -1,0 +1,146 @@
+"""Approaches that were run on few tasks are shown, not ranked, and decide no claim."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from benchmarks.atlas_findings import page
+from fairbench.comparison.atlas_few_tasks import mean_of_these_families
+from fairbench.comparison.atlas_report import atlas_findings, few_tasks_sentences, sentences
+from fairbench.comparison.atlas_verdicts import HOLDS, OPEN
+from fairbench.core.errors import UserError
+from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.reporting.leaderboard.answer import answer_of
+from fairbench.reporting.leaderboard.claims import measured as shown_of_claim
+from fairbench.reporting.leaderboard.ranks import ranks_section
+from tests.comparison import generated_atlas
+
+FEW = "logistic_regression, reductions, baseline"
+TASKS = [f"data {task:02}" for task in range(4)]
+
+
+def with_few(table, tasks=TASKS):
+    """Return a table with an approach that is far better than all, here and there, on few tasks."""
+    kept = (table["learner"] == "logistic_regression") & table["options"].str.endswith("=1.0")
+    rows = table[kept & table["dataset"].isin(tasks)]
+    wide = 0.2 * np.random.default_rng(1).standard_normal(len(rows))
+    found = rows.assign(
+        intervention="reductions",
+        options="",
+        error_rate=rows["error_rate"] - 0.1 + 0.1 * wide,
+        statistical_parity=abs(wide),
+        run="r" + rows["run"],
+    )
+    return pd.concat([table, found], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return atlas_findings(generated_atlas.table(), metrics=("error_rate",), draws=60)
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return atlas_findings(with_few(generated_atlas.table()), metrics=("error_rate",), draws=60)
+
+
+def test_an_approach_on_few_tasks_changes_no_rank(plain, findings):
+    (without,), (ranked,) = plain.standings, findings.standings
+    assert dataclasses.replace(ranked, few=()) == without
+    assert findings.fresh == plain.fresh
+    assert [each.name for each in findings.few] == [FEW]
+    assert (findings.fewest_tasks, plain.few) == (5, ())
+    assert {each.intervention for each in findings.mean_frontiers} == {
+        each.intervention for each in plain.mean_frontiers
+    }
+
+
+def test_it_is_ranked_on_half_of_the_tasks():
+    tasks = [f"data {task:02}" for task in range(5)]
+    table = with_few(generated_atlas.table(learners=("logistic_regression",)), tasks)
+    found = atlas_findings(table, metrics=("error_rate",), draws=20)
+    assert found.few == () and found.standings[0].few == ()
+    assert FEW in {each.approach for each in found.standings[0].standings}
+
+
+def test_it_is_shown_with_its_own_difference(findings):
+    (few,) = findings.standings[0].few
+    assert (few.approach, few.tasks, few.families) == (FEW, 4, 4)
+    assert few.lower < few.difference < few.upper < 0
+
+
+def test_it_is_part_of_claims_and_decides_none(plain, findings):
+    before = {claim.name: claim.verdict for claim in plain.claims}
+    assert {claim.name: claim.verdict for claim in findings.claims} == before
+    (claim,) = (each for each in findings.claims if each.name == "unprocessing_dominates")
+    parts = [part for part in claim.parts if part.label.startswith("reductions")]
+    assert claim.verdict == HOLDS
+    assert parts and {part.verdict for part in parts} - {HOLDS}
+    assert all(part.few_tasks and part.families == 4 for part in parts)
+    assert len(claim.deciding) == len(claim.parts) - len(parts)
+    assert shown_of_claim(claim).endswith(f"; {len(parts)} differences of few tasks not counted")
+
+
+def test_a_claim_of_few_tasks_alone_is_not_resolved():
+    table = with_few(generated_atlas.table(learners=("logistic_regression",)))
+    alone = table[table["intervention"] != "reweighing"]
+    found = {claim.name: claim for claim in atlas_findings(alone, metrics=(), draws=20).claims}
+    claim = found["unprocessing_dominates"]
+    assert claim.parts and not claim.deciding
+    assert claim.verdict == OPEN
+    assert shown_of_claim(claim) == "nothing on enough tasks to tell"
+
+
+def test_the_pages_and_the_terminal_say_how_many_and_why(findings):
+    (said,) = few_tasks_sentences(findings)
+    assert said.startswith("1 of the 15 approaches is not ranked: it was run on fewer than 5 of ")
+    assert said in answer_of(findings, ("statistical_parity",)).sure
+    text = "\n".join(page(findings))
+    assert said in text and "## Run on few tasks, and not ranked" in text
+    assert "| few tasks |" in text
+    assert not re.search(r"\b1 (are|hold|fail)\b", text + str(sentences(findings)))
+    last = ranks_section(findings, "statistical_parity").blocks[-1]
+    assert last.name == "ranks-few-tasks"
+
+
+def test_a_reference_on_few_tasks_is_refused():
+    table = with_few(generated_atlas.table(learners=("logistic_regression",)))
+    with pytest.raises(UserError, match="run on 4 of 10 tasks: .* at least 5"):
+        atlas_findings(table, reference=FEW, metrics=())
+
+
+def measured(values, family, share):
+    return MeasuredDifferences(
+        values.mean(2),
+        values.var(2, ddof=1),
+        np.full(values.shape[:2], float(values.shape[2])),
+        np.full(values.shape[1], share),
+        np.asarray(family),
+    )
+
+
+def test_one_task_has_the_corrected_t_interval():
+    values = np.random.default_rng(0).standard_normal((1, 1, 7))
+    mean, lower, upper = (end[0] for end in mean_of_these_families(measured(values, [0], 0.2)))
+    half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(1 / 7 + 0.25)
+    assert mean == pytest.approx(values.mean())
+    assert [lower, upper] == pytest.approx([values.mean() - half, values.mean() + half])
+
+
+@pytest.mark.parametrize(
+    ("family", "least", "most"), [([0, 1, 2], 0.935, 0.97), ([0, 0, 0], 0.95, 1)]
+)
+def test_intervals_of_these_families_hold(family, least, most):
+    """Overlapping splits of three tasks; relatives are taken to go together, which is careful."""
+    draw, share = np.random.default_rng(3), 0.2
+    truth = draw.standard_normal((2000, 3, 1))
+    noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
+    noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
+    found = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
+    _, lower, upper = mean_of_these_families(found)
+    exact = truth[..., 0].mean(axis=1)
+    assert least < np.mean((lower <= exact) & (exact <= upper)) <= most

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbench.cli.progress import print_error, print_line
 from fairbench.cli.summary import log_runs
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
 
 FAILED, USER_ERROR = 1, 2
+Array = NDArray[np.float64]
 
 
 def tune(line: CommandLine, held: ExitStack) -> int:
@@ -267,21 +269,38 @@ def _trials(answer: Tuned, search: Search) -> Table:
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
+    found = {
+        place: np.array([each.value for each in trial.estimates(search.goals)])
+        for place, trial in enumerate(answer.trials)
+        if not trial.error
+    }
+    frontier = _frontier(found) if len(search.goals) > 1 else set()
     rows = []
-    for place, trial in enumerate(answer.trials):
-        if trial.error:
-            continue
+    for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
+        trial = answer.trials[place]
         values = [each.sign * each.value for each in trial.estimates(search.goals)]
-        standing = "chosen" if place == answer.place else "untuned" * (place == 0)
-        standing = "stopped: surely worse" if trial.stopped else standing
-        score = float(
-            search.tuning.score(np.array([e.value for e in trial.estimates(search.goals)]))
-        )
+        standing = ["untuned"] * (place == 0) + ["chosen"] * (place == answer.place)
+        standing += ["frontier"] * (place in frontier)
+        standing += ["stopped: surely worse"] * trial.stopped
         named = [_short(trial.values[name]) if trial.values else "" for name in names]
-        rows.append((score, [str(place), *named, *values, trial.folds, standing]))
-    rows.sort(key=lambda each: each[0])
+        rows.append([str(place), *named, *values, trial.folds, ", ".join(standing)])
     caption = "on validation rows; trial 0 is the untuned default"
-    return Table(columns, [row for _, row in rows], "the trials", caption, most=15)
+    caption += "; frontier: no other trial looks better in every objective" * bool(frontier)
+    return Table(columns, rows, "the trials", caption, most=15)
+
+
+def _frontier(found: Mapping[int, Array]) -> set[int]:
+    """Return the places of values that no others are as good as everywhere, and better somewhere.
+
+    Parameters
+    ----------
+    found : (M,) values of each place, small being good.
+    """
+    return {
+        place
+        for place, mine in found.items()
+        if not any((each <= mine).all() and (each < mine).any() for each in found.values())
+    }
 
 
 def _notes(answer: Tuned, search: Search) -> list[str]:
@@ -292,4 +311,6 @@ def _notes(answer: Tuned, search: Search) -> list[str]:
     if wished is not None:
         spent = sum(each.seconds for each in answer.trials)
         notes.append(f"{spent:.1f} of {wished:g} CPU seconds were spent on fits")
+    if search.tried_all and len(search.trials) < search.tuning.trials:
+        notes.append("the search ended early: there is no point of the space that was not tried")
     return notes

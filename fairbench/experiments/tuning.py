@@ -204,8 +204,13 @@ class Search:
             return False
         if spent is not None and sum(t.seconds for t in (self.default, *self.trials)) >= spent:
             return False
+        return not self.tried_all
+
+    @property
+    def tried_all(self) -> bool:
+        """Whether every point of the space was tried; never of an interval of real numbers."""
         tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
-        return bool(len(tried) < np.prod([each.count for each in self.space]))
+        return bool(len(tried) >= np.prod([each.count for each in self.space]))
 
     def _proposed(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""

@@ -35,8 +35,43 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert run(sweeper, ROOT) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("Tuning simulated")
+    assert_frontier(answer)
     assert len(list((tmp_path / "tuning").iterdir())) == 1
     assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, capsys):
+    words = ["tune", *SMALL, f"results={tmp_path}", "learner.max_depth=2,3"]
+    assert main([*words, "trials=1"]) == 0
+    assert "the search ended early" not in capsys.readouterr().out
+    assert main([*words, "trials=40"]) == 0
+    assert "the search ended early: there is no point" in capsys.readouterr().out
+    (study,) = (tmp_path / "tuning").iterdir()
+    assert len((study / "trials.jsonl").read_text().splitlines()) < 40
+
+
+def tables(part):
+    """Yield every table of a document in JSON."""
+    if isinstance(part, dict):
+        if part.get("kind") == "table":
+            yield part
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from tables(each)
+
+
+def assert_frontier(answer):
+    """Compare what is called the frontier with the definition, pair by pair."""
+    (table,) = (each for each in tables(answer) if each["title"] == "the trials")
+    assert "frontier: no other trial" in table["caption"]
+    values = {row[0]: row[2:4] for row in table["rows"]}
+    for row in table["rows"]:
+        beaten = any(
+            all(a <= b for a, b in zip(each, row[2:4], strict=True)) and each != row[2:4]
+            for each in values.values()
+        )
+        assert ("frontier" in row[-1]) != beaten
 
 
 CASES = {

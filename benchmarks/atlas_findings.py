@@ -22,10 +22,10 @@ from fairbench.comparison.atlas_report import (  # noqa: E402
     atlas_findings,
     claim_sentences,
     few_tasks_sentences,
+    left_out_sentences,
     sentences,
 )
 from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
-from fairbench.core.formats import counted  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 
@@ -65,11 +65,7 @@ def page(
     """
     yield _ABOUT
     yield from sentences(findings)[0][1]
-    if runs > findings.runs:
-        yield (
-            f"{counted(runs - findings.runs, 'more run', 'more runs')} of other splits than most "
-            "runs of their task have are no part of these answers."
-        )
+    yield from left_out_sentences(findings, runs)
     yield ""
     yield from _claims(findings)
     yield from _verdicts(findings)

@@ -202,6 +202,17 @@ def _about(findings: AtlasFindings) -> Iterator[str]:
     yield from few_tasks_sentences(findings)
 
 
+def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
+    """Yield how many of so many runs are no part of an answer; nothing where all are."""
+    left = runs - findings.runs
+    if left > 0:
+        are = "is" if left == 1 else "are"
+        yield (
+            f"{counted(left, 'more run', 'more runs')} {are} no part of these answers: of other "
+            "splits or other data than most runs of the same task, or evaluated once more."
+        )
+
+
 def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how many approaches are not ranked, and why; nothing where all are."""
     few = len(findings.few)

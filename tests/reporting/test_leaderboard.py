@@ -45,13 +45,14 @@ def moved(metrics, shift):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Three approaches on each of four tasks, all made of one fitted run."""
+    """Three approaches on each of four tasks, and a run of other splits, of one fitted run."""
     folder = tmp_path_factory.mktemp("results")
     base = finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
     for n in range(4):
         add(base, n, "a", 0.01 * n)
         add(base, n, "b", 0.01 * n + 0.02, method="ensemble")
         add(base, n, "c", 0.03 - 0.01 * n, intervention="reweighing")
+    copy(base, "other", config={"dataset.n_samples": 301, "split.repeats": 2})
     return folder
 
 
@@ -75,6 +76,10 @@ def test_all_is_there_without_javascript(page):
     assert "filtered" not in re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
     for n in range(301, 305):
         assert f"simulated n_samples={n} by group" in page
+
+
+def test_a_run_of_other_splits_is_left_out_and_the_page_says_so(page):
+    assert "1 more run is no part of these answers: of other splits" in page
 
 
 def test_every_row_can_be_downloaded(board, results):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbench.comparison.atlas import approach_table
 from fairbench.comparison.atlas_findings import AtlasFindings
-from fairbench.comparison.atlas_report import atlas_findings
+from fairbench.comparison.atlas_report import atlas_findings, left_out_sentences
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label
@@ -74,7 +74,7 @@ def write_leaderboard(
         runs = found | runs
     place = " and ".join(map(str, folders))
     board = checked(approach_table(list(runs.values())), place, metric)
-    told = BoardFindings.of(board, metric)
+    told = BoardFindings.of(board, metric).noting(len(runs))
     document = page_of(board, told, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
     write_bytes(out / TABLE, whole_table(board))
@@ -101,6 +101,11 @@ class BoardFindings:
         metrics = [name for name in dict.fromkeys([*_METRICS, *gaps]) if name in board.metrics]
         found = atlas_findings(board.table, metrics=metrics, draws=draws)
         return cls(found, gaps)
+
+    def noting(self, runs: int) -> BoardFindings:
+        """Return the same with a note on those of so many runs that are left out."""
+        notes = (*self.atlas.notes, *left_out_sentences(self.atlas, runs))
+        return replace(self, atlas=replace(self.atlas, notes=notes))
 
 
 def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:

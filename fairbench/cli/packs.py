@@ -15,7 +15,6 @@ from fairbench.core.options import option
 if TYPE_CHECKING:
     from fairbench.results.pack_sources import Contents
     from fairbench.results.packing import PackReport
-    from fairbench.results.packs import Pack
     from fairbench.results.runs import Run
 
 
@@ -150,8 +149,8 @@ def _origin(runs: Sequence[Run]) -> str:
     return f"commit {' and '.join(sorted(commits))}; {', '.join(listed)}"
 
 
-def unpack(options: UnpackOptions) -> None:
-    """Write the runs, cells and data of a pack into a results folder."""
+def unpack(options: UnpackOptions) -> int:
+    """Write the runs, cells and data of a pack into a results folder; return 1 if some are lost."""
     from fairbench.core.locks import using
     from fairbench.results.packs import open_pack
     from fairbench.results.unpacking import unpack as unpack_into
@@ -160,16 +159,24 @@ def unpack(options: UnpackOptions) -> None:
     if options.out == Path():
         raise UserError("nowhere to write to: name the results folder, out=FOLDER")
     with using(options.out):
-        runs, cells = unpack_into(found, options.out)
+        runs, cells, damages = unpack_into(found, options.out)
     print(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")
     if left := sorted(set(found.about["left_out"].values())):
         print(f"without target and groups of {', '.join(left)}: repeat the commands of their runs")
+    for line in damages[:20]:
+        print(f"damaged: {line}")
+    return 1 if damages else 0
 
 
-def verify_pack(found: Pack) -> int:
+def verify_pack(folder: Path) -> int:
     """Compare every byte of a pack with what was written; return 1 if something is lost."""
-    from fairbench.results.packs import damages
+    from fairbench.results.packs import DamagedIndexError, damages, open_pack, without_index
 
+    try:
+        found = open_pack(folder)
+    except DamagedIndexError as error:
+        print(f"damaged: {error}", *without_index(folder), sep="\n")
+        return 1
     lost = list(damages(found))
     for line in lost:
         print(f"damaged: {line}")

@@ -141,6 +141,10 @@ _LEFT_OUT = (
     "left out of {0}: {1} (runs: {2}), whose environment.json is damaged or of an earlier version: "
     "repeat their commands, which fit nothing that is in the store"
 )
+_LEFT_OUT_OF_PACK = (
+    "left out of {0}: {1} (runs: {2}), whose records are damaged: fairbench store verify {0} names "
+    "what is lost"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +165,11 @@ class Catalogue:
             return dict(self.selected)
         found = listed_runs(self.folder)
         if left_out := [run.id for run in found if not run.summarised]:
-            warn(_LEFT_OUT.format(self.folder / "runs", ", ".join(left_out[:5]), len(left_out)))
+            packed = found[0].pack is not None
+            text, place = (
+                (_LEFT_OUT_OF_PACK, self.folder) if packed else (_LEFT_OUT, self.folder / "runs")
+            )
+            warn(text.format(place, ", ".join(left_out[:5]), len(left_out)))
         return {run.id: run for run in found if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:

@@ -166,5 +166,5 @@ def _packed(pack: Pack, cell_id: str) -> StoredCell:
 
     try:
         return unpacked_cell(pack.table("cells", cell_id))
-    except UserError as error:
+    except (UserError, ValueError) as error:
         raise CorruptCellError(str(error)) from error

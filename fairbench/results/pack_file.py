@@ -1,9 +1,10 @@
 """One file of a pack: a Parquet file that holds many small tables of the same columns.
 
-Tables lie one after the other, each under its id; a row group holds one large table or several
-small ones. The footer says, beside what any reader of Parquet needs, which table lies where, what
-was noted of it, and the sha256 of each row group. Any change of a bit is therefore found: the
-footer's own sha256 is in the pack's index, and a row group is checked before it is unpacked.
+Tables lie one after the other, in the order of their ids; a row group holds one large table or
+several small ones. The footer says, beside what any reader of Parquet needs, which table lies
+where, what was noted of it, and the sha256 of each row group. Any change of a bit is therefore
+found: the footer's own sha256 is in the pack's index, and a row group is checked before it is
+unpacked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import hashlib
 import io
 import json
 import mmap
-from bisect import bisect_right
+import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ MOST_TABLES = 65_536  # of one file
 MOST_BYTES = 1 << 28  # of one file, before it is compressed
 _META = "fairbench.pack"
 _LEVEL = 15  # of zstd
+# What reading a file raises that is not as it was written.
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 _CACHED = 8  # row groups that are kept unpacked
 
 
@@ -62,6 +66,8 @@ class _Summed(io.RawIOBase):
         return True
 
     def write(self, content: Any) -> int:
+        if self._file.closed:  # given up: what pyarrow still has to write goes nowhere
+            return len(content)
         self._sum.update(content)
         self._file.write(content)
         self.size += len(content)
@@ -184,9 +190,10 @@ class PackFile:
     @cached_property
     def _content(self) -> mmap.mmap:
         with open(self.path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != self.sums.bytes:
+                raise DamagedError(f"{size} bytes, and {self.sums.bytes} were written")
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if len(content) != self.sums.bytes:
-            raise DamagedError(f"{len(content)} bytes, and {self.sums.bytes} were written")
         if sha256(content[self.sums.footer :]) != self.sums.sha256:
             raise DamagedError("the footer is not what was written")
         return content
@@ -222,10 +229,6 @@ class PackFile:
         return schema.remove(schema.get_field_index(self._about["key"]))
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.ids)}
-
-    @cached_property
     def _starts(self) -> list[int]:
         return [0, *accumulate(self._about["rows"])]
 
@@ -236,11 +239,17 @@ class PackFile:
 
     def __contains__(self, name: str) -> bool:
         """Say whether it has a table of this id."""
-        return name in self._places
+        return self._place(name) is not None
+
+    def _place(self, name: str) -> int | None:
+        """Return where the table of an id stands: a dictionary would take twice their memory."""
+        place = bisect_left(self.ids, name)
+        return place if self.ids[place : place + 1] == [name] else None
 
     def table(self, name: str) -> Packed:
         """Return one of its tables, texts as dictionaries."""
-        place = self._places[name]
+        if (place := self._place(name)) is None:
+            raise KeyError(name)
         group = bisect_right(self._ends, place)
         first = self._ends[group - 1] if group else 0
         start = self._starts[place] - self._starts[first]
@@ -264,6 +273,10 @@ class PackFile:
         """How many row groups there are."""
         return len(self._about["groups"])
 
+    def ids_of(self, group: int) -> list[str]:
+        """Return the ids of the tables in a row group."""
+        return self.ids[self._ends[group - 1] if group else 0 : self._ends[group]]
+
     def check(self, group: int) -> None:
         """Compare a row group with its sha256."""
         groups: Sequence[Any] = self._about["groups"]
@@ -273,11 +286,11 @@ class PackFile:
 
     def damaged(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each row group that is damaged, and the ids of the tables in it."""
-        for group, end in enumerate(self._ends):
+        for group in range(self.groups):
             try:
                 self.check(group)
             except DamagedError:
-                yield group, self.ids[self._ends[group - 1] if group else 0 : end]
+                yield group, self.ids_of(group)
 
 
 def found_sums(path: Path) -> FileSums:
@@ -287,14 +300,15 @@ def found_sums(path: Path) -> FileSums:
     ------
     DamagedError, OSError : it is missing, or no whole file of a pack.
     """
+    import pyarrow as pa
     from pyarrow.parquet import read_metadata
 
     content = path.read_bytes()
     try:
-        about = json.loads(read_metadata(path).metadata[_META.encode()])
+        about = json.loads(read_metadata(pa.BufferReader(content)).metadata[_META.encode()])
         footer = about["groups"][-1][1] if about["groups"] else 0
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise DamagedError("no file of a pack") from error
+    except (*UNREADABLE, pa.ArrowException) as error:  # of a footer that nothing was compared with
+        raise DamagedError("its footer cannot be read") from error
     return FileSums(len(content), footer, sha256(content[footer:]))
 
 

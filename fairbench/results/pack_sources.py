@@ -30,7 +30,7 @@ from fairbench.results.pack_tables import (
     without_groups,
     without_metrics,
 )
-from fairbench.results.packs import flattened
+from fairbench.results.packs import Pack, flattened
 from fairbench.results.people import described, people_path
 from fairbench.results.predictions import split_table
 from fairbench.results.runs import Run, reading
@@ -284,13 +284,18 @@ def _description(found: Packed) -> dict[str, Any]:
 
 def _cell(store: Store, cell: str) -> SourceTable:
     if store.pack and (file := store.pack.where("cells", cell)):
-        columns = file.columns
-    else:
-        try:
-            columns = columns_of(read_schema(store.cell_path(cell)))
-        except (OSError, ValueError):
-            columns = columns_of(packed_cell(_stored(store, cell)).table.schema)
+        return SourceTable(cell, file.columns, partial(_again, store.pack, cell, file.columns))
+    try:
+        columns = columns_of(read_schema(store.cell_path(cell)))
+    except (OSError, ValueError):
+        columns = columns_of(packed_cell(_stored(store, cell)).table.schema)
     return SourceTable(cell, columns, lambda: packed_cell(_stored(store, cell)))
+
+
+def _again(pack: Pack, cell: str, columns: pa.Schema) -> Packed:
+    """Return a cell of another pack, as it is there."""
+    found = pack.table("cells", cell)
+    return Packed(plain_texts(found.table, columns), found.note)
 
 
 def _stored(store: Store, cell: str) -> StoredCell:

@@ -39,10 +39,14 @@ def columns_of(schema: pa.Schema, *, plain: bool = False) -> pa.Schema:
 
 
 def _type(field: pa.Field, plain: bool) -> pa.DataType:
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    kind = _plain(field.type)
     if plain:
         return pa.string() if field.name in _TEXTS else pa.float64()
     return pa.string() if pa.types.is_large_string(kind) or pa.types.is_null(kind) else kind
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def packed(table: pa.Table, *, plain: bool = False) -> Packed:
@@ -94,6 +98,8 @@ def with_dictionaries(found: Packed) -> pa.Table:
 
 
 def _column(values: pa.ChunkedArray, field: pa.Field, categories: dict[str, Any]) -> pa.Array:
+    if pa.types.is_null(_plain(field.type)):  # Arrow casts nothing to it
+        return pa.nulls(len(values), field.type)
     if not pa.types.is_dictionary(field.type):
         texts = pa.types.is_dictionary(values.type)
         return (values.cast(values.type.value_type) if texts else values).cast(field.type)

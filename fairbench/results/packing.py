@@ -10,20 +10,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, sealed_json, write_text
+from fairbench.core.files import atomic, sealed_json, unsealed_json, write_text
 from fairbench.core.locks import BusyError, locked
-from fairbench.results.pack_file import FORMAT, FileSums, PackFile, PackFileWriter, found_sums
+from fairbench.results.pack_file import FORMAT, UNREADABLE, FileSums, PackFile, PackFileWriter
 from fairbench.results.pack_sources import Collected, Contents, SourceTable
 from fairbench.results.packs import KINDS, PACK, Listed
 from fairbench.results.runs import Run
-
-if TYPE_CHECKING:
-    pass
 
 # Bytes of a row group, before it is compressed, that are read to read one table.
 _GROUP = {"cells": 1 << 20}
@@ -66,22 +63,22 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
     UserError : no runs, a place that is taken, damaged files, or runs that differ.
     """
     _check(sources, out)
-    half = out.with_name(f".{out.name}.half")
-    with _alone(half, out):
+    place = out.with_name(f".{out.name}.half")
+    with _alone(place, out):
         collected = Collected.of(sources, contents)
-        _begin(half, collected.plan)
+        half = _Half(place, collected.plan)
         listed: dict[str, Listed] = {}
         for kind in KINDS:
-            listed |= _write_kind(half, kind, collected.tables(kind))
+            listed |= half.write_kind(kind, collected.tables(kind))
         about = {
             "format": FORMAT,
             "options": {n: v for n, v in asdict(contents).items() if n != "first"},
             "left_out": dict(sorted(collected.left_out.items())),
             "files": {name: _entry(each) for name, each in sorted(listed.items())},
         }
-        (half / _PLAN).unlink()
-        write_text(half / PACK, sealed_json(about, indent=1))
-        half.rename(out)
+        write_text(place / PACK, sealed_json(about, indent=1))
+        half.clear({PACK, *listed})
+        place.rename(out)
     counts = {kind: sum(e.tables for e in listed.values() if e.kind == kind) for kind in KINDS}
     size = sum(path.stat().st_size for path in out.iterdir())
     return PackReport(
@@ -91,8 +88,7 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
 
 
 def _entry(listed: Listed) -> dict[str, Any]:
-    sums = [listed.sums.bytes, listed.sums.footer, listed.sums.sha256]
-    return {**asdict(listed), "sums": sums}
+    return {**asdict(listed), "sums": astuple(listed.sums)}
 
 
 def _check(sources: Sequence[Sequence[Run]], out: Path) -> None:
@@ -113,40 +109,68 @@ def _alone(half: Path, out: Path) -> Iterator[None]:
         raise UserError(f"{out} is being written by {error}: wait for it") from None
 
 
-def _begin(half: Path, plan: str) -> None:
-    """Keep what was written of this very pack, and begin anew otherwise."""
-    path = half / _PLAN
-    if not path.is_file() or path.read_text(errors="replace") != plan:
-        shutil.rmtree(half, ignore_errors=True)
-        write_text(path, plan)
+@dataclass
+class _Half:
+    """A pack that is being written: where, and the sums of the files that are whole.
 
+    The sums are noted beside the files: what was damaged between a kill and now is written anew.
 
-def _write_kind(half: Path, kind: str, tables: Sequence[SourceTable]) -> dict[str, Listed]:
-    """Write the files of a kind, a series for each set of columns; return what the index says."""
-    by_columns: dict[str, list[SourceTable]] = {}
-    for table in tables:
-        by_columns.setdefault(str(table.columns), []).append(table)
-    listed: dict[str, Listed] = {}
-    for series, (_, same) in enumerate(sorted(by_columns.items()), 1):
-        waiting, number = same, 1
-        while waiting:
-            path = half / f"{kind}-{series}-{number:03d}.parquet"
-            names, sums = _kept(path, waiting) or _write_file(path, kind, waiting)
-            listed[path.name] = Listed(kind, names[0], names[-1], len(names), sums)
-            waiting, number = waiting[len(names) :], number + 1
-    return listed
+    Parameters
+    ----------
+    plan : what tells this very pack from others; what is there of another one is removed.
+    """
 
+    path: Path
+    plan: str
+    sums: dict[str, FileSums] = field(default_factory=dict)
 
-def _kept(path: Path, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums] | None:
-    """Return what is in a file that was written before, if it is whole and begins these tables."""
-    try:
-        sums = found_sums(path)
-        file = PackFile(path, sums)
-        names = file.ids
-        same = names == [table.name for table in tables[: len(names)]]
-        return (names, sums) if same and not list(file.damaged()) else None
-    except (OSError, ValueError, KeyError):
-        return None
+    def __post_init__(self) -> None:
+        """Read what was noted."""
+        try:
+            noted = unsealed_json((self.path / _PLAN).read_bytes())
+            if noted["plan"] == self.plan:
+                self.sums = {name: FileSums(*sums) for name, sums in noted["sums"].items()}
+                return
+        except UNREADABLE:
+            pass
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def write_kind(self, kind: str, tables: Sequence[SourceTable]) -> dict[str, Listed]:
+        """Write the files of a kind, a series for each set of columns; return their entries."""
+        by_columns: dict[str, list[SourceTable]] = {}
+        for table in tables:
+            by_columns.setdefault(str(table.columns), []).append(table)
+        listed: dict[str, Listed] = {}
+        for series, (_, same) in enumerate(sorted(by_columns.items()), 1):
+            waiting, number = same, 1
+            while waiting:
+                name = f"{kind}-{series}-{number:03d}.parquet"
+                names = self._kept(name, waiting) or self._write(name, kind, waiting)
+                listed[name] = Listed(kind, names[0], names[-1], len(names), self.sums[name])
+                waiting, number = waiting[len(names) :], number + 1
+        return listed
+
+    def _kept(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
+        """Return what is in a file that was written before, if it is whole; nothing otherwise."""
+        try:
+            file = PackFile(self.path / name, self.sums[name])
+            same = file.ids == [table.name for table in tables[: len(file.ids)]]
+            return file.ids if same and not list(file.damaged()) else []
+        except UNREADABLE:
+            return []
+
+    def _write(self, name: str, kind: str, tables: Sequence[SourceTable]) -> list[str]:
+        names, self.sums[name] = _write_file(self.path / name, kind, tables)
+        sums = {each: list(astuple(known)) for each, known in self.sums.items()}
+        noted = sealed_json({"plan": self.plan, "sums": sums})
+        write_text(self.path / _PLAN, noted, lasting=False)
+        return names
+
+    def clear(self, needed: set[str]) -> None:
+        """Remove what is no part of the pack: the notes, and half files of who was killed."""
+        for path in self.path.iterdir():
+            if path.name not in needed:
+                path.unlink()
 
 
 def _write_file(path: Path, kind: str, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums]:

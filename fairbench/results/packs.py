@@ -13,14 +13,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, warn
 from fairbench.core.files import DamagedError, unsealed_json
-from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile
+from fairbench.results.pack_file import FORMAT, UNREADABLE, FileSums, Packed, PackFile, found_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PACK = "pack.json"
+_FIRST = "runs-1-001.parquet"  # which every pack has
 # What a pack's files hold, and the column that says which table a row is of: `runs` has a row a
 # run, `splits` the rows of folds, and `data` the target and the groups of a data set.
 KINDS: Mapping[str, str] = {
@@ -38,8 +39,12 @@ _LARGEST = 1 << 26  # bytes of an index that are read
 
 
 def is_pack(folder: Path) -> bool:
-    """Say whether a folder is a pack."""
-    return (folder / PACK).is_file()
+    """Say whether a folder is a pack, also one that has lost its index."""
+    return (folder / PACK).is_file() or (folder / _FIRST).is_file()
+
+
+class DamagedIndexError(UserError):
+    """A pack whose index is missing or damaged; the message says what to do."""
 
 
 def refuse_pack(folder: Path, what: str = "") -> None:
@@ -74,12 +79,15 @@ def open_pack(folder: Path) -> Pack:
 
     Raises
     ------
-    UserError : the index is missing or damaged, or of a later version.
+    DamagedIndexError : the index is missing or damaged.
+    UserError : the folder is no pack, or one of a later version.
     """
+    if not is_pack(folder):
+        raise UserError(f"{folder} is no pack: it has no {PACK}")
     try:
         stamp = (folder / PACK).stat()
-    except OSError:
-        raise UserError(f"{folder} is no pack: it has no {PACK}") from None
+    except OSError as error:
+        raise _without_index(folder) from error
     return _opened(folder, stamp.st_mtime_ns, stamp.st_ino)
 
 
@@ -101,12 +109,17 @@ def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
         }  # fmt: skip
         if any(each.kind not in KINDS or Path(name).name != name for name, each in files.items()):
             raise DamagedError("a file of no kind")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(
-            f"{folder / PACK} is damaged, and nothing of the pack is read without it: take it from "
-            "a copy of the pack, or pack the results again"
-        ) from error
+    except UNREADABLE as error:
+        raise _without_index(folder) from error
     return Pack(folder, about, files)
+
+
+def _without_index(folder: Path) -> DamagedIndexError:
+    return DamagedIndexError(
+        f"{folder / PACK} is missing or damaged, and nothing of the pack is read without it: take "
+        "it from a copy of the pack, or pack the results again "
+        f"(fairbench store verify {folder} says which other files are whole)"
+    )
 
 
 @dataclass(frozen=True)
@@ -150,19 +163,32 @@ class Pack:
         return sum(each.tables for each in self.listed.values() if each.kind == kind)
 
     def ids(self, kind: str) -> Iterator[str]:
-        """Yield the ids of all tables of a kind."""
-        for file in self.files(kind):
-            with self.reading(file.path):
-                yield from file.ids
+        """Yield the ids of all tables of a kind; of many files one at a time is in memory."""
+        for name, each in self.listed.items():
+            if each.kind == kind:
+                path = self.path / name
+                with self.reading(path):
+                    yield from PackFile(path, each.sums).ids
 
     def where(self, kind: str, name: str) -> PackFile | None:
-        """Return the file that has a table, if one does."""
+        """Return the file that has a table, if one does.
+
+        Raises
+        ------
+        UserError : no whole file has it, and one that may have it is damaged.
+        """
+        refused: UserError | None = None
         for file, each in self.listed.items():
             if each.kind == kind and each.first <= name <= each.last:
                 found = self.file(file)
-                with self.reading(found.path):
-                    if name in found:
-                        return found
+                try:
+                    with self.reading(found.path):
+                        if name in found:
+                            return found
+                except UserError as error:
+                    refused = error
+        if refused:
+            raise refused
         return None
 
     def table(self, kind: str, name: str) -> Packed:
@@ -190,15 +216,6 @@ class Pack:
         """Have a damaged file of the pack named in one line."""
         return _Reading(self.path, path)
 
-    @cached_property
-    def records(self) -> dict[str, tuple[PackFile, int]]:
-        """Where the record of each run lies, in the order of their ids."""
-        places: dict[str, tuple[PackFile, int]] = {}
-        for file in self.files("runs"):
-            with self.reading(file.path):
-                places |= {name: (file, place) for place, name in enumerate(file.ids)}
-        return dict(sorted(places.items()))
-
     def record(self, run: str) -> dict[str, Any]:
         """Return all that is known of a run: what its ``environment.json`` was."""
         row = self.row(run)
@@ -215,18 +232,36 @@ class Pack:
     def summaries(self) -> dict[str, dict[str, Any]]:
         """What all runs are listed by: records without what is read of one run alone.
 
-        Runs share the parts that are equal.
+        Runs share the parts that are equal. There is nothing of a run whose row group is damaged; a
+        file whose ids are lost is named on the error stream, unless it is the only one.
         """
         found: dict[str, dict[str, Any]] = {}
+        refused: list[UserError] = []
         for file in self.files("runs"):
-            with self.reading(file.path):
-                for group in range(file.groups):
-                    found |= _summaries(file.row_group(group))
+            try:
+                with self.reading(file.path):
+                    found |= _summaries_of(file)
+            except UserError as error:
+                refused.append(error)
+        if refused and not found:
+            raise refused[0]
+        for each in refused:
+            warn(f"runs are left out: {each}")
         return dict(sorted(found.items()))
 
 
 def _value(text: Any) -> Any:
     return json.loads(text) if isinstance(text, str) and text else None
+
+
+def _summaries_of(file: PackFile) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for group in range(file.groups):
+        try:
+            found |= _summaries(file.row_group(group))
+        except DamagedError:
+            found |= {run: {} for run in file.ids_of(group)}
+    return found
 
 
 _ALONE = ("cells", "files", "fingerprint", "cost", "data_sha256")
@@ -278,7 +313,7 @@ class _Reading:
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, _: object) -> None:
         """Name what is damaged."""
-        if isinstance(error, (OSError, ValueError, KeyError, TypeError, IndexError)):
+        if isinstance(error, UNREADABLE):
             why = f" ({error})" if isinstance(error, DamagedError) else ""
             raise UserError(
                 f"{self.path} is missing or damaged{why}: {_AGAIN.format(self.pack)}"
@@ -293,15 +328,43 @@ def damages(pack: Pack) -> Iterator[str]:
         try:
             lost = dict(file.damaged())
             whole[each.kind] |= set(file.ids)
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        except UNREADABLE as error:
             why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
             yield f"{file.path}: {why}: {each.tables} {each.kind}, {each.first} to {each.last}"
             continue
         for group, ids in lost.items():
-            shown = ", ".join(ids[:5]) + f" and {len(ids) - 5} more" * (len(ids) > 5)
-            yield f"{file.path}: row group {group}: {each.kind} of {shown}"
+            yield f"{file.path}: row group {group}: {each.kind} of {_shown(ids)}"
     for kind in ("summary", "metrics"):
         for run in sorted(whole["runs"] - whole[kind]):
             yield f"{pack.path}: run {run} has no {kind}"
     for name in sorted({path.name for path in pack.path.iterdir()} - {PACK, *pack.listed}):
         yield f"{pack.path / name}: no file of the pack; it is not read"
+
+
+def _shown(ids: list[str]) -> str:
+    return ", ".join(ids[:5]) + f" and {len(ids) - 5} more" * (len(ids) > 5)
+
+
+def without_index(folder: Path) -> Iterator[str]:
+    """Yield a line for each file of a pack whose index is damaged: whether it is whole.
+
+    A file says itself what each of its row groups was, and the index what its footer was. A footer
+    is as it was written if its sha256 still stands anywhere in what is left of the index.
+    """
+    try:
+        left = (folder / PACK).read_bytes()
+    except OSError:
+        left = b""
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            file = PackFile(path, sums := found_sums(path))
+            lost = [name for _, ids in file.damaged() for name in ids]
+        except UNREADABLE as error:
+            yield f"{path}: {error}"
+            continue
+        said = "whole"
+        if lost:
+            said = f"{len(lost)} of {len(file.ids)} tables are lost: {_shown(lost)}"
+        if sums.sha256.encode() not in left:
+            said += ", by what it says of itself, which the index no longer confirms"
+        yield f"{path}: {said}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import sha256, write_bytes, write_table
 from fairbench.core.formats import csv_text
-from fairbench.results.cells import Store, plain_id
+from fairbench.results.cells import CorruptCellError, Store, plain_id
+from fairbench.results.pack_file import PackFile
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import Pack, refuse_pack
 from fairbench.results.people import people_path
@@ -17,10 +22,14 @@ from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import FILES, LAST, Run, config_text, read_environment
 
 
-def unpack(pack: Pack, results: Path) -> tuple[int, int]:
-    """Write what a pack holds into a folder; what is there is left. Return how many runs, cells.
+def unpack(pack: Pack, results: Path) -> tuple[int, int, list[str]]:
+    """Write what a pack holds into a folder; what is there is left.
 
-    A run is written last, when all that it needs is there.
+    A run is written last, when all that it needs is there. What is damaged is left out.
+
+    Returns
+    -------
+    How many runs and cells were written, and a line for whatever is damaged.
 
     Raises
     ------
@@ -35,28 +44,74 @@ def unpack(pack: Pack, results: Path) -> tuple[int, int]:
             "with others by `fairbench store merge`"
         )
     refuse_pack(results)
-    cells = _write_cells(pack, Store(results))
-    for split in pack.ids("splits"):
-        if not (path := rows_path(results, split)).is_file():
-            write_bytes(path, parquet_bytes(unpacked(pack.table("splits", split))))
-    for digest in pack.ids("data"):
-        if not (path := people_path(results, digest)).is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.chmod(path.parent, 0o700)
-            write_table(path, unpacked(pack.table("data", digest)), mode=0o600)
-    runs = [Run(pack.path / "runs" / plain_id(run), None, pack) for run in pack.records]
-    written = [_write_run(run, results / "runs" / run.id) for run in runs]
-    return sum(written), cells
+    writing = _Unpacking(pack, results)
+    cells, _, _, runs = (writing.all_of(kind) for kind in ("cells", "splits", "data", "runs"))
+    return runs, cells, list(dict.fromkeys(writing.damages))
 
 
-def _write_cells(pack: Pack, store: Store) -> int:
-    mine, written = Store(pack.path), 0
-    for cell in pack.ids("cells"):
-        if not store.has(cell):
-            found = mine.read(cell)
-            store.write(cell, found.columns, found.notes)
-            written += 1
-    return written
+@dataclass(frozen=True)
+class _Unpacking:
+    """Writes a pack's tables into a folder, and notes what is damaged."""
+
+    pack: Pack
+    results: Path
+    damages: list[str] = field(default_factory=list)
+
+    @cached_property
+    def _stores(self) -> tuple[Store, Store]:
+        """The cells of the pack, and those of the folder."""
+        return Store(self.pack.path), Store(self.results)
+
+    def all_of(self, kind: str) -> int:
+        """Write all tables of a kind that are not there; return how many."""
+        write: Callable[[str], bool] = getattr(self, f"_{kind}")
+        written = 0
+        for file in self.pack.files(kind):
+            for name in self._ids(file):
+                with self._noting():
+                    written += write(name)
+        return written
+
+    def _ids(self, file: PackFile) -> list[str]:
+        ids: list[str] = []
+        with self._noting(), self.pack.reading(file.path):
+            ids = file.ids
+        return ids
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except (UserError, CorruptCellError) as error:
+            self.damages.append(str(error))
+
+    def _cells(self, cell: str) -> bool:
+        packed, store = self._stores
+        if store.has(cell):
+            return False
+        found = packed.read(cell)
+        store.write(cell, found.columns, found.notes)
+        return True
+
+    def _splits(self, split: str) -> bool:
+        path = rows_path(self.results, split)
+        if path.is_file():
+            return False
+        write_bytes(path, parquet_bytes(unpacked(self.pack.table("splits", split))))
+        return True
+
+    def _data(self, digest: str) -> bool:
+        path = people_path(self.results, digest)
+        if path.is_file():
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.chmod(path.parent, 0o700)
+        write_table(path, unpacked(self.pack.table("data", digest)), mode=0o600)
+        return True
+
+    def _runs(self, run: str) -> bool:
+        path = self.results / "runs" / plain_id(run)
+        return _write_run(Run(self.pack.path / "runs" / run, None, self.pack), path)
 
 
 def _write_run(run: Run, path: Path) -> bool:

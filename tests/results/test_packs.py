@@ -4,70 +4,27 @@ import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
-from fairbench.results import pack_file, packing
+from fairbench.results import pack_file, pack_tables, packing
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
+from fairbench.results.pack_tables import unpacked
 from fairbench.results.packing import Contents, write_pack
 from fairbench.results.packs import damages, open_pack
-from fairbench.results.predictions import _rows
-from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.run_writer import RunWriter
 from fairbench.results.unpacking import unpack
-from tests.results.test_run_folder import METRICS, PREDICTIONS
+from tests.results.small_packs import RUNS, contents, packed, refused, small_folder, write
 from tests.studies import RECORD
-
-CONFIG = {"learner": {"rate": 1e-5, "name": "tree"}, "seed": 0, "protect": None}
-RUNS = ("0123456789ab", "1123456789ab", "2123456789ab")
-
-
-def _metrics(seed):
-    draw = np.random.default_rng(seed)
-    names = ["error_rate", "log_loss", "fit_seconds", "abstention_error_rate"] * 3
-    table = pd.concat([METRICS] * len(names), ignore_index=True)
-    return table.assign(
-        metric=names, value=draw.random(len(names)),
-        status=pd.Categorical(["ok"] * len(names), ["ok", "undefined"]),
-        bins=pd.array([15, None] * 6, "Int64"), feature="",
-    )  # fmt: skip
-
-
-def _write(folder, run, cells, data, seed=0, record=RECORD):
-    store, metrics = Store(folder), _metrics(seed)
-    for cell in cells:
-        columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
-        extra = {"sd": np.ones(5)} if cell.startswith("b") else {}
-        store.write(cell, columns | extra, {"fit_seconds": 0.1 * seed, "text": "é"})
-    tables = RunTables(metrics, metrics, PREDICTIONS)
-    RunWriter(folder / "runs" / run).write(CONFIG, cells, tables, data, dict(record))
 
 
 @pytest.fixture
 def folder(tmp_path, make_dataset):
-    place = tmp_path / "mine"
-    for seed, run in enumerate(RUNS):
-        _write(place, run, [f"a{seed}", f"b{seed}", "shared"], make_dataset(), seed)
-    return place
-
-
-def packed(folder, name="pack", **options):
-    out = folder.with_name(name)
-    return write_pack([list(Catalogue(folder))], out, Contents(people=True, **options)).path
-
-
-def contents(pack):
-    return {path.name: path.read_bytes() for path in pack.iterdir()}
-
-
-def refused(*words):
-    with pytest.raises(UserError) as error:
-        run_command(["store", *map(str, words)])
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 400
-    return str(error.value)
+    return small_folder(tmp_path / "mine", make_dataset())
 
 
 def test_a_pack_answers_as_its_folder_does(folder):
@@ -122,11 +79,20 @@ def test_a_killed_pack_goes_on_with_the_files_that_are_whole(folder, monkeypatch
     assert not folder.with_name("later").exists()
     half = folder.with_name(".later.half")
     (half / "metrics-1-001.parquet").write_bytes(b"cut off")
+    (half / ".cells-1-001.parquet.host.1.ab.tmp").touch()  # of what was killed
+    footer = bytearray((half / "runs-1-001.parquet").read_bytes())
+    footer[footer.index(b'"ids"') + 1] ^= 1
+    (half / "runs-1-001.parquet").write_bytes(footer)
     monkeypatch.setattr(
         packing, "_write_file", lambda path, *rest: made.append(path.name) or written(path, *rest)
     )
     assert contents(packed(folder, "later")) == whole
-    assert made == ["metrics-1-001.parquet", "cells-1-001.parquet", "cells-2-001.parquet"]
+    assert made == [
+        "runs-1-001.parquet",
+        "metrics-1-001.parquet",
+        "cells-1-001.parquet",
+        "cells-2-001.parquet",
+    ]
     assert not half.exists()
 
 
@@ -170,61 +136,6 @@ def test_people_who_may_not_be_given_away_are_left_out_and_named(folder, capsys)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_every_flipped_byte_is_found_and_what_is_lost_is_named(folder):
-    pack = packed(folder)
-    whole, draw = contents(pack), np.random.default_rng(0)
-    expected = [run.metrics() for run in Catalogue(pack)]
-    for name in sorted(whole):
-        for place in (0, *draw.integers(len(whole[name]), size=4), len(whole[name]) - 1):
-            damaged = bytearray(whole[name])
-            damaged[place] ^= 1 << int(draw.integers(8))
-            (pack / name).write_bytes(damaged)
-            if name == "pack.json":
-                with pytest.raises(UserError, match="pack.json is damaged"):
-                    open_pack(pack)
-                continue
-            found = list(damages(_fresh(pack)))
-            assert found
-            assert all(str(pack / name) in line or "run " in line for line in found)
-            _believed(pack, expected)
-        (pack / name).write_bytes(whole[name])
-    assert not list(damages(_fresh(pack)))
-
-
-def _fresh(pack):
-    _rows.cache_clear()
-    (pack / "pack.json").touch()
-    return open_pack(pack)
-
-
-def _believed(pack, expected):
-    """Nothing is read that is not as it was written."""
-    try:
-        runs = list(Catalogue(pack))
-    except UserError:
-        return
-    for run, metrics in zip(runs, expected, strict=True):
-        try:
-            found = run.metrics()
-        except UserError as error:
-            assert "is missing or damaged" in str(error)
-        else:
-            pd.testing.assert_frame_equal(found, metrics)
-
-
-def test_verify_prints_what_is_lost(folder, capsys):
-    pack = packed(folder)
-    assert run_command(["store", "verify", str(pack)]) == 0
-    assert "3 runs and 7 cells are as they were written" in capsys.readouterr().out
-    (pack / "metrics-1-001.parquet").unlink()
-    (pack / "stray").touch()
-    assert run_command(["store", "verify", f"results={pack}"]) == 1
-    said = capsys.readouterr().out
-    assert "metrics-1-001.parquet: it is missing: 3 metrics, 0123456789ab to 2123456789ab" in said
-    assert "run 1123456789ab has no metrics" in said
-    assert "stray: no file of the pack" in said
-
-
 def test_a_pack_is_only_read(folder):
     pack = packed(folder)
     with pytest.raises(UserError, match="is a pack, which is only read: run with results=FOLDER"):
@@ -263,8 +174,8 @@ def test_a_pack_of_a_later_format_is_refused(folder):
 def test_an_unpacked_folder_is_finished_and_packs_to_the_same_tables(folder):
     pack = packed(folder)
     out = folder.with_name("unpacked")
-    assert unpack(open_pack(pack), out) == (3, 7)
-    assert unpack(open_pack(pack), out) == (0, 0)
+    assert unpack(open_pack(pack), out) == (3, 7, [])
+    assert unpack(open_pack(pack), out) == (0, 0, [])
     assert RunWriter(out / "runs" / RUNS[0]).finished("x")
     again = contents(packed(out, "again"))
     for name, content in contents(pack).items():
@@ -272,10 +183,28 @@ def test_an_unpacked_folder_is_finished_and_packs_to_the_same_tables(folder):
             assert again[name] == content
 
 
+def test_a_column_without_any_value_comes_back_as_it_was(folder, make_dataset):
+    run = "4123456789ab"
+    write(folder, run, ["a1"], make_dataset(), 4, reason=None)
+    mine = Catalogue(folder).one(run)
+    assert str(mine.table("metrics").schema.field("reason").type) == "null"
+    found, out = packed(folder), folder.with_name("unpacked")
+    unpack(open_pack(found), out)
+    for other in (Catalogue(found), Catalogue(out)):
+        assert other.one(run).table("metrics").equals(mine.table("metrics"), check_metadata=True)
+        pd.testing.assert_frame_equal(other.one(run).metrics(), mine.metrics())
+
+
+def test_categories_without_any_value_come_back_as_they_were():
+    nothing = pa.nulls(3, pa.dictionary(pa.int8(), pa.null()))
+    table = pa.table({"kind": nothing, "n": [1, 2, 3]})
+    assert unpacked(pack_tables.packed(table)).equals(table)
+
+
 def test_merged_folders_have_what_each_has_once(folder, make_dataset, capsys):
     other = folder.with_name("yours")
-    _write(other, RUNS[1], ["a1", "b1", "shared"], make_dataset(), 1)
-    _write(other, "3123456789ab", ["a3", "shared"], make_dataset(), 3)
+    write(other, RUNS[1], ["a1", "b1", "shared"], make_dataset(), 1)
+    write(other, "3123456789ab", ["a3", "shared"], make_dataset(), 3)
     out = folder.with_name("ours")
     run_command(["store", "merge", str(packed(folder)), str(other), f"out={out}", "people=true"])
     assert list(Catalogue(out).runs) == [*RUNS, "3123456789ab"]
@@ -290,7 +219,7 @@ def test_what_differs_is_refused_by_name_or_the_first_is_kept(folder, make_datas
     other, data = folder.with_name("yours"), make_dataset()
     seed = 5 if what == "metrics" else 1
     record = {**RECORD, "fingerprint": "y"} if what == "code" else RECORD
-    _write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, record)
+    write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, record=record)
     if what == "cell":
         Store(other).write("a1", {"row": np.arange(5, dtype=np.int32), "score": np.zeros(5)}, {})
     out = folder.with_name("ours")

@@ -198,11 +198,11 @@ def verify(options: VerifyOptions) -> int:
     from fairbench.experiments import verification
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.cells import Store
-    from fairbench.results.packs import is_pack, open_pack
+    from fairbench.results.packs import is_pack
     from fairbench.results.runs import damaged_files
 
     if is_pack(place := Path(options.run) if options.run else options.results):
-        return packs.verify_pack(open_pack(place))
+        return packs.verify_pack(place)
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
     if store.pack and not store.pack.count("cells"):

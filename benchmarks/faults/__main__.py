@@ -14,6 +14,7 @@ FAULTS = (
     "flips",
     "kills",
     "namespaces",
+    "packs",
     "tables",
     "tracking",
 )

@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
     reductions,
     report,
     scale,
+    scale_packs,
     seals,
     workers,
 )
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "reductions": reductions.main,
     "report": report.main,
     "scale": scale.main,
+    "scale_packs": scale_packs.main,
     "seals": seals.main,
     "workers": workers.main,
 }

@@ -31,8 +31,9 @@ from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
-from fairbench.evaluation.groups import Counted, GroupEvaluation, one_group
+from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import LabelledRows
@@ -213,7 +214,7 @@ def _from_labels(
     for name in ("", *table.groups):
         labels = table.groups[name] if name else one_group(len(table))
         if complete:
-            each = evaluation.count(name, table.label, hard, labels, generator)
+            each = evaluation.count(Groups.of(name, labels), table.label, hard, generator)
             evaluation.counted(each, generator)
             counted.append(_with_draws(each, evaluator, seed))
             continue
@@ -248,6 +249,11 @@ def _from_posterior(
     frame = rows.frame()
     frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
     return frame, counted[1:]
+
+
+def one_group(rows: int) -> pd.Series:
+    """Return the labels of everyone as one group without a name."""
+    return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
 
 
 def _evaluation(rows: MetricTable, evaluator: Evaluator, design: Design | None) -> GroupEvaluation:

@@ -19,7 +19,7 @@ from fairbench.evaluation.abstention import AbstentionEvaluation
 from fairbench.evaluation.estimates import add_estimates, declared_batches
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.groups import Counted, GroupEvaluation
-from fairbench.evaluation.predictions import Labelled, Parts
+from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import (
     NAN,
@@ -106,9 +106,9 @@ class ClassEvaluation:
                 self.table.rows += [row for row in rows if _is_of(row, _TOGETHER)]
             kept = (row for row in rows if not _is_of(row, _TOGETHER))
             self.table.rows += [(*row[:9], row[9]._replace(outcome=name)) for row in kept]
-        for attribute, labels in data.groups.items():
-            if len(labels.cat.categories) > 1:
-                _Forms(self, data, attribute, labels).add(generator)
+        for groups in data.coded.values():
+            if len(groups) > 1:
+                _Forms(self, data, groups).add(generator)
 
     def _rows(self, label: Labelled, generator: np.random.Generator) -> list[Row]:
         found = MetricTable(level=self.table.level, frequentist=self.table.frequentist)
@@ -148,8 +148,7 @@ class _Forms:
 
     of: ClassEvaluation
     data: Labelled
-    attribute: str
-    labels: pd.Series
+    groups: Groups
 
     def add(self, generator: np.random.Generator) -> None:
         """Add the forms of both gaps."""
@@ -180,7 +179,7 @@ class _Forms:
     def _counted(self, label: Labelled, level: float, generator: np.random.Generator) -> Counted:
         evaluation, hard = replace(self.of.groups, level=level), label.column("prediction")
         own = deepcopy(generator)
-        return evaluation.count(self.attribute, label.target, hard, self.labels, own)
+        return evaluation.count(self.groups, label.target, hard, own)
 
     def _status(self, gaps: Sequence[tuple[float, GapInterval, Status, int]]) -> Status:
         """Say which classes have no gap, or one of few rows or of some groups alone."""
@@ -198,7 +197,8 @@ class _Forms:
         self, name: str, value: float, interval: Sequence[float], n: int, status: Status
     ) -> None:
         ends = interval[0], interval[1]
-        self.of.table.add(name, value, n, Where(self.attribute), interval=ends, status=status)
+        where = Where(self.groups.attribute)
+        self.of.table.add(name, value, n, where, interval=ends, status=status)
 
 
 def _gap(counted: Counted, name: str, minimum: int) -> tuple[float, GapInterval, Status, int]:

@@ -30,7 +30,7 @@ from fairbench.evaluation.given import (
 )
 from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
 from fairbench.evaluation.prediction_sets import evaluate_sets
-from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.predictions import Groups, Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
@@ -209,9 +209,8 @@ class Evaluator:
     def _labels(self, table: MetricTable, data: Labelled, generator: np.random.Generator) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
         evaluation, hard = self._groups(table, data), data.column("prediction")
-        evaluation.overall(data.target, hard, generator)
-        for attribute, labels in data.groups.items():
-            evaluation.attribute(attribute, data.target, hard, labels, generator)
+        for groups in (Groups.everyone(len(data)), *data.coded.values()):
+            evaluation.attribute(groups, data.target, hard, generator)
         arrays = data.target, data.predictions, self.bins, self.minimum_group_size
         levels = self.coverage_levels
         ScoreEvaluation(table, *arrays, data.design, levels).run(data.groups)

@@ -8,7 +8,6 @@ from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import (
@@ -21,7 +20,7 @@ from fairbench.evaluation.group_intervals import (
     group_intervals,
 )
 from fairbench.evaluation.many_groups import PooledGroups
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -34,7 +33,14 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.group import RocHull, debiased, expected_counts, least_error
+from fairbench.metrics.group import (
+    GroupThresholds,
+    RocHull,
+    debiased,
+    expected_counts,
+    least_error,
+    thresholds_under,
+)
 from fairbench.metrics.rates import (
     Counts,
     Rate,
@@ -111,11 +117,6 @@ def group_status(groups: list[str], size: int, g: int, rate: Rate, minimum: int)
     return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
 
 
-def one_group(rows: int) -> pd.Series:
-    """Return the labels of everyone as one group without a name."""
-    return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
-
-
 @dataclass(frozen=True)
 class GroupEvaluation:
     """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
@@ -130,20 +131,11 @@ class GroupEvaluation:
     minimum: int
     design: Design | None = None
 
-    def overall(self, target: Array, hard: Array, generator: np.random.Generator) -> None:
-        """Add the rates of everyone together."""
-        self._rates(self.count("", target, hard, one_group(len(target)), generator))
-
     def attribute(
-        self,
-        name: str,
-        target: Array,
-        hard: Array,
-        labels: pd.Series,
-        generator: np.random.Generator,
+        self, groups: Groups, target: Array, hard: Array, generator: np.random.Generator
     ) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
-        self.counted(self.count(name, target, hard, labels, generator), generator)
+        self.counted(self.count(groups, target, hard, generator), generator)
 
     def counted(self, counted: Counted, generator: np.random.Generator) -> None:
         """Add the same rows of counts whose intervals are known how to make."""
@@ -155,27 +147,21 @@ class GroupEvaluation:
                 counted.pooled.add_to(self.table, self.level, counted.sizes)
 
     def count(
-        self,
-        name: str,
-        target: Array,
-        hard: Array,
-        labels: pd.Series,
-        generator: np.random.Generator,
+        self, groups: Groups, target: Array, hard: Array, generator: np.random.Generator
     ) -> Counted:
         """Return the counts of an attribute's groups, and what makes their intervals."""
-        groups = [str(label) for label in labels.cat.categories]
+        name, names = groups.attribute, list(groups.names)
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
-            codes = labels.cat.codes.to_numpy(np.intp)
-            survey = SurveyCounts.of(cell, codes, self.design, groups=len(groups))
-            return self._surveyed(name, groups, survey, generator)
-        counts = binary_confusion(target, hard, labels.cat.codes.to_numpy(), n_groups=len(groups))
+            survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
+            return self._surveyed(name, names, survey, generator)
+        counts = binary_confusion(target, hard, groups.codes, n_groups=len(groups))
         if self.interval == DIRICHLET:
             draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-            return Counted(name, groups, counts, PosteriorIntervals(counts, draws, self.level))
+            return Counted(name, names, counts, PosteriorIntervals(counts, draws, self.level))
         intervals = group_intervals(counts, NO_DRAWS, self.level)
-        pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
-        return Counted(name, groups, counts, intervals, pooled)
+        pooled = PooledGroups(name, names, counts, self.n_draws, generator)
+        return Counted(name, names, counts, intervals, pooled)
 
     def _surveyed(
         self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
@@ -305,14 +291,15 @@ def evaluate_group_thresholds(
     missing = attribute not in data.groups or "score" not in data.predictions
     if validation is None or missing or not relaxations:
         return
+    test, chosen_on = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
     for name in CONSTRAINTS:
         metric = metrics_of(BINARY, "widest")[name]
-        status = _status(data, metric, attribute)
+        status = test.status(metric)
         if status == OK:
-            status = _status(validation, metric, attribute, of=" of the validation rows")
+            status = chosen_on.status(metric, of=" of the validation rows")
         rows = [(NAN,) * len(_MEASURES)] * len(relaxations)
         if status == OK:
-            rows = _measured(data, validation, metric, relaxations, attribute)
+            rows = _measured(test, chosen_on, metric, relaxations)
         for relaxation, values in zip(relaxations, rows, strict=True):
             setting = Setting(constraint=name, relaxation=relaxation)
             for measure, value in zip(_MEASURES, values, strict=True):
@@ -326,35 +313,49 @@ def evaluate_group_thresholds(
                 )
 
 
-def _status(data: Labelled, metric: Metric, attribute: str, of: str = "") -> Status:
-    """Say whether every group has the labels that the metric's rates rest on."""
-    labels = data.groups[attribute].cat
-    groups = [str(label) for label in labels.categories]
-    zeros, codes = np.zeros(len(data)), labels.codes.to_numpy()
-    counts = binary_confusion(data.target, zeros, codes, n_groups=len(groups))
-    counted = Counted(attribute, groups, counts, CountIntervals(counts, np.empty(0), 0.95))
-    status = counted.status(metric.rates, 1, range(len(groups)))
-    return status if status == OK else status._replace(reason=status.reason + of)
+@dataclass(frozen=True)
+class _ScoredGroups:
+    """Labels and scores of the groups of one attribute, and what is computed of them once."""
+
+    data: Labelled
+    groups: Groups
+
+    @cached_property
+    def score(self) -> Array:
+        """The scores (n,)."""
+        return self.data.column("score")
+
+    @cached_property
+    def _labels(self) -> Counted:
+        """How many rows of each group have which label."""
+        groups, zeros = self.groups, np.zeros(len(self.data))
+        counts = binary_confusion(self.data.target, zeros, groups.codes, n_groups=len(groups))
+        intervals = CountIntervals(counts, np.empty(0), 0.95)
+        return Counted(groups.attribute, list(groups.names), counts, intervals)
+
+    @cached_property
+    def hulls(self) -> list[RocHull]:
+        """The hull of each group's ROC curve."""
+        of_groups = zip(*map(self.groups.split, (self.data.target, self.score)), strict=True)
+        return [RocHull.of(target, score) for target, score in of_groups]
+
+    def status(self, metric: Metric, of: str = "") -> Status:
+        """Say whether every group has the labels that the metric's rates rest on."""
+        status = self._labels.status(metric.rates, 1, range(len(self.groups)))
+        return status if status == OK else status._replace(reason=status.reason + of)
 
 
 def _measured(
-    data: Labelled,
-    validation: Labelled,
-    metric: Metric,
-    relaxations: Sequence[float],
-    attribute: str,
+    test: _ScoredGroups, chosen_on: _ScoredGroups, metric: Metric, relaxations: Sequence[float]
 ) -> list[tuple[float, ...]]:
     """Return the measures at every relaxation."""
-    target, score = validation.target, validation.column("score")
-    group, test_group = (
-        part.groups[attribute].cat.codes.to_numpy(np.intp) for part in (validation, data)
-    )
-    n_groups = len(data.groups[attribute].cat.categories)
-    hulls = [RocHull.of(target[group == g], score[group == g]) for g in range(n_groups)]
-    measured: list[tuple[float, ...]] = []
-    for thresholds in least_error(hulls, metric.rates, relaxations):
-        chance = thresholds.chance(data.column("score"), test_group)
-        counts = expected_counts(data.target, chance, test_group, n_groups=n_groups)
+    codes, groups = test.groups.codes, len(test.groups)
+    under = thresholds_under(chosen_on.hulls, test.score, codes)
+    chosen = least_error(chosen_on.hulls, metric.rates, relaxations)
+    measured: dict[GroupThresholds, tuple[float, ...]] = {}
+    for thresholds in dict.fromkeys(chosen):
+        chance = thresholds.chance_at(under)
+        counts = expected_counts(test.data.target, chance, codes, n_groups=groups)
         errors = [float(error_rate(total(each))[0]) for each in (counts, thresholds.counts)]
-        measured.append((errors[0], float(metric(counts)), errors[1]))
-    return measured
+        measured[thresholds] = errors[0], float(metric(counts)), errors[1]
+    return [measured[thresholds] for thresholds in chosen]

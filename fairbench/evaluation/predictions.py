@@ -67,15 +67,15 @@ def read_predictions(
             f"method {method}: a reading returns 'prediction' and any of {', '.join(_KNOWN[1:])}; "
             f"this one returned {', '.join(columns)}"
         )
-    table = pd.DataFrame({name: np.asarray(values, float) for name, values in columns.items()})
+    arrays = {name: np.asarray(values, float) for name, values in columns.items()}
+    table = pd.DataFrame(arrays)
     scores = [name for name in columns if _CLASS.fullmatch(name)]
     if len(scores) == 1:
         raise UserError(f"method {method}: '{scores[0]}' is the score of a single class: name all")
     if classes and len(scores) not in (0, classes):
         raise UserError(f"method {method}: {len(scores)} scores of {classes} classes: name all")
-    for name in () if keep_invalid else table.columns:
-        count = max(classes, len(scores), 2)
-        _check(table[name].to_numpy(), name, task, method, classes=count)
+    for name, values in () if keep_invalid else arrays.items():
+        _check(values, name, task, method, classes=max(classes, len(scores), 2))
     if scores and not keep_invalid:
         total = table[scores].to_numpy().sum(axis=1)
         _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(scores), method)
@@ -154,6 +154,11 @@ class Labelled:
         arrays = self.target[kept], predictions, groups
         return Labelled(*arrays, self.task, design=design, classes=self.classes)
 
+    @cached_property
+    def coded(self) -> dict[str, Groups]:
+        """The groups of each attribute, with the code of every row, which is looked up once."""
+        return {name: Groups.of(name, labels) for name, labels in self.groups.items()}
+
     def column(self, name: str) -> NDArray[np.float64]:
         """Return a column of the predictions as float64."""
         values: NDArray[np.float64] = self.predictions[name].to_numpy(np.float64)
@@ -211,6 +216,10 @@ class Groups:
         """The places of rows by group, those of a group as they come."""
         return by_group(self.codes, len(self))
 
+    def take(self, rows: NDArray[np.intp]) -> Groups:
+        """Return the groups of some rows, in that order."""
+        return Groups(self.attribute, self.names, self.codes[rows])
+
     def split(self, values: NDArray[_Scalar]) -> list[NDArray[_Scalar]]:
         """Return the values of each group, in the order of the rows."""
         return np.split(values[self.order], np.cumsum(self.size)[:-1])
@@ -246,6 +255,10 @@ class Parts:
         """Return everyone of `rows` rows, and the groups of each attribute's labels."""
         named = (Groups.of(name, labels) for name, labels in groups.items())
         return cls((Groups.everyone(rows), *named), design)
+
+    def take(self, rows: NDArray[np.intp], design: Design | None) -> Parts:
+        """Return the groups of some rows, in that order, which were sampled by a design."""
+        return Parts(tuple(groups.take(rows) for groups in self.attributes), design)
 
     def __len__(self) -> int:
         """Return the number of groups."""

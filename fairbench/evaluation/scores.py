@@ -74,8 +74,7 @@ class ScoreEvaluation:
         columns = {name: values[order] for name, values in columns.items()}
         design = None if self.design is None else self.design.take(order)
         target = self.target[order]
-        ordered = {name: labels.iloc[order] for name, labels in groups.items()}
-        parts = Parts.of(len(target), ordered, design)
+        parts = Parts.of(len(weight), groups).take(order, design)
         metrics = metrics_of(BINARY, "mean", "auc", "none")
         batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
@@ -205,9 +204,8 @@ def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
 def ordered_bins(target: NDArray[np.generic], score: Array, data: Labelled, bins: int) -> Bins:
     """Return reliability diagrams (2, G, bins) of a label, whose rows come in any order."""
     order = np.argsort(score, kind="stable")
-    groups = {name: labels.iloc[order] for name, labels in data.groups.items()}
     design = None if data.design is None else data.design.take(order)
-    parts = Parts.of(len(order), groups, design)
+    parts = Parts((Groups.everyone(len(order)), *data.coded.values())).take(order, design)
     return _all_bins(parts, target[order].astype(np.float64), score[order], bins)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -100,19 +101,14 @@ def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd
     """
     status, reason = np.full(groups, "ok", object), np.full(groups, "", object)
     flags = (metrics["status"] != "ok").to_numpy(bool)
-    if flags.any():
-        flagged = metrics.loc[flags, ["status", "reason"]].assign(group=group[flags])
-        reasons = flagged.groupby(["group", "status", "reason"], observed=True).size()
-        often = reasons.rename("runs").reset_index()
-        often = often.sort_values(["runs"], ascending=False, kind="stable")
-        often = often.drop_duplicates("group")
-        place, total = often["group"].to_numpy(), np.bincount(group, minlength=groups)
-        flagged_rows = np.bincount(group[flags], minlength=groups)
-        status[place] = often["status"].astype(str)
-        reason[place] = [
-            f"{why} ({flagged_rows[each]} of {total[each]})"
-            for each, why in zip(place, often["reason"].astype(str), strict=True)
-        ]
+    texts = (metrics[name].to_numpy(object)[flags] for name in ("status", "reason"))
+    often = Counter(zip(group[flags].tolist(), *texts, strict=True))
+    total, flagged = (np.bincount(each, minlength=groups) for each in (group, group[flags]))
+    rank = {kind: place for place, kind in enumerate(STATUSES)}
+    # The last of a group is written last: the most frequent, of equals the first in this order.
+    rarest_first = sorted(often, key=lambda each: (-often[each], rank[each[1]], each[2]))[::-1]
+    for place, kind, why in rarest_first:
+        status[place], reason[place] = kind, f"{why} ({flagged[place]} of {total[place]})"
     kinds = pd.Categorical(status, list(STATUSES))
     return pd.DataFrame({"status": kinds, "reason": pd.array(reason, dtype="str")})
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,
@@ -92,17 +91,16 @@ class UncertaintyEvaluation:
         given = variances(data)
         if not given:
             return
-        values = pd.DataFrame(given)
-        everyone = pd.Series(pd.Categorical.from_codes(np.zeros(len(data), int), [""]))
-        for attribute, labels in {"": everyone, **data.groups}.items():
-            at = _Groups.of(attribute, labels, values)
-            means = GroupMeans.of(values.to_numpy(), at.codes, len(at.names))
+        values, floor = np.stack(list(given.values())), self._floor(data)
+        # Measures that are not finite everywhere are undefined.
+        reasons = {name: invalid_rows(~np.isfinite(each), name) for name, each in given.items()}
+        for groups in (Groups.everyone(len(data)), *data.coded.values()):
+            means = GroupMeans.of(values.T, groups.codes, len(groups))
             lowest = means.interval(self.level)[0][0]
+            found: GroupMeans | _Limits = means
             if self.table.frequentist:
-                found: GroupMeans | _Limits = _Limits.of(values, at, self.level)
-            else:
-                found = means
-            self._attribute(at, found, lowest, self._floor(data))
+                found = _Limits.of(values, groups, self.level)
+            self._attribute(_MeasuredGroups(groups, reasons), found, lowest, floor)
 
     def _floor(self, data: Labelled) -> float:
         """Return the variance under which there is nothing to divide by."""
@@ -111,7 +109,7 @@ class UncertaintyEvaluation:
         return (self.negligible_sd * float(data.target.std())) ** 2
 
     def _attribute(
-        self, at: _Groups, means: GroupMeans | _Limits, lowest: Array, floor: float
+        self, at: _MeasuredGroups, means: GroupMeans | _Limits, lowest: Array, floor: float
     ) -> None:
         lower, upper = means.interval(self.level)
         self._add("", at, means.mean, lower, upper)
@@ -127,7 +125,7 @@ class UncertaintyEvaluation:
     def _add(
         self,
         form: str,
-        at: _Groups,
+        at: _MeasuredGroups,
         values: Array,
         lower: Array | None = None,
         upper: Array | None = None,
@@ -135,7 +133,7 @@ class UncertaintyEvaluation:
     ) -> None:
         """Add the values (G, V) of a form of the means; one that is not "" compares groups."""
         for i, measure in enumerate(at.reasons):
-            for g in range(bool(form), len(at.names)):
+            for g in range(bool(form), len(at.groups)):
                 n, status = at.status(measure, [0, g] if form else [g], self.minimum)
                 value = NAN if status.kind in ("undefined", "invalid") else values[g, i]
                 interval = (NAN, NAN)
@@ -150,7 +148,7 @@ class UncertaintyEvaluation:
                     f"{measure}_uncertainty{form}",
                     value,
                     n,
-                    Where(at.attribute, at.names[g]),
+                    at.groups.where(g),
                     setting=setting,
                     interval=interval,
                     status=status,
@@ -169,10 +167,10 @@ class _Limits:
     level: float
 
     @classmethod
-    def of(cls, values: pd.DataFrame, at: _Groups, level: float) -> _Limits:
-        """Return the means of measures (n, V) that are at least 0."""
-        columns = np.nan_to_num(values.to_numpy(np.float64).T, posinf=0, neginf=0)
-        moments = Moments.of_groups(columns, at.codes, len(at.names))
+    def of(cls, values: Array, groups: Groups, level: float) -> _Limits:
+        """Return the means of measures (V, n) that are at least 0."""
+        columns = np.nan_to_num(values, posinf=0, neginf=0)
+        moments = Moments.of_groups(columns, groups.codes, len(groups))
         limits = loss_limits(moments, level=level, least=0.0, rows=FEWEST)
         return cls(Limits(*(each.T for each in around(moments.mean, limits))), level)
 
@@ -209,38 +207,25 @@ class _Limits:
 
 
 @dataclass(frozen=True)
-class _Groups:
+class _MeasuredGroups:
     """The groups of an attribute; `reasons` are what is known of each measure's values, by name."""
 
-    attribute: str
-    names: list[str]
-    codes: NDArray[np.intp]
-    size: NDArray[np.int64]
+    groups: Groups
     reasons: dict[str, Status]
 
-    @classmethod
-    def of(cls, attribute: str, labels: pd.Series, values: pd.DataFrame) -> _Groups:
-        """Return the groups of labels; measures that are not finite everywhere are undefined."""
-        codes, names = labels.cat.codes.to_numpy(np.intp), list(map(str, labels.cat.categories))
-        reasons = {
-            str(name): invalid_rows(~np.isfinite(values[name].to_numpy()), str(name))
-            for name in values
-        }
-        return cls(attribute, names, codes, np.bincount(codes, minlength=len(names)), reasons)
-
-    def without_small_denominators(self, means: Array, small: NDArray[np.bool_]) -> _Groups:
+    def without_small_denominators(self, means: Array, small: NDArray[np.bool_]) -> _MeasuredGroups:
         """Return the groups with a reason where the reference's mean is no denominator."""
         reasons = dict(self.reasons)
         for (name, reason), mean, is_small in zip(reasons.items(), means, small, strict=True):
             if is_small and reason == OK:
-                what = f"{name}_uncertainty of group '{self.names[0]}' is {mean:.2g}"
+                what = f"{name}_uncertainty of group '{self.groups.names[0]}' is {mean:.2g}"
                 reasons[name] = undefined(f"{what}, too near 0 to divide by")
         return replace(self, reasons=reasons)
 
     def status(self, measure: str, among: list[int], minimum: int) -> tuple[int, Status]:
         """Return how many rows the smallest of `among` has, and what that makes of the measure."""
-        g = min(among, key=lambda each: int(self.size[each]))
-        n, name = int(self.size[g]), self.names[g]
+        g = min(among, key=lambda each: self.groups.size[each])
+        n, name = self.groups.size[g], self.groups.names[g]
         if self.reasons[measure] != OK or n >= max(minimum, 1):
             return n, self.reasons[measure]
         where = f" in group '{name}'" if name else ""

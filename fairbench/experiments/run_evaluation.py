@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from fairbench.results.cells import Store
 from fairbench.results.predictions import TEST, VALIDATION
 
 COSTS = ("fit_seconds", "predict_seconds")
+Part: TypeAlias = "dict[str, NDArray[Any]]"  # columns of some rows
 
 
 @dataclass(frozen=True)
@@ -44,18 +46,31 @@ class Reading:
     invalid: str
     notes: dict[str, tuple[float, int]]
 
-    def predictions(self, fold: Fold) -> pd.DataFrame:
-        """Return what was predicted of the validation and the test rows; NaN where nothing was."""
+    def predictions(self, fold: Fold) -> Iterator[Part]:
+        """Yield what was predicted of the validation and of the test rows."""
         test = None if self.invalid else self.test
         parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
-        return pd.concat([_part(fold, part, rows, of) for part, rows, of in parts if len(rows)])
+        return (_part(fold, part, rows, of) for part, rows, of in parts if len(rows))
 
 
-def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> pd.DataFrame:
-    keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part, "row": rows}
+def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> Part:
+    keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
+    columns: Part = {name: np.full(len(rows), key) for name, key in keys.items()} | {"row": rows}
     if labelled is None:
-        return pd.DataFrame({**keys, "prediction": np.nan})
-    return pd.DataFrame(keys).join(labelled.predictions)
+        return columns | {"prediction": np.full(len(rows), np.nan)}
+    return columns | {str(name): labelled.column(name) for name in labelled.predictions}
+
+
+def _joined(parts: Sequence[Part]) -> pd.DataFrame:
+    """Return parts as one table, with NaN where a column is missing."""
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate(
+            [each[name] if name in each else np.full(len(each["row"]), np.nan) for each in parts]
+        )
+
+    names = dict.fromkeys(chain.from_iterable(parts))
+    return pd.DataFrame({name: column(name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -84,13 +99,13 @@ class RunEvaluation:
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
         tables: list[KeyedTable] = []
-        predictions: list[pd.DataFrame] = []
+        predictions: list[Part] = []
         for _, of_fold in groupby(ordered, key=lambda cell: (cell.fold.repeat, cell.fold.fold)):
             tables += self._fold(list(of_fold), groups, predictions)
-        return concatenate(tables), pd.concat(predictions, ignore_index=True)
+        return concatenate(tables), _joined(predictions)
 
     def _fold(
-        self, cells: list[Cell], groups: dict[str, pd.Series], predictions: list[pd.DataFrame]
+        self, cells: list[Cell], groups: dict[str, pd.Series], predictions: list[Part]
     ) -> list[KeyedTable]:
         """Evaluate the run's own cell in full, variants overall, and all of them together."""
         tables, uncertainty, fold = [], {}, cells[0].fold
@@ -98,7 +113,7 @@ class RunEvaluation:
             reading = self.read(cell, {} if cell.variant else groups)
             tables.append(((fold.repeat, fold.fold, cell.variant), self._evaluate(cell, reading)))
             if not cell.variant:
-                predictions.append(reading.predictions(cell.fold))
+                predictions += reading.predictions(cell.fold)
             if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
                 uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
         consistency = MetricTable(frequentist=self.evaluator.interval == FREQUENTIST)
@@ -170,7 +185,7 @@ class RunEvaluation:
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],
             predictions,
-            {name: labels.iloc[rows] for name, labels in groups.items()},
+            {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
             self.dataset.task,
             None if truth is None else truth.iloc[rows],
             design=design,

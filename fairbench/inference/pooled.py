@@ -18,7 +18,7 @@ Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -309,6 +309,7 @@ def _proposed(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
     return spreads, start, weights @ (1 / (1 + odds)), density
 
 
+@lru_cache(maxsize=16)
 def _normals(n: int, dimensions: int) -> Floats:
     """Return n evenly spread points of a standard normal, (n, dimensions): a Kronecker sequence."""
     ratio = 2.0
@@ -319,8 +320,7 @@ def _normals(n: int, dimensions: int) -> Floats:
 
 
 def _broad(spreads: Floats) -> Floats:
-    scaled = (spreads - _LEVEL) / _WIDTH
-    return np.asarray(-(scaled**2 / 2 + np.log(_WIDTH)).sum(axis=-1))
+    return np.asarray(-(((spreads - _LEVEL) / _WIDTH) ** 2 / 2 + np.log(_WIDTH)).sum(axis=-1))
 
 
 def _gaussian(deviations: Floats, root: Floats) -> Floats:

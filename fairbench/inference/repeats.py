@@ -290,10 +290,17 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
     :func:`fairbench.inference.gaps.largest_gap` folds them: the gap of the mean differences is no
     larger than the mean of the gaps, which chance widens in every split.
     """
-    value = np.max([np.nanmax(each.differences().value, axis=(-2, -1)) for each in rates], axis=0)
-    lower = [np.nanmax(each.differences(together=True).lower, axis=(-2, -1)) for each in rates]
-    upper = [np.nanmax(each.differences().upper, axis=(-2, -1)) for each in rates]
-    return Limits(value, np.clip(np.max(lower, axis=0), 0, None), np.max(upper, axis=0))
+    single = [each.differences() for each in rates]
+    wider = [each.differences(together=True) for each in rates]
+    value, lower, upper = (
+        np.max([np.nanmax(each, axis=(-2, -1)) for each in ends], axis=0)
+        for ends in (
+            [each.value for each in single],
+            [each.lower for each in wider],
+            [each.upper for each in single],
+        )
+    )
+    return Limits(value, np.clip(lower, 0, None), upper)
 
 
 def mean_ratios(rates: RunRates) -> Limits:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,17 +266,32 @@ class GroupThresholds:
 
     def chance(self, score: Array, group: NDArray[np.int_]) -> Array:
         """Return the probability (n,) with which each row is given label 1."""
-        chance = np.zeros(len(score))
-        for g, (hull, weights) in enumerate(zip(self.hulls, self.weights, strict=True)):
-            rows = group == g
-            under = np.searchsorted(hull.thresholds, score[rows], side="left")
-            chance[rows] = np.concatenate([[0], weights.cumsum()])[under]
-        return chance
+        return self.chance_at(thresholds_under(self.hulls, score, group))
+
+    def chance_at(self, under: NDArray[np.intp]) -> Array:
+        """Return the same of rows (n,) of which it is known which thresholds lie under them."""
+        chance: Array = np.concatenate([[0, *weights.cumsum()] for weights in self.weights])
+        return chance[under]
 
     @property
     def counts(self) -> Array:
         """The expected confusion counts (G, 4) on the rows the hulls were made of."""
         return np.stack([w @ hull.counts for hull, w in zip(self.hulls, self.weights, strict=True)])
+
+
+def thresholds_under(
+    hulls: Sequence[RocHull], score: Array, group: NDArray[np.int_]
+) -> NDArray[np.intp]:
+    """Return how many thresholds of its group lie under each score (n,), counted on by group."""
+    under, first = np.zeros(len(score), np.intp), 0
+    for g, hull in enumerate(hulls):
+        rows = group == g
+        under[rows] = first + np.searchsorted(hull.thresholds, score[rows], side="left")
+        first += len(hull.thresholds) + 1
+    return under
+
+
+_CLEARLY = 1e-5  # rows by which a threshold must be better, a hundred times what solvers tell apart
 
 
 def least_error(
@@ -294,33 +309,70 @@ def least_error(
     Notes
     -----
     Equalised odds of Hardt et al. (2016), relaxed as by Cruz and Hardt (2024): a linear
-    programme in the mixtures' weights and the lowest value of each rate.
+    programme in the mixtures' weights and the lowest value of each rate. Where the thresholds that
+    are best without a constraint meet it, they solve the programme, and it is left out.
     """
-    from scipy.optimize import linprog
-
-    counts = np.concatenate([hull.counts for hull in hulls])
-    owner = np.repeat(np.arange(len(hulls)), [len(hull.thresholds) for hull in hulls])
-    own = (owner == np.arange(len(hulls))[:, None]).astype(float)
-    # The lowest value of each rate is a variable too, after the weights.
-    lowest = np.repeat(np.eye(len(rates)), len(hulls), axis=0)
-    above = np.hstack([np.vstack([own * rate(counts) for rate in rates]), -lowest])
-    programme = {
-        "c": np.concatenate([_cost(hulls), np.zeros(len(rates))]),
-        "A_ub": np.vstack([above, -above]),
-        "A_eq": np.hstack([own, np.zeros((len(hulls), len(rates)))]),
-        "b_eq": np.ones(len(hulls)),
-    }
-    limits = (np.repeat([relaxation, 0.0], len(above)) for relaxation in relaxations)
-    solutions = [linprog(**programme, b_ub=limit).x for limit in limits]
-    return [GroupThresholds(hulls, _parts(solution, owner)) for solution in solutions]
+    costs = _costs(hulls)
+    best = _unconstrained(hulls, costs)
+    width = np.inf if best is None else np.max([gap(rate, best.counts) for rate in rates])
+    programme = _Programme(hulls, costs, rates)
+    return [
+        best if best is not None and width <= relaxation else programme.solved(relaxation)
+        for relaxation in relaxations
+    ]
 
 
-def _cost(hulls: Sequence[RocHull]) -> Array:
+def _costs(hulls: Sequence[RocHull]) -> list[Array]:
     """Return errors in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000 row."""
-    counts = np.concatenate([hull.counts for hull in hulls])
-    away = np.abs(np.concatenate([hull.thresholds for hull in hulls]) - 0.5).clip(max=0.5)
-    cost: Array = counts[:, FP] + counts[:, FN] + away / 500
-    return cost
+    return [
+        hull.counts[:, FP] + hull.counts[:, FN] + np.abs(hull.thresholds - 0.5).clip(max=0.5) / 500
+        for hull in hulls
+    ]
+
+
+def _unconstrained(hulls: Sequence[RocHull], costs: Sequence[Array]) -> GroupThresholds | None:
+    """Return the best threshold of each group, None where one is not clearly the best."""
+    if any(np.diff(np.partition(cost, 1)[:2])[0] < _CLEARLY for cost in costs):
+        return None
+    return GroupThresholds(hulls, [np.eye(len(cost))[cost.argmin()] for cost in costs])
+
+
+@dataclass(frozen=True, eq=False)
+class _Programme:
+    """The linear programme of thresholds whose `rates` are to be alike in all groups."""
+
+    hulls: Sequence[RocHull]
+    costs: Sequence[Array]
+    rates: Sequence[Rate]
+
+    @cached_property
+    def _owner(self) -> NDArray[np.intp]:
+        """Which group each threshold is of."""
+        return np.repeat(np.arange(len(self.hulls)), [len(cost) for cost in self.costs])
+
+    @cached_property
+    def _rows(self) -> Any:
+        """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
+        from scipy.sparse import csc_array
+
+        groups, counts = len(self.hulls), np.concatenate([hull.counts for hull in self.hulls])
+        own = (self._owner == np.arange(groups)[:, None]).astype(float)
+        # The lowest value of each rate is a variable too, after the weights.
+        lowest = np.repeat(np.eye(len(self.rates)), groups, axis=0)
+        above = np.hstack([np.vstack([own * rate(counts) for rate in self.rates]), -lowest])
+        whole = np.hstack([own, np.zeros((groups, len(self.rates)))])
+        return csc_array(np.vstack([above, -above, whole]))
+
+    def solved(self, relaxation: float) -> GroupThresholds:
+        """Return the thresholds of least error at one relaxation."""
+        # Without whole numbers, `milp` is `linprog` with half its checks and the same solution.
+        from scipy.optimize import LinearConstraint, milp
+
+        size = len(self.hulls) * np.array([len(self.rates), len(self.rates), 1])
+        ends = [-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]
+        limits = LinearConstraint(self._rows, *(np.repeat(each, size) for each in ends))
+        cost = np.concatenate([*self.costs, np.zeros(len(self.rates))])
+        return GroupThresholds(self.hulls, _parts(milp(cost, constraints=limits).x, self._owner))
 
 
 def _parts(solution: Array, owner: NDArray[np.int_]) -> list[Array]:

@@ -67,8 +67,9 @@ class Rate:
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the rate of every table in `counts` (..., 4)."""
         top, bottom = (_sum(counts, weights) for weights in (self.numerator, self.denominator))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(bottom > 0, top / bottom, np.nan)
+        undefined = np.full(np.shape(bottom), np.nan)
+        rate: NDArray[np.float64] = np.divide(top, bottom, out=undefined, where=bottom > 0)
+        return rate
 
     def size(self, counts: Counts) -> NDArray[np.float64]:
         """Return how many rows the rate is based on: those in a cell of the denominator."""
@@ -97,14 +98,11 @@ def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Values, Values]:
 
 def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the weighted sum over the last axis, skipping cells of weight 0."""
-    terms = (
-        counts[..., cell] if weight == 1 else weight * counts[..., cell]
-        for cell, weight in enumerate(weights)
-        if weight
-    )
-    total = next(terms)
-    for term in terms:
-        total = total + term
+    total = None
+    for cell, weight in enumerate(weights):
+        if weight:
+            term = counts[..., cell] if weight == 1 else weight * counts[..., cell]
+            total = term if total is None else total + term
     return np.asarray(total, np.float64)
 
 

@@ -153,6 +153,7 @@ def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
     )
 
 
+@lru_cache(maxsize=1024)
 def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
     named = [each for each in declared() if each.name == name]

@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.assessment import assess, labelled_counts
+from fairbench.auditing.assessment import assess, labelled_counts, one_group
 from fairbench.auditing.calibration import calibrations
 from fairbench.auditing.conclusions import conclude
 from fairbench.auditing.group_sampling import GroupSampling, WeightedScores
 from fairbench.auditing.reading import read_audit_table
 from fairbench.evaluation.columns import setting_text
-from fairbench.evaluation.groups import one_group
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.rates import accuracy
 from tests.audit.tables import parse, predictions, written

@@ -1,16 +1,15 @@
 """Rows for uncertainties by group: what is averaged, what is divided, and what is not."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import (
     UncertaintyEvaluation,
-    _Groups,
     _Limits,
     variances,
 )
@@ -139,9 +138,8 @@ def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows
         "lognormal": lambda shape: draw.lognormal(0, 1, shape),
     }[measure]
     truth = sample(2_000_000).mean()
-    values = pd.DataFrame(sample((sum(rows), count)))
-    labels = pd.Series(pd.Categorical(np.repeat(["a", "b"], rows)))
-    found = _Limits.of(values, _Groups.of("g", labels, values), 0.95)
+    values = sample((sum(rows), count)).T
+    found = _Limits.of(values, Groups("g", ("a", "b"), np.repeat([0, 1], rows)), 0.95)
     for (lower, upper), true in (
         (found.interval(0.95), truth),
         (found.difference(0.95)[1:], 0),

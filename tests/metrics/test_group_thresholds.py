@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
@@ -134,3 +135,42 @@ def test_of_equal_errors_the_threshold_nearest_to_a_half_is_taken():
     (found,) = least_error(hulls, (selection_rate,), [1])
     np.testing.assert_allclose(hulls[0].thresholds, [-np.inf, 0.2, 0.65, np.inf])
     np.testing.assert_allclose(found.weights[0], [0, 0, 1, 0])
+
+
+def by_linprog(hulls, rates, relaxation):
+    """Return the solution of the same programme as it is written down, by another of scipy's."""
+    counts = np.concatenate([hull.counts for hull in hulls])
+    own = np.repeat(np.eye(len(hulls)), [len(hull.thresholds) for hull in hulls], axis=1)
+    away = np.abs(np.concatenate([hull.thresholds for hull in hulls]) - 0.5).clip(max=0.5)
+    lowest = np.repeat(np.eye(len(rates)), len(hulls), axis=0)
+    above = np.hstack([np.vstack([own * rate(counts) for rate in rates]), -lowest])
+    found = linprog(
+        np.concatenate([counts[:, 1] + counts[:, 2] + away / 500, np.zeros(len(rates))]),
+        A_ub=np.vstack([above, -above]),
+        b_ub=np.repeat([relaxation, 0.0], len(above)),
+        A_eq=np.hstack([own, np.zeros((len(hulls), len(rates)))]),
+        b_eq=np.ones(len(hulls)),
+    ).x[: len(counts)]
+    return [found[mine > 0].clip(min=0) / found[mine > 0].clip(min=0).sum() for mine in own]
+
+
+@pytest.mark.parametrize("metric", ["statistical_parity", "equal_opportunity", "equalized_odds"])
+@pytest.mark.parametrize("groups", [2, 3])
+def test_thresholds_are_those_of_the_programme_to_the_last_bit(metric, groups):
+    """Where the best thresholds of all meet a constraint, too, and nothing is solved."""
+    hulls, rates = hulls_of(*simulated(groups=groups, decimals=4)), GAPS[metric].rates
+    relaxations = (*RELAXATIONS, 1)
+    found = least_error(hulls, rates, relaxations)
+    assert found[-1] is found[-2]
+    for relaxation, each in zip(relaxations, found, strict=True):
+        theirs = by_linprog(hulls, rates, relaxation)
+        assert [ours.tobytes() for ours in each.weights] == [other.tobytes() for other in theirs]
+
+
+def test_thresholds_that_are_as_good_are_left_to_the_programme():
+    """Under 0.2 and under 0.8 the same rows are wrong, and both are as far from a half."""
+    hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.7, 0.9]))
+    np.testing.assert_allclose(hull.thresholds, [-np.inf, 0.2, 0.8, np.inf])
+    found = least_error([hull], (selection_rate,), [1, 1])
+    assert found[0] is not found[1]
+    assert error(found[0]) == pytest.approx(0.25)

@@ -10,6 +10,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 from benchmarks import (  # noqa: E402
     active,
+    atlas_cost,
     audit,
     bag,
     bayesian_nn,
@@ -31,6 +32,7 @@ from benchmarks import (  # noqa: E402
 
 BENCHMARKS = {
     "active": active.main,
+    "atlas_cost": atlas_cost.main,
     "audit": audit.main,
     "bag": bag.main,
     "bayesian_nn": bayesian_nn.main,

@@ -27,10 +27,9 @@ from fairbench.comparison.atlas_frontiers import (
 )
 from fairbench.comparison.atlas_ranking import RankedValues, fresh_splits, metric_standings
 from fairbench.comparison.atlas_values import AtlasValues
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, Sampling
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, Sampling, counted
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
-from fairbench.core.formats import counted
 from fairbench.core.seeds import rng
 from fairbench.metrics.registry import label
 

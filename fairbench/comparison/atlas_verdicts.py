@@ -22,6 +22,17 @@ FEW_TASKS = (
 )
 
 
+def counted(count: int, one: str, several: str) -> str:
+    """Return a count with the word for one thing, or for several.
+
+    Examples
+    --------
+    >>> counted(1, "is", "are"), counted(2, "is", "are")
+    ('1 is', '2 are')
+    """
+    return f"{count} {one if count == 1 else several}"
+
+
 class StatementVerdict(Protocol):
     """A statement with its verdict among others, and by itself."""
 

@@ -1,4 +1,8 @@
-"""How numbers and texts are written, so that sentences, tables and pages write them alike."""
+"""How numbers and texts are written, so that sentences, tables and pages write them alike.
+
+Data sets word their notes on labels with it: what is added here is part of the code that every
+cell's id is made of, and has all cells fitted again.
+"""
 
 from __future__ import annotations
 
@@ -147,17 +151,6 @@ def percent(value: float) -> str:
 def count(value: float) -> str:
     """Return a whole number with separators."""
     return _NONE if isnan(value) else f"{value:,.0f}"
-
-
-def counted(count: int, one: str, several: str) -> str:
-    """Return a count with the word for one thing, or for several.
-
-    Examples
-    --------
-    >>> counted(1, "is", "are"), counted(2, "is", "are")
-    ('1 is', '2 are')
-    """
-    return f"{count} {one if count == 1 else several}"
 
 
 # Signs of full width, too: some spreadsheets take them for their plain forms.

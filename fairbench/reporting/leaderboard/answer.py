@@ -15,9 +15,8 @@ from fairbench.comparison.atlas_findings import (
     Standing,
 )
 from fairbench.comparison.atlas_report import few_tasks_sentences
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.core.formats import (
-    counted,
     interval,
     is_number,
     number,

@@ -13,8 +13,8 @@ from fairbench.comparison.atlas_findings import (
     TaskVerdict,
     UnprocessingMargin,
 )
-from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS
-from fairbench.core.formats import counted, interval, number
+from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, counted
+from fairbench.core.formats import interval, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (

@@ -24,7 +24,7 @@ from scipy import special  # noqa: E402
 from fairbench.comparison.atlas import approach_table  # noqa: E402
 from fairbench.comparison.atlas_report import METRICS, reference_place  # noqa: E402
 from fairbench.comparison.atlas_values import AtlasValues  # noqa: E402
-from fairbench.core.formats import counted  # noqa: E402
+from fairbench.comparison.atlas_verdicts import counted  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
 from fairbench.inference.multilevel import MeasuredDifferences, fit  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402

@@ -229,7 +229,14 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
             raise unknown_name("option", name, _options(config, name, conf))
         node[key] = node = dict(inner)
     if last not in node:
-        raise unknown_name("option", name, _options(config, name, conf))
+        known = _options(config, name, conf)
+        if not known:
+            part = name.partition(".")[0]
+            raise UserError(
+                f"unknown option '{name}': the {part} of this command has no options; name one "
+                f"that has, {part}=NAME"
+            )
+        raise unknown_name("option", name, known)
     node[last] = value
 
 

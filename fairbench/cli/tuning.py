@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.cli.options import read
 from fairbench.cli.progress import print_error, print_line
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuned import Promise, Tested, Tuned, judged, promised
@@ -73,7 +74,7 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
     """Return the search that a command line asks for, and how its answer is printed."""
     from fairbench.cli.run import hold
 
-    options = TuningOptions.of(line.sweeper_options())
+    options = _options(line.sweeper_options())
     (fixed,) = line.jobs
     base = line.compose(fixed)
     hold([base], held)
@@ -84,6 +85,19 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
         executor(line.settings().launcher, base["n_jobs"], base["timeout_min"]),
     )
     return search, options
+
+
+def _options(given: Mapping[str, Any]) -> TuningOptions:
+    """Return the sweeper's options, read as those of the verb are: with the same refusals."""
+    words = [f"{name}={_typed(given[name])}" for name in TuningOptions.__dataclass_fields__]
+    return read(TuningOptions, words)
+
+
+def _typed(value: object) -> str:
+    """Return a value of the configuration as it is typed."""
+    if isinstance(value, list):
+        return f"[{','.join(map(str, value))}]"
+    return "null" if value is None else str(value)
 
 
 def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
@@ -123,7 +137,9 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
             raise UserError(f"'{name}={text}' has no values: give it some, such as {name}=1,2")
         return Dimension(name, text, values)
     low, high = float(value.start or 0), float(value.end or 0)
-    if not low < high or not np.isfinite([low, high]).all():
+    if not np.isfinite([low, high]).all():
+        raise UserError(f"'{name}={text}' is endless: an interval goes from a number to a number")
+    if not low < high:
         raise UserError(
             f"'{name}={text}' is empty: an interval goes from a smaller number to a larger one"
         )

@@ -138,7 +138,14 @@ def _made(config: Config, group: str) -> Any:
     try:
         return make()
     except TypeError as error:
-        raise UserError(f"{group}={choice(config, group)}: {error}") from error
+        named = f"{group}={choice(config, group)}"
+        unknown = str(error).partition("unexpected keyword argument ")[2].strip("'")
+        if unknown:
+            raise UserError(
+                f"{named} has no option '{unknown}': leave {group}.{unknown} out, or, where an "
+                f"experiment sets it, choose a {group} that has it"
+            ) from error
+        raise UserError(f"{named}: {error}") from error
 
 
 def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
+from fairbench.core.formats import shortened
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
@@ -42,6 +43,7 @@ from fairbench.results.garbage import note_begun
 if TYPE_CHECKING:
     import optuna
 
+_TUNED = ("learner", "intervention", "method")  # with another of the rest, others would be judged
 _SURE = 3.0  # standard errors by which a trial is worse that is stopped
 
 
@@ -129,7 +131,9 @@ class Search:
     def record(self) -> StudyRecord:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
-        key = digest([list(cells), list(self.tuning.objectives), name], 12)
+        # Cells do not tell whose gaps are meant, nor how a method reads what they predict.
+        read = [list(self._run.study.protect), self._run.config["method"]]
+        key = digest([list(cells), read, list(self.tuning.objectives), name], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
 
     def check(self) -> None:
@@ -145,6 +149,12 @@ class Search:
                 "'learner.max_depth=interval(2,8)'"
             )
         for each in self.space:
+            if each.name.partition(".")[0] not in _TUNED:
+                raise UserError(
+                    f"'{each.name}={shortened(each.text)}' cannot be tuned, as it changes what is "
+                    "judged: give it one value, and several to learner, intervention, method or "
+                    "their options alone"
+                )
             self.compose({each.name: each.example})
         check_split(self._run)
         _ = self.goals
@@ -176,8 +186,9 @@ class Search:
                 raise UserError(f"the untuned default cannot be judged: {self.default.error}")
             self.show(0, self.default)
             for number, line in enumerate(stored[: self.tuning.trials]):
-                self._add(number, self._judged(line["values"], int(line["folds"])))
-                self.trials[-1].stopped = bool(line["stopped"])
+                trial = self._judged(line["values"], int(line["folds"]))
+                trial.stopped = bool(line["stopped"])
+                self._add(number, trial)
             while self._goes_on():
                 trial = self._judged(self._proposed(len(self.trials)), None)
                 self._add(len(self.trials), trial)

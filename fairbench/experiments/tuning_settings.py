@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.options import option
 
 FORMATS = ("text", "json", "html", "markdown", "latex")
@@ -62,13 +60,3 @@ class TuningOptions(Tuning):
     """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper."""
 
     format: str = option("text", "How the result is printed.", choices=FORMATS)
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> TuningOptions:
-        """Return the options that a sweeper's part of the configuration has."""
-        known = {name: values[name] for name in cls.__dataclass_fields__}
-        for name in ("objectives", "weights"):
-            given = known[name]
-            known[name] = tuple(given) if isinstance(given, list) else (given,)
-        check_choice("format", str(known["format"]), FORMATS)
-        return cls(**known)

@@ -89,6 +89,15 @@ CASES = {
     "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
     "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
     "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
+    "seeds": (["seed=0,1"], "'seed=0,1' cannot be tuned, as it changes what is judged"),
+    "data sets": (["dataset=simulated,german"], "'dataset=simulated,german' cannot be tuned"),
+    "repeats": (["split.repeats=2,3"], "'split.repeats=2,3' cannot be tuned"),
+    "groups": (["protect=group,nothing"], "'protect=group,nothing' cannot be tuned"),
+    "endless": (["learner.gamma=interval(0,inf)"], "'learner.gamma=interval(0,inf)' is endless"),
+    "none to set": (
+        ["intervention.strength=0,1"],
+        "the intervention of this command has no options",
+    ),
 }
 
 
@@ -99,6 +108,41 @@ def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, capsys):
+    words = ["experiment=atlas/9_tabm", "dataset=simulated", "learner.epochs=1,2"]
+    assert main(["tune", *words, f"results={tmp_path}"]) == 2
+    error = capsys.readouterr().err
+    assert "split=tuning has no option 'rows': leave split.rows out, or, where an" in error
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("trials=nan", "trials is 'nan'; it must be a whole number"),
+        ("trials=2.5", "trials is '2.5'; it must be a whole number"),
+        ("level=abc", "level is 'abc'; it must be a number"),
+        ("level=2", "level is 2.0; it must be between 0 and 1"),
+        ("cpu_seconds=nan", "cpu_seconds is 'nan'; it must be a number"),
+        ("weights=[nan]", "weights is 'nan'; it must be a number"),
+        ("objectives=[eror_rate]", "unknown objective to tune for 'eror_rate'"),
+        ("format=pdf", "unknown format 'pdf': valid: html, json"),
+    ],
+)
+def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, capsys):
+    words = ["-m", "hydra/sweeper=tune", *SMALL, SPACE, f"results={tmp_path}"]
+    assert run([*words, f"hydra.sweeper.{word}"], ROOT) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path):
+    words = ["tune", *SMALL, "learner.max_depth=2,3", "trials=1", f"results={tmp_path}"]
+    for other in (["method=ensemble"], ["method=self_consistency"]):  # of the same cells
+        assert main([*words, *other]) == 0
+    assert len(list((tmp_path / "tuning").iterdir())) == 2
 
 
 def test_nothing_to_tune_is_said(tmp_path, capsys):

@@ -112,8 +112,13 @@ def test_a_search_ends_when_every_value_was_tried_or_its_seconds_are_spent(searc
 def test_what_is_surely_worse_is_stopped(search, tmp_path):
     """A model that predicts one class for all errs more often: its last repeats are not made."""
     table(tmp_path / "one", n=1200)
-    one = search("learner.C=0.0000000001,1", "split.repeats=3", trials=9)
+    words = ("learner.C=0.0000000001,1", "split.repeats=3")
+    one = search(*words, trials=9)
     trials = {float(trial.values.get("learner.C", 0)): trial for trial in one.carry_out()}
     assert not trials[1].stopped
     assert trials[1e-10].stopped
     assert trials[1e-10].folds < 3
+    again, shown = search(*words, trials=9), []
+    again.show = lambda number, trial: shown.append(trial.stopped)  # as each is printed
+    again.carry_out()
+    assert shown == [False, *(trial.stopped for trial in one.trials)]

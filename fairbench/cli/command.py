@@ -36,6 +36,28 @@ class Results:
     )
 
 
+def check_folder(out: Path, *, new: bool = False) -> None:
+    """Refuse a place that cannot become a folder, before anything is computed.
+
+    Parameters
+    ----------
+    new : whether it is somebody else's to say what is there already.
+
+    Raises
+    ------
+    UserError : it is a file, or lies under one or in a pack.
+    """
+    from fairbench.results.packs import is_pack
+
+    for place in (*[out] * (not new), *out.parents):
+        if place.exists() and not place.is_dir():
+            raise UserError(f"out={out}: {place} is a file; name another place, out=FOLDER")
+        if is_pack(place):
+            raise UserError(
+                f"out={out}: {place} is a pack, which stays as it is; name a place beside it"
+            )
+
+
 def checkout(verb: str) -> Path:
     """Return the checkout's folder, whose data sets and algorithms can be imported from now on.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, check_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 
@@ -50,6 +50,7 @@ class _Contents:
 
         if self.out == Path():
             raise UserError("nowhere to write to: name the pack, out=PACK")
+        check_folder(self.out, new=True)
         known = {each.name for each in declared()} | set(COSTS)
         for name in self.metrics:
             if name not in known:
@@ -118,7 +119,10 @@ def merge(options: MergeOptions) -> None:
 
     contents = options.contents(first=options.differing == "first")
     if len(options.sources) < 2:
-        raise UserError(f"{len(options.sources)} folder is named; merge joins two or more")
+        raise UserError(
+            f"merge joins two packs or folders or more, and {len(options.sources) or 'none'} is "
+            "named: fairbench store merge mine yours out=ours"
+        )
     with ExitStack() as held:
         for folder in options.sources:
             if not is_pack(folder):
@@ -152,12 +156,15 @@ def _origin(runs: Sequence[Run]) -> str:
 def unpack(options: UnpackOptions) -> int:
     """Write the runs, cells and data of a pack into a results folder; return 1 if some are lost."""
     from fairbench.core.locks import using
-    from fairbench.results.packs import open_pack
+    from fairbench.results.packs import is_pack, open_pack
     from fairbench.results.unpacking import unpack as unpack_into
 
+    if options.pack == Path() and not is_pack(options.pack):
+        raise UserError("no pack is named: fairbench store unpack PACK out=FOLDER")
     found = open_pack(options.pack)
     if options.out == Path():
         raise UserError("nowhere to write to: name the results folder, out=FOLDER")
+    check_folder(options.out)
     with using(options.out):
         runs, cells, damages = unpack_into(found, options.out)
     print(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")

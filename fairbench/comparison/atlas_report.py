@@ -208,7 +208,8 @@ def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
         are = "is" if left == 1 else "are"
         yield (
             f"{counted(left, 'more run', 'more runs')} {are} no part of these answers: of other "
-            "splits or other data than most runs of the same task, or evaluated once more."
+            "splits or other data than most runs of the same task, evaluated once more, or of "
+            "numbers, which have no error rate."
         )
 
 

@@ -66,7 +66,8 @@ class AtlasValues:
 
     def metric(self, name: str) -> Array:
         """Return a metric, (A, T, R); NaN where it was not measured."""
-        found = np.full(self.place.max(axis=0) + 1, np.nan)
+        repeats = int(self.place[:, 2].max(initial=-1)) + 1
+        found = np.full((len(self.approaches), len(self.tasks), repeats), np.nan)
         if name in self.table:
             found[tuple(self.place.T)] = self.table[name].to_numpy(float)
         return found

@@ -36,7 +36,7 @@ def refused(error: OSError) -> str:
     if error.errno in _FULL:
         hint = ": make room there, and give the command again"
     elif error.errno in _FORBIDDEN:
-        hint = ": name another place, such as results=FOLDER"
+        hint = ": name another place, with out=FOLDER or results=FOLDER"
     return f"{where}{error.strerror or error}{hint}"
 
 

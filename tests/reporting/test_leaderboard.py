@@ -3,7 +3,9 @@
 import gzip
 import io
 import re
+import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,14 +17,19 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.leaderboard.answer import answer_of
+from fairbench.reporting.leaderboard.means import TaskMeans
 from fairbench.reporting.leaderboard.write import (
     BoardFindings,
     BoardTable,
+    checked,
     page_of,
     short_of,
     write_leaderboard,
 )
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 from tests.comparison.generated_atlas import table
 from tests.reporting.page_runs import copy, finish
 
@@ -141,6 +148,79 @@ def test_folders_that_say_nothing_are_refused(results, tmp_path):
         (one / f"0{kind}").symlink_to(results / "runs" / f"0{kind}")
     with pytest.raises(UserError, match="needs several tasks"):
         write_leaderboard([one.parent], tmp_path / "out")
+
+
+def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(results, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "under"):
+        with pytest.raises(UserError, match=r"file is a file; name another place, out=FOLDER"):
+            run_command(["leaderboard", f"results={results}", f"out={place}"])
+    run_command(["store", "pack", f"results={results}", f"out={tmp_path / 'pack'}", "0b"])
+    with pytest.raises(UserError, match="pack is a pack, which stays as it is"):
+        run_command(["leaderboard", f"results={results}", f"out={tmp_path / 'pack' / 'board'}"])
+
+
+def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_says_so(
+    results, tmp_path
+):
+    """Two people's methods of one name, with the same options, have one id."""
+    shutil.copytree(results / "runs", tmp_path / "runs", symlinks=True)
+    path = tmp_path / "runs" / "0b" / "cells.txt"
+    path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
+    seal_run(path.parent, read_environment(path.parent))
+    sure = write_leaderboard([results, tmp_path], tmp_path / "out").short.summary.sure
+    (note,) = (each for each in sure if "later folder" in each)
+    assert note.startswith("1 run of a later folder is left out, such as simulated, ")
+    assert "needs another name" in note
+
+
+def test_names_of_any_length_and_signs_are_files_of_their_own():
+    titles = ["a b", "a/b", "a-b", "<b>a b", "x" * 300, "y" * 300, "数据" * 300, "数" * 599]
+    names = [TaskMeans({"dataset": each, "protect": "sex"}, None, 3).name for each in titles]
+    assert len(set(names)) == len(titles)
+    assert max(len(f"task-{name}.svg".encode()) for name in names) <= 255
+    assert names[0] == "a-b-by-sex"
+    assert all(re.fullmatch(r"[\w-]+", name) for name in names)
+
+
+def small(whole, **kept):
+    """Return the findings of a part of a table."""
+    for name, values in kept.items():
+        whole = whole[whole[name].isin(values)]
+    board = checked(whole.reset_index(drop=True), "here", "")
+    return BoardFindings.of(board, "", draws=20)
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        ({"intervention": ["none"], "method": ["baseline"]}, "there is one approach alone"),
+        ({"family": ["family 0", "family 1"]}, "cannot be told from 2: run data sets of at least"),
+        ({"repeat": [0]}, "one split does not show what is luck"),
+        ({"intervention": ["reweighing"]}, ""),  # nothing without an intervention is there
+    ],
+)
+def test_what_is_not_ranked_is_said_with_the_reason(kept, why):
+    whole = table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
+    whole = whole[whole["setting"] == ""]
+    told = small(whole, **kept)
+    said = answer_of(told.atlas, told.gaps).unseen
+    assert bool(told.atlas.standings) == (not why)
+    assert [each for each in said if each.startswith("Nothing is ranked")] == [
+        each for each in said if why and why in each
+    ]
+
+
+def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
+    whole = table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
+    numbers = whole["dataset"] == "data 00"
+    gone = ["error_rate", *(name for name in ("statistical_parity", "equalized_odds"))]
+    whole.loc[numbers, gone] = np.nan
+    assert [task.title for task in checked(whole, "here", "").tasks] == [
+        f"data 0{n} by sex" for n in (1, 2, 3)
+    ]
+    with pytest.raises(UserError, match="tasks whose target is a number have none"):
+        checked(whole[numbers], "here", "")
 
 
 @pytest.fixture(scope="module")

@@ -153,15 +153,25 @@ def test_a_pack_is_only_read(folder):
         (["pack", "results={mine}", "out=p", "metrics=err_rate"], "did you mean error_rate"),
         (["pack", "results={mine}", "out=p", "9"], "no run of"),
         (["pack", "results={mine}", "out=p", "datset=a"], "did you mean dataset"),
-        (["merge", "{mine}", "out=p"], "merge joins two or more"),
+        (["pack", "results={mine}", "out={file}/p"], "README is a file; name another place"),
+        (["pack", "results={mine}", "out={pack}/p"], "is a pack, which stays as it is"),
+        (["merge", "{mine}", "out=p"], "merge joins two packs or folders or more, and 1 is named"),
+        (["merge", "out=p"], "merge joins two packs or folders or more, and none is named"),
         (["merge", "{mine}", "nowhere", "out=p"], "nowhere has no finished run, and is no pack"),
         (["unpack", "{mine}", "out=p"], "is no pack"),
+        (["unpack"], "no pack is named: fairbench store unpack PACK out=FOLDER"),
+        (["unpack", "{pack}", "out={pack}"], "is a pack, which stays as it is"),
+        (["unpack", "{pack}", "out={file}"], "README is a file; name another place"),
+        (["verify"], "nothing is named: fairbench store verify RUN, or verify PACK"),
+        (["verify", "{mine}"], "is no pack, and a run is named by its id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_refused_in_one_line(folder, words, said):
-    places = {"mine": folder, "pack": packed(folder)}
+    places = {"mine": folder, "pack": packed(folder), "file": folder.with_name("README")}
+    places["file"].touch()
     assert said in refused(*(word.format(**places) for word in words))
+    assert not list(places["pack"].glob("locks"))
 
 
 def test_a_pack_of_a_later_format_is_refused(folder):

@@ -14,7 +14,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import ROOT, Command, Results, default_results
+from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results
 from fairbench.core.options import option
 
 
@@ -47,6 +47,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
     from fairbench.reporting.leaderboard.write import write_leaderboard
 
     out = options.out if options.out != Path() else _out(options.results)
+    check_folder(out)
     conf = ROOT / "conf"
     written = write_leaderboard(
         [options.results, *options.add],

@@ -203,6 +203,13 @@ def verify(options: VerifyOptions) -> int:
 
     if is_pack(place := Path(options.run) if options.run else options.results):
         return packs.verify_pack(place)
+    if not options.run:
+        raise UserError("nothing is named: fairbench store verify RUN, or verify PACK")
+    if place.exists():
+        raise UserError(
+            f"{place} is no pack, and a run is named by its id: fairbench store verify RUN "
+            f"results=FOLDER, and fairbench store ls lists the ids"
+        )
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
     if store.pack and not store.pack.count("cells"):

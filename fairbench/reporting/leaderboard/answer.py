@@ -24,6 +24,7 @@ from fairbench.core.formats import (
     probability,
     signed,
 )
+from fairbench.inference.multilevel import FEWEST_FAMILIES
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import Panel, Series, chart
 from fairbench.reporting.document.model import (
@@ -125,11 +126,12 @@ def _claimed(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _sure(findings: AtlasFindings) -> Iterator[str]:
-    repeats = f", {findings.repeats} splits each" if findings.repeats else ""
+    repeats = f", {counted(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
     yield (
-        f"It rests on {len(findings.approaches)} approaches and {len(findings.tasks)} tasks of "
-        f"{findings.families} families of data{repeats}. Relatives count together: what is said "
-        "is meant for a data set of a new family."
+        f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
+        f"{counted(len(findings.tasks), 'task', 'tasks')} of "
+        f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
+        "together: what is said is meant for a data set of a new family."
     )
     yield from few_tasks_sentences(findings)
     for each in findings.fresh:
@@ -148,7 +150,32 @@ def _fresh(fresh: FreshSplits) -> str:
     )
 
 
+def _unranked(findings: AtlasFindings) -> str:
+    """Say why no approach is ranked by its error rate, and what to run; empty where some are."""
+    if any(each.metric == ERROR for each in findings.standings):
+        return ""
+    if len(findings.approaches) < 2:
+        why = (
+            "there is one approach alone: run another on the same tasks, or add=[PACK] others' runs"
+        )
+    elif findings.families < FEWEST_FAMILIES:
+        why = (
+            f"how much families of data differ cannot be told from {findings.families}: run data "
+            f"sets of at least {FEWEST_FAMILIES}"
+        )
+    elif findings.repeats < 2:
+        why = "one split does not show what is luck: run at least split.repeats=2"
+    else:
+        why = (
+            f"no approach shares splits with {findings.reference} on at least "
+            f"{findings.fewest_tasks} tasks of {FEWEST_FAMILIES} families: run the same ones"
+        )
+    return f"Nothing is ranked, as {why}."
+
+
 def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    if why := _unranked(findings):
+        yield why
     for each in ranked:
         ties = len(each.tied_best)
         if ties > 1:

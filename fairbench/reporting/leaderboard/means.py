@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbench.core.fingerprint import digest
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find
 from fairbench.metrics.registry import label as metric_label
@@ -25,6 +26,7 @@ _FACTS = (
     *("rows", "features", "positive_share", "smallest_group_share", "groups"),
 )
 SHOWN_GAPS = 3
+_LONGEST = 50  # letters of a task's name, each of up to four bytes of a file's 255
 THRESHOLDS = "a threshold for each group"
 
 
@@ -51,7 +53,10 @@ class TaskMeans:
     @property
     def name(self) -> str:
         """The task as a part of a link or of a file's name."""
-        return "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
+        name = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
+        if len(name) <= _LONGEST and all(c.isalnum() or c in "_ " for c in self.title):
+            return name
+        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"  # others may be alike without signs
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pandas as pd
 from fairbench.comparison.atlas import approach_table
 from fairbench.comparison.atlas_findings import AtlasFindings
 from fairbench.comparison.atlas_report import atlas_findings, left_out_sentences
+from fairbench.comparison.atlas_verdicts import counted
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label
@@ -24,7 +25,7 @@ from fairbench.reporting.leaderboard.answer import (
     frontier_table,
 )
 from fairbench.reporting.leaderboard.claims import claims_section
-from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, BoardTable
+from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, TASK, BoardTable
 from fairbench.reporting.leaderboard.origin import TABLE, downloads, origin_section, whole_table
 from fairbench.reporting.leaderboard.ranks import (
     cost_section,
@@ -67,18 +68,36 @@ def write_leaderboard(
     UserError : nothing finished, one task only, or an unknown metric.
     """
     runs: dict[str, Run] = {}
+    other: list[Run] = []
     for folder in folders:
         found = Catalogue(folder).runs
         if not found:
             raise UserError(f"{folder} has no finished run: name a results folder or a pack")
+        other += [run for run in found.values() if run.id in runs and _fitted_anew(run, runs)]
         runs = found | runs
     place = " and ".join(map(str, folders))
     board = checked(approach_table(list(runs.values())), place, metric)
-    told = BoardFindings.of(board, metric).noting(len(runs))
+    told = BoardFindings.of(board, metric).noting(len(runs), other)
     document = page_of(board, told, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
     write_bytes(out / TABLE, whole_table(board))
     return Leaderboard(out / names[0], short_of(document, told))
+
+
+def _fitted_anew(run: Run, runs: Mapping[str, Run]) -> bool:
+    """Say whether a run is of other cells than that of the same id: of other code or versions."""
+    return set(run.cells()) != set(runs[run.id].cells())
+
+
+def _others(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield how many runs are hidden by one of the same name that other code fitted."""
+    if runs:
+        several = "runs of later folders are" if len(runs) > 1 else "run of a later folder is"
+        yield (
+            f"{len(runs)} {several} left out, such as {runs[0].name}: the first folder has one of "
+            "the same name and options, which other code or versions fitted. A method that is "
+            "another one needs another name."
+        )
 
 
 _METRICS = (ERROR, "log_loss", "statistical_parity", "equalized_odds")
@@ -102,9 +121,9 @@ class BoardFindings:
         found = atlas_findings(board.table, metrics=metrics, draws=draws)
         return cls(found, gaps)
 
-    def noting(self, runs: int) -> BoardFindings:
-        """Return the same with a note on those of so many runs that are left out."""
-        notes = (*self.atlas.notes, *left_out_sentences(self.atlas, runs))
+    def noting(self, runs: int, other: Sequence[Run] = ()) -> BoardFindings:
+        """Return the same with notes on those of so many runs, and on others, that are left out."""
+        notes = (*self.atlas.notes, *left_out_sentences(self.atlas, runs), *_others(other))
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
 
@@ -115,9 +134,13 @@ def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
     ------
     UserError : one task only, or a metric that nothing has.
     """
-    board = BoardTable(table)
-    if ERROR not in board.metrics:
-        raise UserError(f"no run of {place} has an {ERROR}: the leaderboard is of binary tasks")
+    if ERROR not in table or table[ERROR].isna().all():
+        raise UserError(
+            f"no run of {place} has an {ERROR}, by which a leaderboard ranks: tasks whose target "
+            "is a number have none, and fairbench report shows them"
+        )
+    judged = table.groupby([*TASK])[ERROR].transform("count") > 0
+    board = BoardTable(table[judged].reset_index(drop=True))
     if len(board.tasks) < 2:
         raise UserError(
             f"{place} has runs of {board.tasks[0].title} alone, and a leaderboard needs several "
@@ -149,7 +172,8 @@ def page_of(
         tasks_section(board),
     ]
     document = Document(
-        f"Leaderboard: {len(findings.approaches)} approaches on {len(board.tasks)} tasks",
+        f"Leaderboard: {counted(len(findings.approaches), 'approach', 'approaches')} on "
+        f"{counted(len(board.tasks), 'task', 'tasks')}",
         sections,
         lead=[*pictures, Paragraph(NEXT)],
         tabs=True,

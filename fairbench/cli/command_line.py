@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, note, unknown_name
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -91,7 +91,10 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
 
     folder = next((word for word in words if _is_folder(word, conf)), None)
     if folder is None:
-        return [CommandLine(words, conf, sweep=sweep)]
+        line = CommandLine(words, conf, sweep=sweep)
+        if not sweep and line.swept:
+            note(f"this is one run; the experiment sweeps {', '.join(line.swept)}: add -m for all")
+        return [line]
     if not sweep:
         raise UserError(f"{folder} is a folder of sweeps: add -m to run them all")
     return [
@@ -145,6 +148,14 @@ class CommandLine:
         if any("${" in word for word in job):
             config = _resolved(config)
         return {**config, "hydra": {"runtime": {"choices": composed.choices}}}
+
+    @property
+    def swept(self) -> list[str]:
+        """What the experiment would sweep, in several values, if this were a sweep."""
+        given = {self._parse(word).get_key_element() for job in self.jobs for word in job}
+        presets = [self._parse(word) for word in self._composer.sweeps]
+        several = [each.get_key_element() for each in presets if each.is_sweep_override()]
+        return [name for name in several if name not in given]
 
     def settings(self) -> SweepSettings:
         """Return the settings of the sweep, from Hydra's own part and the first job."""

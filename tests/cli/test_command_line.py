@@ -174,6 +174,18 @@ def test_a_folder_of_experiments_needs_a_sweep(hydra):
     assert line.jobs
 
 
+def test_one_run_of_an_experiment_that_sweeps_says_so(hydra, capsys):
+    words = ["experiment=atlas/8_scores", "dataset=german"]
+    command_lines(words, CONF, sweep=False)
+    said = capsys.readouterr().err
+    assert said.startswith("note: this is one run; the experiment sweeps ")
+    assert "learner, " in said and "dataset" not in said
+    assert said.endswith("add -m for all\n")
+    command_lines(["dataset=german"], CONF, sweep=False)
+    command_lines(words, CONF, sweep=True)
+    assert not capsys.readouterr().err
+
+
 def test_choices_of_an_experiment_that_builds_on_another_are_composed_as_hydra_does(hydra):
     line = sweep("experiment=atlas/4_reweighing", "dataset=german,adult", "learner=lightgbm")
     for job in (line.jobs[0], line.jobs[-1]):

@@ -74,6 +74,7 @@ def load(
     file = Path(path)
     extra = {"weight": weight, "clusters": clusters}
     named = [name for name in extra.values() if name]
+    sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
     frame, texts = _read(file, sensitive, [target, *sensitive, *drop, *named])
     own = {part: frame[name] for part, name in extra.items() if name}
     frame = frame.drop(columns=[*drop, *(name for name in named if name not in sensitive)])

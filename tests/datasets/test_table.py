@@ -66,6 +66,10 @@ def test_a_regression(load):
     assert data.target.tolist() == FRAME["points"].tolist()
 
 
+def test_one_sensitive_column_needs_no_brackets(load):
+    assert list(load(sensitive="sex").sensitive) == ["sex"]
+
+
 def test_sensitive_columns_can_be_left_out(load):
     assert "sex" not in load(keep_sensitive=False).features
 

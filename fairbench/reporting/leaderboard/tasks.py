@@ -174,9 +174,12 @@ _NAMING = (*APPROACH, "group_at_prediction")
 
 
 def looks_of(board: BoardTable) -> dict[str, dict[str, Any]]:
-    """Return colour and shape of every intervention, the same in all pictures of a page."""
+    """Return colour and shape of every intervention, the same in all pictures of a page.
+
+    What is without an intervention is black.
+    """
     names = sorted(set(board.table["intervention"]) - {"none"})
     looks: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
-    for i, name in enumerate([*names, THRESHOLDS]):
-        looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 1 + i}
-    return looks
+    for i, name in enumerate(names):
+        looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}
+    return looks | {THRESHOLDS: {"colour": "black", "shape": 1}}

@@ -201,22 +201,31 @@ def _sweep(lines: Sequence[CommandLine], held: ExitStack) -> int:
         hold([config for _, config in jobs], held)
         size, varied = settings.batch or len(jobs), varied_names([words for words, _ in jobs])
         for start in range(0, len(jobs), size):
-            outcomes += _part(jobs[start : start + size], settings, progress, varied)
+            part = jobs[start : start + size]
+            whole = len(part) == len(jobs)
+            outcomes += _part(part, settings, progress, varied, whole=whole)
     if jobs[0][1]["plan"]:
         return show_planned_sweep(outcomes)
     return sum_up(outcomes, jobs[0][1], settings)
 
 
 def _part(
-    jobs: Sequence[Job], settings: SweepSettings, progress: SweepProgress, varied: Sequence[str]
+    jobs: Sequence[Job],
+    settings: SweepSettings,
+    progress: SweepProgress,
+    varied: Sequence[str],
+    *,
+    whole: bool,
 ) -> list[Outcome]:
-    """Plan some jobs and carry them out; whatever happens to one, the others go on."""
+    """Plan some jobs, or all, and carry them out; whatever happens to one, the others go on."""
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution
     from fairbench.experiments.executors import executor
 
     config = jobs[0][1]
     planned = [_planned(job, varied) for job in jobs]
+    if whole:
+        _refuse_what_is_alike(planned)
     for outcome in planned:
         progress.outcome(outcome)
     if config["plan"]:
@@ -231,6 +240,19 @@ def _part(
     progress.planned(execution)
     ends = iter(execution.carry_out())
     return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
+
+
+def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
+    """Refuse a sweep all of whose jobs are refused for one reason, which is said once.
+
+    Raises
+    ------
+    UserError : the reason.
+    """
+    reasons = {(each.status, each.message, each.trace) for each in planned}
+    (status, message, trace), *more = reasons
+    if len(planned) > 1 and not more and status == "failed" and not trace:
+        raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
 
 
 def _planned(job: Job, varied: Sequence[str]) -> Outcome:

@@ -162,6 +162,14 @@ def test_one_failed_job_does_not_lose_the_others(tmp_path):
     assert again.endswith("-m split.train=2.0 dataset.n_samples=200 split.repeats=1 tracking=none")
 
 
+def test_what_is_wrong_with_every_job_is_said_once(tmp_path):
+    done = run_py("-m", "split.train=2.0", "method=baseline,binomial_nll", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: all 2 jobs of this sweep: split.train is 2.0; it must be")
+    assert done.stdout.count("split.train is 2.0") == 0
+    assert not (tmp_path / "results" / "runs").exists()
+
+
 def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
     done = run_py("-m", "dataset=simulated,germn", cwd=tmp_path)
     assert done.returncode == 2

@@ -60,7 +60,7 @@ def _facts(board: BoardTable) -> Table:
         known = [_known(task, name) for name in ("rows", "features", "positive_share")]
         known += [_known(task, name) for name in ("smallest_group_share", "groups")]
         title = TableCell(task.title, link=f"#{task.name}")
-        counted = [len(board.shown(task)), task.repeats]
+        counted = [int(board.shown(task)["setting"].eq("").sum()), task.repeats]
         rows.append([title, task.first["family"], *known, *counted])
     caption = "base rate: the share of label 1; smallest group: its share of the rows"
     tags = [{"family": str(task.first["family"])} for task in board.tasks]
@@ -78,12 +78,12 @@ def _details(task: TaskMeans, board: BoardTable) -> Details:
     picture = task_figure(task, board)
     if picture is not None:
         blocks.append(picture)
-    blocks.append(_table(rows[rows["setting"] == ""], board))
-    relaxed = rows[rows["setting"] != ""]
+    approaches, relaxed = (rows[kept] for kept in (rows["setting"] == "", rows["setting"] != ""))
+    blocks.append(_table(approaches, board))
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
         blocks.append(Details(title, [_table(relaxed, board)]))
-    remark = f"{_counted(_known(task, 'rows'))} rows, {len(rows)} approaches"
+    remark = f"{_counted(_known(task, 'rows'))} rows, {len(approaches)} approaches"
     tags = {"family": str(task.first["family"])}
     return Details(task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags)
 

@@ -57,7 +57,7 @@ test-all: lint ## what CI runs: lint, types and every test but the reproductions
 test-slow: $(STAMP) ## long simulations and reproductions of published numbers (an hour or two)
 	@$(BIN)/python -m pytest -m slow -n 2 --dist worksteal --timeout 3600 $(ARGS)
 
-golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (ten minutes)
+golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (two minutes)
 	@$(BIN)/python -m benchmarks.golden $(ARGS)
 
 lint: $(STAMP) ## ruff and mypy

@@ -23,8 +23,7 @@ from fairbench.data.encoding import sparse_onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import compute, execute, pipeline
 from fairbench.experiments.build import choices
-from fairbench.experiments.execute import Execution
-from fairbench.experiments.executors import Here
+from fairbench.experiments.execute import Execution, Here
 from fairbench.experiments.pipeline import PlannedRun
 
 PARAMETERS = {"objective": "binary:logistic", "max_depth": 6, "tree_method": "hist", "nthread": 1}
@@ -38,7 +37,7 @@ STAGES = {
         for name in STAGES_OF_GRID
         if name not in ("composing", "tracking")
     },
-    "taking rows": (compute, "_taken"),
+    "groups": (compute, "_groups"),
     "thresholds": (evaluator, "evaluate_group_thresholds"),
     "means": (pipeline, "summarise"),
 }
@@ -65,10 +64,7 @@ def _composed(sweep: str, names: Sequence[str], folder: str, *, repeats: int) ->
 
 def _carried_out(configs: Sequence[Any]) -> list[PlannedRun]:
     plans = [execute.plan(config) for config in configs]
-    ends = Execution(plans, Here()).carry_out()
-    if failed := [end.error for end in ends if end.error]:
-        raise RuntimeError(failed[0])
-    return [execute.prepared(plan) for plan in plans]
+    return [end.checked().prepared for end in Execution(plans, Here()).carry_out()]
 
 
 def _rows(title: str, folder: str) -> Iterator[dict[str, Any]]:

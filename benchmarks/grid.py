@@ -21,8 +21,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.encoding import onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import build, compute, execute, pipeline, run_evaluation
-from fairbench.experiments.execute import Execution
-from fairbench.experiments.executors import Here
+from fairbench.experiments.execute import Execution, Here
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.cells import Store
 from fairbench.tracking.importer import Tracking
@@ -48,7 +47,7 @@ STAGES = {
     "storing": (Store, "write"),
     "storing#2": (Store, "read"),
     "storing#3": (pipeline, "_write"),
-    "evaluating": (evaluator.Evaluator, "rows"),
+    "evaluating": (evaluator.Evaluator, "table"),
     "evaluating#2": (run_evaluation.RunEvaluation, "evaluate"),
     "tracking": (Tracking, "sync"),
 }
@@ -91,10 +90,7 @@ def _grid(name: str, task: Task, results: Path) -> list[PlannedRun]:
         f"results={results}",
     ]
     plans = [execute.plan(config) for config in measure.configurations(*words)]
-    ends = Execution(plans, Here()).carry_out()
-    if failed := [end.error for end in ends if end.error]:
-        raise RuntimeError(failed[0])
-    runs = [execute.prepared(plan) for plan in plans]
+    runs = [end.checked().prepared for end in Execution(plans, Here()).carry_out()]
     Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
     return runs
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import configuration, show
 from fairbench.core.files import write_text
+from fairbench.evaluation.columns import values_of
 from fairbench.experiments import pipeline
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.results.runs import Run
@@ -101,6 +102,7 @@ def _difference(run: Run, other: Run, metric: str) -> str:
 def _rows(table: pd.DataFrame, run: Run, metric: str) -> pd.DataFrame:
     attribute = run.protect if metric in GAPS else ""
     words: Mapping[str, str] = {"metric": metric, "attribute": attribute, "variant": ""}
+    table = values_of(table)
     kept = np.logical_and.reduce([table[name] == value for name, value in words.items()])
     return table[kept & (table["group"] == "")]
 

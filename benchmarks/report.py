@@ -32,7 +32,7 @@ def main() -> None:
         page = (results / "report" / "index.html").stat().st_size
     cpu = after.children_user - before.children_user
     row = ("report", cpu, seconds, memory / 1e6, page / 1e6)
-    title = f"report over {DATASETS * ARMS} runs (targets: 15 CPU s, 2 GB)"
+    title = f"report over {DATASETS * ARMS} runs (targets: 20 CPU s, 0.4 GB)"
     show(title, ("", "CPU s", "wall s", "memory GB", "page MB"), [row])
 
 

@@ -11,10 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import ROOT, adult, configuration, cpu_of, cpu_of_process, wall_of
+from benchmarks.measure import (
+    ROOT,
+    adult,
+    configuration,
+    cpu_of,
+    cpu_of_process,
+    german,
+    wall_of,
+)
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.core.files import sealed_json
+from fairbench.core.fingerprint import digest
+from fairbench.evaluation.summary import summarise
 from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
+from fairbench.results.run_writer import RunTables, RunWriter
 from fairbench.results.runs import LAST, Run
 from fairbench.tracking.importer import Tracking
 
@@ -22,11 +34,17 @@ METHODS = ("ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
 LEARNERS = ("xgboost", "mlp", "random_forest", "lightgbm")
 LISTED = {10_000: "< 1", 100_000: "< 10"}
 IMPORTED, JOBS = 100, 10_000
+STORED, DEPTHS = 20, list(range(5, 16))  # a grid of Tables 1 and 2 has as many runs and depths
 SWEEP = (
     "dataset=german,adult,compas,insurance", "learner=xgboost,mlp,random_forest,lightgbm",
     "method=ensemble,binomial_nll,baseline", "intervention=none,threshold_optimizer",
     "seed=range(5)", "split.repeats=3",
 )  # fmt: skip
+GRID = (
+    "split.repeats=1", "method=ensemble", "consistency.vary=learner.max_depth",
+    f"consistency.values={DEPTHS}",
+)  # fmt: skip
+TEN = ("split.repeats=10", "method=baseline")
 SMALL = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2")
 Row = tuple[str, float, str]
 
@@ -35,9 +53,10 @@ def costs() -> Iterator[Row]:
     """Yield the rows of a table."""
     yield "CPU s, start of a job after the first", _start(), "< 0.15"
     yield f"CPU s to compose {JOBS:,} jobs", _compose() * JOBS, "< 600"
+    yield from stored(*german()[1].split(), *GRID)
+    yield from stored(*german()[1].split(), *TEN)
     with tempfile.TemporaryDirectory() as folder:
-        run = pipeline.prepare(configuration(*SMALL, f"results={folder}"))
-        pipeline.execute(run)
+        run = carry_out(configuration(*SMALL, f"results={folder}")).prepared
         yield from _import(run.folder, Path(folder))
         yield from _list(run.folder, Path(folder))
 
@@ -58,6 +77,40 @@ def _compose() -> float:
 
 def _prepare(*words: str) -> None:
     pipeline.prepare(configuration(*words))
+
+
+def stored(*words: str) -> Iterator[Row]:
+    """Yield what storing runs takes that were computed, evaluated and summarised before."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        run = carry_out(configuration(*words, f"results={results}")).prepared
+        cells = {cell.id: run.store.read(cell.id) for cell in run.cells}
+        metrics, predictions = run.folder.metrics(), run.folder.predictions()
+        summary = summarise(metrics, level=run.evaluator.level)
+        tables, environment = RunTables(metrics, summary, predictions), run.folder.environment
+
+        def store_all() -> None:
+            for number in range(STORED):
+                store(number)
+
+        def store(number: int) -> None:
+            ids = [digest([number, cell]) for cell in cells]
+            for name, cell in zip(ids, cells.values(), strict=True):
+                with run.store.lock(name):
+                    run.store.write(name, cell.columns, cell.notes)
+            for name in ids:
+                run.store.read(name)
+            writer = RunWriter(run.store.run_path(digest(number, 12)))
+            writer.write(run.config, ids, tables, run.dataset, environment)
+
+        started = time.perf_counter()
+        cpu = cpu_of(store_all)
+        wall = time.perf_counter() - started
+        size = sum(path.stat().st_size for path in results.rglob("*") if path.is_file())
+    what = f"{STORED} runs of {len(cells)} cells, {len(metrics):,} rows"
+    yield f"CPU s to store {what}", cpu, "< 0.7"
+    yield "the same, s with waiting for the disk", wall, ""
+    yield "the same, MB", size / 1e6, ""
 
 
 def _import(folder: Run, results: Path) -> Iterator[Row]:

@@ -7,7 +7,7 @@ import tempfile
 from benchmarks.measure import adult, configuration, cpu_of, show
 from benchmarks.stages import stages
 from fairbench.core import files
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.results import run_writer, runs
 
 OPTIONS = ("split.repeats=3", "method=ensemble", "method.members=10")
@@ -27,7 +27,7 @@ def main() -> None:
         words = (*name, *OPTIONS, f"results={folder}")
         for what in ("a first run", "the same again"):
             with stages(WHERE) as spent:
-                seconds = cpu_of(lambda: pipeline.execute(pipeline.prepare(configuration(*words))))
+                seconds = cpu_of(lambda: carry_out(configuration(*words)))
             cost = sum(spent.values())
             rows.append((what, seconds, cost, f"{cost / seconds:.2%}"))
     show("seals", ("", "CPU s", "of seals", "share"), rows)

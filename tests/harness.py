@@ -10,6 +10,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
+from fairbench.evaluation.columns import COSTS
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,4 +76,4 @@ def run_folder(results: Path) -> Path:
 
 def comparable(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return metrics without the seconds, the one thing that may differ between equal runs."""
-    return metrics[~metrics["metric"].str.endswith("_seconds")].reset_index(drop=True)
+    return metrics[~metrics["metric"].isin(COSTS)].reset_index(drop=True)

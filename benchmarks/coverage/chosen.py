@@ -17,7 +17,12 @@ from fairbench.inference.selection import Candidates, choose, correction
 Array = NDArray[np.float64]
 DRAWS = 1000
 # True gaps, in standard errors of one candidate.
-SHAPES = {"equally unfair": (9.0, 9.0), "spread from 6 to 12 errors": (6.0, 12.0)}
+SHAPES = {
+    "equally unfair": (9.0, 9.0),
+    "spread from 6 to 12 errors": (6.0, 12.0),
+    "spread from 0 to 4 errors": (0.0, 4.0),
+    "unfair by 2.5 errors": (2.5, 2.5),
+}
 # Gaps and errors are correlated by so much; the limit on errors lies where all of them do.
 TRADE_OFF = -0.5
 
@@ -111,7 +116,9 @@ def _intervals(data: Estimated, *, corrected: bool) -> Mapping[str, Interval]:
                 -special.ndtri([getattr(each, side) for each in (made.objective, made.values[0])])
                 for side in ("lower", "upper")
             )
-        ends[0, :, r], ends[1, :, r] = estimates[place] - below, estimates[place] + above
+        seen = np.array([candidates.objectives[place], estimates[place, 1]])
+        ends[:, :, r] = seen - below, seen + above
+        ends[0, 0, r] = max(ends[0, 0, r], 0)
     names = ("gap of the chosen", "error of the chosen")
     return {name: (ends[0, i], ends[1, i]) for i, name in enumerate(names)}
 

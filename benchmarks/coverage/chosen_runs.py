@@ -73,7 +73,7 @@ class ManyRuns:
             features = (shared + np.sqrt(1 - self.correlation) * own).astype(np.float32)
             found.append(fits(replace(people, features=features), tested, self.people))
         predictions = np.stack([each for each, _ in found], axis=-1)[0]
-        shares = np.stack([each.mean(axis=(0, 1)) for _, each in found])
+        shares = np.stack([each.mean(axis=1)[0] for _, each in found])
         return _rows(people, tested[0], predictions), shares
 
 
@@ -104,20 +104,20 @@ def _populations(short: bool) -> Sequence[ManyRuns]:
 
 
 def _draw(population: ManyRuns, replications: int, draw: np.random.Generator) -> Sample:
-    """Draw data sets, choose on each, and say what is true of the chosen run: all are alike."""
+    """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
     data, shares = zip(*(population.drawn(draw) for _ in range(replications)), strict=True)
-    mean = np.mean(shares, axis=(0, 1))
-    if not population.people.shift:
-        mean = np.broadcast_to(mean.mean(axis=0), mean.shape)
-    error = float((mean @ [1 - POSITIVE, -POSITIVE] + POSITIVE).mean())
+    selected = np.array(shares)  # (R, k, groups, labels)
+    errors = (selected @ [1 - POSITIVE, -POSITIVE] + POSITIVE).mean(axis=-1)
+    gaps, error = np.ptp(selected @ [1 - POSITIVE, POSITIVE], axis=-1), float(errors.mean())
     bounds = (Bound.read(f"error_rate<={error:.9f}"),) if population.bounded else ()
     choices = [_chosen(rows, bounds) for rows in data]
-    true = np.ptp(mean @ [1 - POSITIVE, POSITIVE]), error
-    kept = np.array([each is not None for each in choices])
-    return Sample(
-        choices,
-        {name: np.where(kept, each, np.nan) for name, each in zip(NAMES, true, strict=True)},
-    )
+    truth = {
+        name: np.array(
+            [own[each.place] if each else np.nan for own, each in zip(of, choices, strict=True)]
+        )
+        for name, of in zip(NAMES, (gaps, errors), strict=True)
+    }
+    return Sample(choices, truth)
 
 
 def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
@@ -152,8 +152,8 @@ FAMILIES = (
         "The fairest of many runs",
         f"A learner is fitted again in each of {SPLITS} hold-outs, on features of every run's own, "
         "and the run whose mean gap in the selection rate is smallest is chosen, of all or of "
-        "those whose error rate is at most what it truly is. All runs are truly alike. Standard "
-        "errors rest on nine degrees of freedom, which widens a correction more than any interval.",
+        "those whose error rate is at most what it is on average. The truth is that of the chosen "
+        "run's very fits.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("as if not chosen", _naive)),

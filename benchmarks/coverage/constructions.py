@@ -100,12 +100,12 @@ def _divided(top: Array, bottom: Array) -> Array:
 
 
 def rate_ours(counts: Counts, _: np.random.Generator) -> Interval:
-    """Return modified Jeffreys limits."""
+    """Return modified Jeffreys limits, of few rows nearer to the exact ones."""
     return _ends(rate_limits(counts.successes, counts.rows, level=LEVEL))
 
 
 def difference_ours(counts: Counts, _: np.random.Generator) -> Interval:
-    """Return the difference's limits by MOVER, of modified Jeffreys limits."""
+    """Return the difference's limits by MOVER."""
     limits = rate_limits(counts.successes, counts.rows, level=LEVEL)
     return _ends(difference_limits(limits.take(1), limits.take(0)))
 
@@ -119,6 +119,11 @@ def ratio_ours(counts: Counts, _: np.random.Generator) -> Interval:
 def gap_ours(counts: Counts, _: np.random.Generator) -> Interval:
     """Return the folded differences of all pairs."""
     return _ends(largest_gap(_group_limits(counts)))
+
+
+def gap_of_some(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the same of the groups that have rows, as if there were no others."""
+    return _ends(largest_gap(_group_limits(counts).only(counts.rows > 0)))
 
 
 def smallest_ours(counts: Counts, _: np.random.Generator) -> Interval:

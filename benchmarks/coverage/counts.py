@@ -54,6 +54,75 @@ def _draw_rate(population: OneRate, replications: int, draw: np.random.Generator
     return Sample(counts, {"share of everyone": truth, "share of some rows": truth})
 
 
+@dataclass(frozen=True)
+class FixedRate:
+    """The same rate of few rows in all replications, where few intervals hold."""
+
+    size: int
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.size} rows, rate {self.rate:g} in all replications"
+
+
+# Where the modified Jeffreys limits cover 90 to 92 %, and where ours cover least.
+_JEFFREYS = ((3, 0.1767), (8, 0.4537), (9, 0.4145), (10, 0.3812), (20, 0.2839), (50, 0.0897))
+_FIXED = (*_JEFFREYS, (8, 0.5), (12, 0.4364), (90, 0.0498))
+
+
+def _fixed_rates(short: bool) -> Sequence[FixedRate]:
+    return [FixedRate(n, p + sign * 1e-4) for n, p in _FIXED for sign in (-1, 1)]
+
+
+def _draw_fixed(population: FixedRate, replications: int, draw: np.random.Generator) -> Sample:
+    hits = draw.binomial(population.size, population.rate, (replications, 1))
+    counts = made.Counts(hits, np.array([population.size]))
+    return Sample(counts, {"rate": np.full((replications, 1), population.rate)})
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """Groups of which the last has five rows, and may have none that the rate is of.
+
+    Attributes
+    ----------
+    sizes : rows of every group.
+    share : of the rows of every group, on average, the rate is of so many.
+    base, gap : the rate of the others, and by how much the last one's is lower.
+    """
+
+    sizes: tuple[int, ...]
+    share: float
+    base: float
+    gap: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        rows = ", ".join(map(str, self.sizes))
+        of = f" of {100 * self.share:g} % of the rows" if self.share < 1 else ""
+        return f"groups of {rows} rows, rate {self.base:g}{of}, gap {self.gap:g} in the last"
+
+
+def _tiny(short: bool) -> Sequence[Tiny]:
+    sizes = ((50000, 5), (50000, 500, 50, 5), (50000, 5000, 500, 50, 5))
+    shares, gaps = (1.0, 0.3, 0.1), (0.2, 0.4)
+    found = [Tiny(*each) for each in product(sizes, shares, (0.6, 0.95), gaps)]
+    return found[::3] if short else found
+
+
+def _draw_tiny(population: Tiny, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw counts; the truth is the gap of all groups, whether or not they have rows."""
+    sizes = np.tile(np.array(population.sizes), (replications, 1))
+    rows = draw.binomial(sizes, population.share)
+    rates = np.full(sizes.shape, population.base)
+    rates[:, -1] -= population.gap
+    counts = made.Counts(draw.binomial(rows, rates), rows)
+    return Sample(counts, {"largest gap": np.full(replications, population.gap)})
+
+
 def _of_both_shares(interval: made.OfCounts) -> made.Intervals:
     """Return a rate's construction for shares of everyone and of some, which priors tell apart."""
 
@@ -193,6 +262,32 @@ FAMILIES = (
             Construction("Newcombe", _single("largest gap", made.gap_newcombe)),
             Construction("Wald", _single("largest gap", made.gap_wald)),
             Construction(BOOTSTRAP, _single("largest gap", made.bootstrap(made.gap_of)), 200, 16),
+        ),
+    ),
+    Family(
+        "fixed_rates",
+        "Rates that sit where coverage jumps",
+        "One rate of few rows, the same in all replications: just beside the rates at which both "
+        "ends of the modified Jeffreys limits fail at once.",
+        _fixed_rates,
+        _draw_fixed,
+        (
+            Construction(OURS, _single("rate", made.rate_ours)),
+            Construction("Wilson", _single("rate", made.rate_wilson)),
+            Construction("Wald", _single("rate", made.rate_wald)),
+        ),
+        replications=5000,
+    ),
+    Family(
+        "gaps_with_tiny_groups",
+        "Largest gaps with a group of five",
+        "The largest gap of all groups, of which the one that differs has five rows, and may have "
+        "none that the rate is of: then it may be anything.",
+        _tiny,
+        _draw_tiny,
+        (
+            Construction(OURS, _single("largest gap", made.gap_ours)),
+            Construction("without groups of no rows", _single("largest gap", made.gap_of_some)),
         ),
     ),
     Family(

@@ -19,7 +19,7 @@ from scipy import special
 from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
 from fairbench import Evaluator, evaluate
 from fairbench.core.seeds import rng
-from fairbench.evaluation.columns import setting_text
+from fairbench.evaluation.columns import VALUE, setting_text
 
 Array = NDArray[np.float64]
 KEY = ["metric", "attribute", "group", "setting"]
@@ -157,9 +157,11 @@ def _draw(everything: Everything, replications: int, draw: np.random.Generator) 
 
 
 def _rows(arguments: dict[str, Any], evaluator: Evaluator) -> pd.DataFrame:
-    """Return the rows of an evaluation, with their settings as texts."""
+    """Return the rows of an evaluation, called after their statistic, with settings as texts."""
     words = dict(arguments)
     table = evaluate(words.pop("target"), words.pop("prediction"), **words, evaluator=evaluator)
+    other = table["statistic"] != VALUE
+    table.loc[other, "metric"] += ", " + table["statistic"].astype(str)
     if words["task"] == "regression":
         table["metric"] += " (regression)"
     return table.assign(setting=setting_text(table).astype(str))

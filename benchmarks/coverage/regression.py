@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import e, pi, sqrt
+from math import e, exp, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, 
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.regression import (
     CRPS,
+    MAE,
     absolute_error_rows,
     crps_normal_rows,
     normal_nll_rows,
@@ -33,10 +34,33 @@ from fairbench.metrics.regression import (
 
 Array = NDArray[np.float64]
 ERRORS = ("normal", "skewed", "heavy-tailed")
+# Whose mean squares a sample says little of: a lognormal's of sigma 1.5, Student's of 2.5 degrees,
+# normal ones of which 2 % are ten times and 0.5 % twenty times as large, and four fifths exact.
+HEAVIER = ("lognormal", "t(2.5)", "contaminated", "four fifths exact")
+HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (500, 500), (2000, 2000))
 SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
 SCALES = (1.0, 1.5)
 _QUADRATURE = 2000
-_MEAN_ABSOLUTE = {"normal": sqrt(2 / pi), "skewed": 2 / e, "heavy-tailed": 2 / pi}
+_FACTORS, _SHARES = (1.0, 10.0, 20.0), (0.975, 0.02, 0.005)
+_CONTAMINATED_SD = sqrt(sum(p * f**2 for p, f in zip(_SHARES, _FACTORS, strict=True)))
+_LOGNORMAL, _EXACT, _FREEDOM = 1.5, 0.8, 2.5
+_MEAN_ABSOLUTE = {
+    "normal": sqrt(2 / pi),
+    "skewed": 2 / e,
+    "heavy-tailed": 2 / pi,
+    "lognormal": exp(-(_LOGNORMAL**2) / 2),
+    # 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
+    "t(2.5)": float(
+        2
+        * sqrt(_FREEDOM - 2)
+        * special.gamma((_FREEDOM + 1) / 2)
+        / ((_FREEDOM - 1) * special.gamma(_FREEDOM / 2) * sqrt(pi))
+    ),
+    "contaminated": sqrt(2 / pi)
+    * sum(p * f for p, f in zip(_SHARES, _FACTORS, strict=True))
+    / _CONTAMINATED_SD,
+    "four fifths exact": sqrt(2 * (1 - _EXACT) / pi),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +70,8 @@ class Errors:
     Attributes
     ----------
     sizes : rows of the first and of the second group.
-    errors : the law of the errors: normal, exponential, or of Student with 3 degrees of freedom.
+    errors : the law of the errors: normal, exponential, of Student with 3 degrees of freedom, or
+        one of `HEAVIER`.
     scale : the true sd of the second group's errors.
     """
 
@@ -82,7 +107,9 @@ class Predicted:
 
 def _populations(short: bool) -> Sequence[Errors]:
     sizes = ((50, 50), (200, 200)) if short else SIZES
-    return [Errors(*each) for each in product(sizes, ERRORS, SCALES)]
+    usual = [Errors(*each) for each in product(sizes, ERRORS, SCALES)]
+    heavier = ((50, 50), (500, 500)) if short else HEAVIER_SIZES
+    return usual + [Errors(*each, 1.0) for each in product(heavier, HEAVIER)]
 
 
 def _draw(population: Errors, replications: int, draw: np.random.Generator) -> Sample:
@@ -100,12 +127,24 @@ def _draw(population: Errors, replications: int, draw: np.random.Generator) -> S
 
 
 def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Array:
-    """Draw errors of mean 0 and sd 1."""
+    """Draw errors of sd 1; the lognormal ones are of either sign alike, the others of mean 0."""
     if errors == "normal":
         return draw.normal(size=shape)
     if errors == "skewed":
         return draw.exponential(size=shape) - 1
-    return draw.standard_t(3, shape) / sqrt(3)
+    if errors == "heavy-tailed":
+        return draw.standard_t(3, shape) / sqrt(3)
+    if errors == "lognormal":
+        sign = draw.choice([-1.0, 1.0], shape)
+        signed: Array = sign * draw.lognormal(-(_LOGNORMAL**2), _LOGNORMAL, shape)
+        return signed
+    if errors == "t(2.5)":
+        return draw.standard_t(_FREEDOM, shape) * sqrt((_FREEDOM - 2) / _FREEDOM)
+    normal = draw.normal(size=shape)
+    if errors == "contaminated":
+        factor: Array = draw.choice(_FACTORS, shape, p=_SHARES) / _CONTAMINATED_SD
+        return normal * factor
+    return np.where(draw.random(shape) < _EXACT, 0.0, normal / sqrt(1 - _EXACT))
 
 
 def _distribution(errors: str, value: Array) -> Array:
@@ -114,8 +153,22 @@ def _distribution(errors: str, value: Array) -> Array:
         below: Array = special.ndtr(value)
     elif errors == "skewed":
         below = -np.expm1(-np.maximum(value + 1, 0))
-    else:
+    elif errors == "heavy-tailed":
         below = special.stdtr(3, value * sqrt(3))
+    elif errors == "lognormal":
+        with np.errstate(divide="ignore"):
+            size = special.ndtr((np.log(np.abs(value)) + _LOGNORMAL**2) / _LOGNORMAL)
+        below = (1 + np.sign(value) * size) / 2
+    elif errors == "t(2.5)":
+        below = special.stdtr(_FREEDOM, value * sqrt(_FREEDOM / (_FREEDOM - 2)))
+    elif errors == "contaminated":
+        parts = zip(_SHARES, _FACTORS, strict=True)
+        below = sum(
+            (p * special.ndtr(value * _CONTAMINATED_SD / f) for p, f in parts), np.zeros_like(value)
+        )
+    else:
+        inexact = special.ndtr(value * sqrt(1 - _EXACT))
+        below = _EXACT * (value >= 0) + (1 - _EXACT) * inexact
     return below
 
 
@@ -126,8 +179,15 @@ def _quantiles(errors: str) -> Array:
         nodes: Array = special.ndtri(share)
     elif errors == "skewed":
         nodes = -np.log1p(-share) - 1
-    else:
+    elif errors == "heavy-tailed":
         nodes = special.stdtrit(3, share) / sqrt(3)
+    else:
+        # By bisection: laws without a quantile function of their own.
+        low, high = np.full(_QUADRATURE, -1e3), np.full(_QUADRATURE, 1e3)
+        for _ in range(60):
+            nodes = (low + high) / 2
+            under = _distribution(errors, nodes) < share
+            low, high = np.where(under, nodes, low), np.where(under, high, nodes)
     return nodes
 
 
@@ -155,7 +215,7 @@ def _ours(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, I
     for each in groups:
         losses = each.losses()
         for name, made in (
-            ("MAE", mean_ours(losses["MAE"])),
+            ("MAE", mean_ours(losses["MAE"], MAE.fewest)),
             ("RMSE", root_ours((each.target - each.prediction) ** 2)),
             ("R2", explained_ours(each.target, each.prediction)),
             ("CRPS", mean_ours(losses["CRPS"], CRPS.fewest)),
@@ -192,8 +252,10 @@ FAMILIES = (
         "regression",
         "Regressions",
         "A group's errors and likelihoods, and their differences from those of a group whose "
-        "errors have sd 1, as is claimed of all. Errors are normal, exponential (skewed), or of "
-        "Student with 3 degrees of freedom (heavy-tailed).",
+        "errors have sd 1, as is claimed of all. Errors are normal, exponential (skewed), of "
+        "Student with 3 degrees of freedom (heavy-tailed) or 2.5, lognormal (sigma 1.5, of either "
+        "sign), contaminated (2 % ten times and 0.5 % twenty times as large), or exact in four of "
+        "five rows.",
         _populations,
         _draw,
         (

@@ -18,6 +18,7 @@ from fairbench.inference.means import (
     loss_limits,
     outcome_limits,
     root_limits,
+    tail_index,
 )
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.scores import (
@@ -46,20 +47,25 @@ def mean_ours(losses: Array, fewest: int = 0) -> Limits:
 
 def heavy_ours(losses: Array) -> Limits:
     """Return means of losses that grow like squares with our limits."""
-    return heavy_limits(Moments.of(losses), level=LEVEL)
+    over = losses - losses.min(axis=1, keepdims=True)
+    return heavy_limits(Moments.of(losses), _tail_index(over), level=LEVEL)
 
 
-def outcome_ours(losses: Array, label: Array) -> Limits:
+def _tail_index(values: Array) -> Array:
+    return tail_index(values.ravel(), replication(values), len(values))
+
+
+def outcome_ours(losses: Array, other: Array, label: Array) -> Limits:
     """Return mean losses of labels with our limits, which know that a label may be rare."""
-    cells = (2 * replication(losses) + label.ravel()).astype(np.intp)
-    moments = Moments.of_groups(losses.ravel(), cells, 2 * len(losses))
+    labels, codes = label.ravel().astype(np.intp), replication(losses)
+    moments = Moments.by_label(losses.ravel(), other.ravel(), labels, codes, len(losses))
     moments = moments.take(np.arange(2 * len(losses)).reshape(-1, 2))
     return outcome_limits(moments, level=LEVEL, least=0.0)
 
 
 def root_ours(squares: Array) -> Limits:
     """Return roots of means of squares with our limits."""
-    return root_limits(Moments.of(squares), level=LEVEL)
+    return root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL)
 
 
 def share_ours(successes: Array) -> Limits:

@@ -7,7 +7,7 @@ so that the truth needs no test population.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -18,8 +18,6 @@ from scipy import special
 from benchmarks.coverage.populations import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from fairbench.inference.posterior import independent_draws
-from fairbench.inference.ranking import inflation
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.repeats import (
     FOLDS,
@@ -27,18 +25,15 @@ from fairbench.inference.repeats import (
     RunRates,
     Splits,
     largest_mean_gap,
-    mean_table_draws,
-    no_narrower,
     smallest_mean_ratio,
 )
-from fairbench.metrics.group import equal_opportunity
-from fairbench.metrics.rates import accuracy, binary_confusion, total
+from fairbench.metrics.rates import binary_confusion
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-POSITIVE, FEATURES, SHARE, SPLITS, DRAWS = 0.3, 4, 0.2, 10, 500
-_CHUNK = 50
+POSITIVE, FEATURES, SHARE, SPLITS = 0.3, 4, 0.2, 10
+CHUNK = 50
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class RunPopulation:
     @property
     def splits(self) -> Splits:
         """How the splits share rows."""
-        return Splits(FOLDS) if self.kind == FOLDS else Splits(REPEATS, SPLITS, SHARE)
+        return Splits(self.kind, *((1, 1 / SPLITS) if self.kind == FOLDS else (SPLITS, SHARE)))
 
 
 def _populations(short: bool) -> Sequence[RunPopulation]:
@@ -110,14 +105,28 @@ def moved(label: Labels, group: Labels, shift: float) -> Array:
     return found
 
 
-def tested_rows(shape: tuple[int, int], kind: str, draw: np.random.Generator) -> Mask:
-    """Return which of N people each of the S splits of R runs tests, (R, S, N)."""
+def tested_rows(
+    shape: tuple[int, int],
+    kind: str,
+    draw: np.random.Generator,
+    *,
+    splits: int = SPLITS,
+    label: Labels | None = None,
+) -> Mask:
+    """Return which of N people each of the S splits of R runs tests, (R, S, N).
+
+    Parameters
+    ----------
+    label : (R, N), of which every fold has as many; folds are drawn without regard to it if None.
+    """
     runs, rows = shape
+    orders = runs if kind == FOLDS else runs * splits
+    place = draw.permuted(np.tile(np.arange(rows), (orders, 1)), axis=1)
     if kind == FOLDS:
-        fold = draw.permuted(np.tile(np.arange(rows) % SPLITS, (runs, 1)), axis=1)
-        return np.asarray(fold[:, None, :] == np.arange(SPLITS)[:, None])
-    place = draw.permuted(np.tile(np.arange(rows), (runs * SPLITS, 1)), axis=1)
-    return np.asarray(place < round(SHARE * rows)).reshape(runs, SPLITS, rows)
+        if label is not None:
+            place = np.lexsort((place, label), axis=1).argsort(axis=1)
+        return np.asarray((place % splits)[:, None, :] == np.arange(splits)[:, None])
+    return np.asarray(place < round(SHARE * rows)).reshape(runs, splits, rows)
 
 
 def _fitted(people: People, rows: Mask, selected: float) -> tuple[Array, Array, Array]:
@@ -170,21 +179,19 @@ def fits(
 def _draw(population: RunPopulation, replications: int, draw: np.random.Generator) -> Sample:
     """Draw runs, and what is true of their learner on average or of their own fits."""
     counts, shares = [], []
-    for _ in range(0, replications, _CHUNK):
-        people = People.drawn(population, _CHUNK, draw)
+    for _ in range(0, replications, CHUNK):
+        people = People.drawn(population, CHUNK, draw)
         tested = tested_rows(people.label.shape, population.kind, draw)
         found, selected = fits(people, tested, population)
-        counts.append(_counted(people, found, tested))
+        counts.append(tested_counts(people, found, tested, population.groups))
         shares.append(selected)
-    of_fits = np.concatenate(shares).mean(axis=1)  # (R, G, 2)
-    if population.kind == REPEATS:
-        of_fits = np.broadcast_to(of_fits.mean(axis=0), of_fits.shape)
-    return Sample(RunCounts(np.concatenate(counts), population.splits), _truth(population, of_fits))
+    truth = _truth(np.concatenate(shares).mean(axis=1))
+    return Sample(RunCounts(np.concatenate(counts), population.splits), truth)
 
 
-def _counted(people: People, predicted: Mask, tested: Mask) -> Array:
+def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) -> Array:
     """Return the counts (R, S, G, 4) of the rows that each split tests."""
-    runs, splits, groups = *tested.shape[:2], int(people.group.max()) + 1
+    runs, splits = tested.shape[:2]
     at = np.nonzero(tested)
     part = (at[0] * splits + at[1]) * groups + people.group[at[0], at[2]]
     counts = binary_confusion(
@@ -193,11 +200,8 @@ def _counted(people: People, predicted: Mask, tested: Mask) -> Array:
     return counts.reshape(runs, splits, groups, 4).astype(float)
 
 
-def _truth(population: RunPopulation, shares: Array) -> Mapping[str, Array]:
-    """Return the true values of what is asked for, of shares (R, G, 2) selected by label."""
-    if population.kind == REPEATS and not population.shift:
-        # Groups that are alike by design are not told apart by the rounding of averages.
-        shares = np.broadcast_to(shares.mean(axis=1, keepdims=True), shares.shape)
+def _truth(shares: Array) -> Mapping[str, Array]:
+    """Return the true values of what is asked for, of shares (R, G, 2) selected."""
     selected = shares @ [1 - POSITIVE, POSITIVE]
     wrong = shares @ [1 - POSITIVE, -POSITIVE] + POSITIVE
     return {
@@ -209,15 +213,18 @@ def _truth(population: RunPopulation, shares: Array) -> Mapping[str, Array]:
     }
 
 
+def rates_of(data: RunCounts, hits: tuple[int, ...], of: tuple[int, ...]) -> RunRates:
+    """Return the groups' rates of some cells of the confusion tables of every split."""
+    counts = data.counts.transpose(0, 2, 1, 3)
+    rows = counts[..., of].sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return RunRates(counts[..., hits].sum(axis=-1) / rows, rows, data.splits, LEVEL)
+
+
 def _rates(data: RunCounts) -> tuple[RunRates, RunRates]:
     """Return the error rate of everyone, and the groups' selection rates, in every split."""
-    groups = data.counts.transpose(0, 2, 1, 3)
-    found = []
-    for counts, cells in ((groups.sum(axis=1, keepdims=True), (1, 2)), (groups, (1, 3))):
-        rows, hits = counts.sum(axis=-1), counts[..., cells].sum(axis=-1)
-        with np.errstate(invalid="ignore"):
-            found.append(RunRates(hits / rows, rows, data.splits, LEVEL))
-    return found[0], found[1]
+    everyone = replace(data, counts=data.counts.sum(axis=2, keepdims=True))
+    return rates_of(everyone, (1, 2), (0, 1, 2, 3)), rates_of(data, (1, 3), (0, 1, 2, 3))
 
 
 def _ours(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
@@ -274,110 +281,14 @@ def _medians(limits: Limits, axis: int) -> Interval:
     return np.median(limits.lower, axis=axis), np.median(limits.upper, axis=axis)
 
 
-@dataclass(frozen=True)
-class TwoLearners:
-    """Two learners on the same splits, each of half of the features.
-
-    `noise` is the sd of what is added to the second one's features: the larger, the worse it is.
-    """
-
-    people: RunPopulation
-    noise: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        worse = f"the second worse by noise {self.noise:g}" if self.noise else "equal learners"
-        return f"{worse}, {self.people.name}"
-
-
-def _learners(short: bool) -> Sequence[TwoLearners]:
-    found = [
-        TwoLearners(RunPopulation(rows, groups, 0.3, shift, REPEATS), noise)
-        for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0))
-    ]
-    return thinned(found, 4) if short else found
-
-
-def _draw_two(population: TwoLearners, replications: int, draw: np.random.Generator) -> Sample:
-    """Draw the confusion counts (R, S, 2, G, 4) of both learners, and how they truly differ."""
-    counts, shares = [], []
-    for _ in range(0, replications, _CHUNK):
-        people = People.drawn(population.people, _CHUNK, draw)
-        tested = tested_rows(people.label.shape, REPEATS, draw)
-        first, second = np.split(people.features, 2, axis=-1)
-        second += population.noise * draw.standard_normal(second.shape, np.float32)
-        both = [
-            fits(replace(people, features=features), tested, population.people, noise)
-            for features, noise in ((first, 0.0), (second, population.noise))
-        ]
-        counts.append(np.stack([_counted(people, found, tested) for found, _ in both], axis=2))
-        shares.append(np.stack([share.mean(axis=(0, 1)) for _, share in both]))
-    wrong, reached = _of_two(population, np.mean(shares, axis=0))
-    truth = {"accuracy": wrong[1] - wrong[0], "gap": np.ptp(reached[1]) - np.ptp(reached[0])}
-    drawn = np.concatenate(counts)[:replications]
-    return Sample(drawn, {name: np.full(replications, v) for name, v in truth.items()})
-
-
-def _of_two(population: TwoLearners, shares: Array) -> tuple[Array, Array]:
-    """Return error rates (2,) and true positive rates (2, G), of shares (2, G, 2) selected."""
-    if not population.noise:
-        shares = np.broadcast_to(shares.mean(axis=0), shares.shape)
-    wrong = shares.mean(axis=1) @ [1 - POSITIVE, -POSITIVE] + POSITIVE
-    return wrong, shares[..., 1]
-
-
-def _averaged(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
-    """Return the intervals of the default comparison."""
-    return _two_intervals(lambda own: _mean_delta(own, draw), counts)
-
-
-def _typical(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
-    """Return the medians over repeats of the intervals of their posteriors."""
-
-    def ends(own: Array) -> Array:
-        first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
-        return np.median(_quantiles(_delta(first, second)), axis=1)
-
-    return _two_intervals(ends, counts)
-
-
-def _two_intervals(ends: Callable[[Array], Array], counts: Array) -> Mapping[str, Interval]:
-    """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
-    found = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
-    return {name: (found[:, 0, i], found[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
-
-
-def _mean_delta(own: Array, draw: np.random.Generator) -> Array:
-    shares = own / own.sum(axis=(-1, -2), keepdims=True)
-    tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
-    counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
-    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
-    return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
-
-
-def _delta(first: Array, second: Array) -> Array:
-    """Return differences of accuracy and of the gap of true positive rates, more being better."""
-    values = [
-        np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
-        for each in (first, second)
-    ]
-    delta = values[0] - values[1]
-    return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
-
-
-def _quantiles(delta: Array) -> Array:
-    return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-
-
 FAMILIES = (
     Family(
         "runs",
         "Whole runs",
         "A learner is fitted again in every hold-out repeat or fold, and tested on the other rows. "
-        "The truth is what fits to new training rows do on average (hold-outs), or what these very "
-        "fits do (folds). *medians* are those of the splits' own intervals; *plain t* takes splits "
-        "for independent, and averages gaps as they are.",
+        "The truth is how these very models perform on new people, on average. *medians* are those "
+        "of the splits' own intervals; *plain t* takes splits for independent, and averages "
+        "gaps as they are.",
         _populations,
         _draw,
         (
@@ -385,15 +296,5 @@ FAMILIES = (
             Construction("medians", _single),
             Construction("plain t", _plain),
         ),
-    ),
-    Family(
-        "comparisons",
-        "Two runs compared",
-        "Two learners on the same hold-out repeats: the difference of their accuracies, and of "
-        "their gaps in the true positive rate. *medians* are those of the repeats' posteriors.",
-        _learners,
-        _draw_two,
-        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
-        300,
     ),
 )

@@ -20,7 +20,9 @@ from benchmarks.coverage.rows import (
     outcome_ours,
     with_differences,
 )
-from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.survey import Design
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 
 Array = NDArray[np.float64]
@@ -171,8 +173,9 @@ def _losses(groups: Sequence[Scored]) -> dict[str, list[Array]]:
 
 def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
     labels = [each.label for each in groups]
+    others = _losses([Scored(each.score, 1 - each.label) for each in groups])
     found = {
-        name: [outcome_ours(*each) for each in zip(losses, labels, strict=True)]
+        name: [outcome_ours(*each) for each in zip(losses, others[name], labels, strict=True)]
         for name, losses in _losses(groups).items()
     }
     found["AUC"] = [area_ours(each.label, each.score) for each in groups]
@@ -208,6 +211,193 @@ def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mappin
     return found
 
 
+@dataclass(frozen=True)
+class Clustered:
+    """Clusters of rows with a score and a label.
+
+    Attributes
+    ----------
+    sizes : rows of a cluster: ``equal`` (20), ``lognormal`` (about 20), or ``unequal``, a quarter
+        having 80 and the others 8.
+    nested : whether the rows of a cluster share their label.
+    alike : the correlation of two scores of a cluster.
+    separation : the scores with label 1 are normal around it, the others around 0.
+    """
+
+    clusters: int
+    sizes: str
+    nested: bool
+    alike: float
+    base: float
+    separation: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        labels = "a label each" if self.nested else "both labels in each"
+        return (
+            f"{self.clusters} {self.sizes} clusters, {labels}, scores alike by {self.alike:g}, "
+            f"base rate {self.base:g}, {self.separation:g} apart"
+        )
+
+
+def _clustered(short: bool) -> Sequence[Clustered]:
+    clusters = (12, 20) if short else (12, 20, 40)
+    laid_out = product(clusters, ("equal", "lognormal", "unequal"), (False, True), (0.1, 0.3))
+    labels = ((0.4, 1.0),) if short else ((0.4, 1.0), (0.4, 0.0), (0.5, 2.5))
+    return [Clustered(*layout, *label) for layout, label in product(laid_out, labels)]
+
+
+@dataclass(frozen=True)
+class ClusteredRows:
+    """Scores and labels (n,) of the rows of all replications, which these are of, and clusters."""
+
+    replication: NDArray[np.intp]
+    unit: NDArray[np.intp]
+    label: Array
+    score: Array
+    replications: int
+
+
+def _draw_clustered(population: Clustered, replications: int, draw: np.random.Generator) -> Sample:
+    shape = (replications, population.clusters)
+    if population.sizes == "lognormal":
+        rows = np.maximum(2, np.round(20 * np.exp(draw.normal(-0.5, 1, shape)))).astype(int)
+    else:
+        large = np.arange(population.clusters) < population.clusters // 4
+        sizes = np.where(large, 80, 8) if population.sizes == "unequal" else 20
+        rows = np.broadcast_to(sizes, shape)
+    unit = np.repeat(np.arange(rows.size), rows.ravel())
+    base = special.logit(population.base)
+    if population.nested:
+        label = (draw.random(rows.size) < population.base)[unit].astype(float)
+    else:
+        chance = special.expit(base + 0.5 * draw.standard_normal(rows.size))
+        label = (draw.random(len(unit)) < chance[unit]).astype(float)
+    noise = np.sqrt(population.alike) * draw.standard_normal(rows.size)[unit]
+    noise += np.sqrt(1 - population.alike) * draw.standard_normal(len(unit))
+    score = population.separation * label + noise
+    # Of rows of different clusters, as all but a few pairs of a large population are.
+    truth = np.full(replications, special.ndtr(population.separation / np.sqrt(2)))
+    data = ClusteredRows(unit // population.clusters, unit, label, score, replications)
+    return Sample(data, {"AUC of clusters": truth})
+
+
+def _clustered_ours(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
+    design = Design.of(len(data.unit), clusters=data.unit)
+    found = areas(data.label, data.score, data.replication, data.replications, design=design)
+    limits = area_limits(found, level=LEVEL)
+    return {"AUC of clusters": (limits.lower, limits.upper)}
+
+
+def _clustered_unaware(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
+    found = areas(data.label, data.score, data.replication, data.replications)
+    limits = area_limits(found, level=LEVEL)
+    return {"AUC of clusters": (limits.lower, limits.upper)}
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Groups of rows whose scores reach 0 or 1, or whose labels are nearly always the same.
+
+    Attributes
+    ----------
+    rows : of either group.
+    score, weight, chance : (M,) the scores that there are, how likely they are, and how likely
+        their rows have label 1.
+    """
+
+    law: str
+    rows: int
+    score: Array
+    weight: Array
+    chance: Array
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.rows} and {self.rows} rows, {self.law}"
+
+    def chances(self, factor: Array) -> Array:
+        """Return the chances (R, M) of label 1, that of the rarer label being `factor` (R, 1)."""
+        rare = np.minimum(self.chance, 1 - self.chance) * factor
+        return np.where(self.chance < 0.5, rare, 1 - rare)
+
+
+def _hard(error: float, rows: int) -> Law:
+    """Return scores 0 and 1 of which a share is wrong."""
+    score, chance = np.array([0.0, 1.0]), np.array([error, 1 - error])
+    return Law(f"hard scores, {100 * error:g} % wrong", rows, score, np.full(2, 0.5), chance)
+
+
+def _votes(rows: int) -> Law:
+    """Return shares of 20 trees that vote for 1, of which even unanimous ones err in 2 %."""
+    a, b, trees = 0.5, 7 / 6, 20
+    votes = np.arange(trees + 1.0)
+    weight = special.binom(trees, votes) * special.beta(votes + a, trees - votes + b)
+    chance = 0.02 + 0.96 * (votes + a) / (trees + a + b)
+    return Law("votes of 20 trees", rows, votes / trees, weight / weight.sum(), chance)
+
+
+def _of_logits(law: str, rows: int, base: float, decimals: int = 15) -> Law:
+    """Return calibrated scores around a base rate, rounded."""
+    chance = special.expit(_centre(base) + _nodes(_QUADRATURE))
+    weight = np.full(_QUADRATURE, 1 / _QUADRATURE)
+    return Law(law, rows, chance.round(decimals), weight, chance)
+
+
+def _nearly_alike(base: float, rows: int) -> list[Law]:
+    """Return labels of which a share `base` is 1, with calibrated and other scores."""
+    calibrated = _of_logits(f"calibrated, base rate {base:g}", rows, base)
+    even = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
+    alike = np.full(_QUADRATURE, base)
+    uniform = Law(f"uniform scores, base rate {base:g}", rows, even, calibrated.weight, alike)
+    # Labels 0 have a score of their own, and may not have been seen.
+    found = [calibrated, uniform]
+    for zero, one in ((0.5, 0.7), (0.999, 0.97), (0.3, 0.999)):
+        weight, chance = np.array([1 - base, base]), np.array([0.0, 1.0])
+        law = f"scores {zero:g} of label 0 and {one:g} of label 1, base rate {base:g}"
+        found.append(Law(law, rows, np.array([zero, one]), weight, chance))
+    return found
+
+
+def _laws(short: bool) -> Sequence[Law]:
+    found = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30)]
+    if short:
+        return found
+    found += [_hard(*each) for each in ((0.005, 150), (0.005, 1000), (0.05, 200), (0.3, 200))]
+    found += [_votes(100), _votes(1000)]
+    found += [_of_logits("rounded to tenths", rows, 0.3, 1) for rows in (100, 300, 3000)]
+    found += _nearly_alike(0.999, 200) + _nearly_alike(0.999, 3000)
+    return found
+
+
+def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw two groups of one law; the rarer label's chance varies by a tenth."""
+    factor = draw.uniform(0.9, 1.1, (replications, 1))
+    shape, chances = (replications, population.rows), population.chances(factor)
+    data, by_row = [], np.arange(replications)[:, None]
+    for _ in range(2):
+        place = draw.choice(len(population.score), shape, p=population.weight)
+        label = (draw.random(shape) < chances[by_row, place]).astype(float)
+        data.append(Scored(population.score[place], label))
+    score = np.broadcast_to(population.score, chances.shape)
+    bins = np.clip(np.ceil(population.score * BINS).astype(int) - 1, 0, BINS - 1)
+    away = population.weight * (chances - score)
+    binned = np.stack([away[:, bins == b].sum(axis=1) for b in range(BINS)], axis=1)
+    truth = {"calibration error": np.abs(binned).sum(axis=1)}
+    for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows)):
+        one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
+        truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
+    differences = {f"difference of {name}": 0 * value for name, value in truth.items()}
+    return Sample(tuple(data), truth | differences)
+
+
+def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
+    found = _ours(groups, draw)
+    return {name: ends for name, ends in found.items() if "AUC" not in name}
+
+
 FAMILIES = (
     Family(
         "scores",
@@ -222,6 +412,31 @@ FAMILIES = (
         (
             Construction("ours", _ours),
             Construction("before", _before),
+            Construction("Wald", _wald),
+            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
+        ),
+    ),
+    Family(
+        "areas_of_clusters",
+        "Areas under curves of clusters",
+        "A group's AUC where rows come in few clusters, of equal or very unequal sizes, which have "
+        "rows of both labels or of one. It is printed from 5 clusters of equal size with either "
+        "label on.",
+        _clustered,
+        _draw_clustered,
+        (Construction("ours", _clustered_ours), Construction("unaware", _clustered_unaware)),
+        replications=600,
+    ),
+    Family(
+        "reaching_scores",
+        "Scores that reach 0 or 1, and labels nearly always alike",
+        "Losses and calibration errors of groups of one law, and their differences: hard scores of "
+        "which some are wrong, votes of 20 trees, scores rounded to tenths, and labels that are "
+        "nearly all 1.",
+        _laws,
+        _draw_law,
+        (
+            Construction("ours", _without_areas),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 4),
         ),

@@ -18,7 +18,7 @@ from benchmarks.measure import configuration
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.files import HALF
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.results import pack_file
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
@@ -94,8 +94,7 @@ class Folders:
 def _run(results: Path, *sizes: int) -> None:
     for size in sizes:
         words = [word for word in RUN if "n_samples" not in word]
-        made = configuration(*words, f"dataset.n_samples={size}", f"results={results}")
-        pipeline.execute(pipeline.prepare(made))
+        carry_out(configuration(*words, f"dataset.n_samples={size}", f"results={results}"))
 
 
 def _tables(what: str, run: Run) -> list[Item]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measure import ROOT
+from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.people import stored_people
 from fairbench.results.predictions import rows_stored
@@ -65,7 +66,7 @@ def metrics(folder: Path) -> dict[str, pd.DataFrame]:
     tables = {}
     for path in folder.glob("results/runs/*/metrics.parquet"):
         table = pd.read_parquet(path)
-        tables[path.parent.name] = table[~table["metric"].str.endswith("_seconds")]
+        tables[path.parent.name] = table[~table["metric"].isin(COSTS)]
     return tables
 
 

@@ -32,6 +32,7 @@ from benchmarks.faults.hostile import CASES, ENCODINGS, FILES, HEADERS, LABELS, 
 from benchmarks.measure import ROOT, show
 from fairbench.auditing.columns import MOST_GROUPS
 from fairbench.core.formats import csv_text, read_csv, visible
+from fairbench.evaluation.columns import VALUE, values_of
 
 KINDS = {
     "labels": LABELS,
@@ -220,6 +221,7 @@ class Trial:
 
     def _counted(self, verb: str, metrics: pd.DataFrame, selected: Counter[str]) -> None:
         """Compare rows and rates of each group with what counting gives."""
+        metrics = values_of(metrics)
         mine = metrics[(metrics["metric"] == "selection_rate") & (metrics["group"] != "")]
         mine = mine[mine["attribute"] == self.case.group]
         found = mine.groupby("group", observed=True)["n"].sum().to_dict()
@@ -246,7 +248,7 @@ def _together(data: Mapping[str, Any], attribute: str) -> pd.DataFrame:
     """Return the metrics of an audit of many groups in the columns of other audits."""
     groups = pd.DataFrame(data["groups"])
     names = {"rate": "metric", "raw": "value", "rows": "n"}
-    return groups.rename(columns=names).assign(attribute=attribute)
+    return groups.rename(columns=names).assign(statistic=VALUE, attribute=attribute)
 
 
 def _difference(found: Mapping[str, int], expected: Mapping[str, int]) -> str:

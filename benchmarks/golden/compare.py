@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -79,9 +80,9 @@ def _of_cells(
 ) -> Iterator[str]:
     """Compare two tables, and name a row by the texts in it.
 
-    Metrics that the first does not know are new, and nothing to compare.
+    Metrics, and statistics of them, that the first does not know are new, and nothing to compare.
     """
-    found = _known_metrics(was, found)
+    found = _in_order_of(was, _known_metrics(was, found))
     rows, now = (len(next(iter(each.values()), [])) for each in (was, found))
     if rows != now:
         yield f"{where}: had {rows} rows, has {now}"
@@ -95,11 +96,34 @@ def _of_cells(
                 yield f"{where}, row {row + 1} ({name}): {column} was {one!r}, is {other!r}"
 
 
-def _known_metrics(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    if not ("metric" in was and "metric" in found):
+# What a row of a table of metrics is about; the rest is what it says.
+_SUBJECT = ("repeat", "fold", "variant", "metric", "statistic", "attribute", "group", "setting")
+
+
+def _in_order_of(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return a table of metrics with its rows in the order of another's, where both are alike.
+
+    A table may be put together in another order, in which it says the same.
+    """
+    names = [name for name in _SUBJECT if name in was and name in found]
+    if "metric" not in names:
         return found
-    known = set(was["metric"])
-    kept = [row for row, metric in enumerate(found["metric"]) if metric in known]
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for row, subject in enumerate(zip(*(found[name] for name in names), strict=True)):
+        places.setdefault(subject, []).append(row)
+    subjects = list(zip(*(was[name] for name in names), strict=True))
+    if Counter(subjects) != Counter({subject: len(rows) for subject, rows in places.items()}):
+        return found
+    order = [places[subject].pop(0) for subject in subjects]
+    return {column: [values[row] for row in order] for column, values in found.items()}
+
+
+def _known_metrics(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    keys = [name for name in ("metric", "statistic") if name in was and name in found]
+    if not keys:
+        return found
+    known, now = (list(zip(*(each[name] for name in keys), strict=True)) for each in (was, found))
+    kept = [row for row, key in enumerate(now) if key in {*known}]
     return {column: [values[row] for row in kept] for column, values in found.items()}
 
 

@@ -57,19 +57,6 @@ class Dialect:
         return tuple(f"evaluator.{name}={value}" for name, value in self.evaluator)
 
 
-FROZEN = Dialect(
-    {
-        "run": Command(("run.py",)),
-        "compare": Command(("report.py",)),
-        "tradeoff": Command(("report.py", "tradeoff")),
-        "audit": Command(("audit.py",)),
-        "next": Command(("audit.py", "next")),
-        "label": Command(("audit.py", "label")),
-        "report": Command(("audit.py", "report")),
-    }
-)
-
-
 def _verb(*words: str, options: tuple[tuple[str, str], ...] = ()) -> Command:
     return Command(("-m", "fairbench", *words), options)
 
@@ -77,12 +64,13 @@ def _verb(*words: str, options: tuple[tuple[str, str], ...] = ()) -> Command:
 CURRENT = Dialect(
     {
         "run": _verb("run"),
-        "compare": _verb("compare", "repeats=typical", options=(("compare", "runs"),)),
-        "tradeoff": _verb("tradeoff", "repeats=typical"),
-        "audit": _verb("audit", "interval=dirichlet"),
+        "compare": _verb("compare", options=(("compare", "runs"),)),
+        "tradeoff": _verb("tradeoff"),
+        "audit": _verb("audit"),
         "next": _verb("label", "next"),
         "label": _verb("label", "ask"),
         "report": _verb("label", "report"),
-    },
-    evaluator=(("interval", "dirichlet"),),  # the frozen tree's only one
+    }
 )
+# The frozen tree is asked alike, until a later tree is asked otherwise.
+FROZEN = CURRENT

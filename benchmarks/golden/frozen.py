@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "c3c4ebb827a20a69fdfd06217789a63c21a9da43"
+COMMIT = "e7720609d6c35ef8080eeafe7c44ba5895320ae9"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.golden.asking import Reply
 from benchmarks.golden.frozen import GoldenError
-from benchmarks.golden.renames import metrics_of_today
+from benchmarks.golden.renames import worded
 
 # The answers of a tree: kind -> case -> answer.
 Answers = dict[str, Any]
@@ -38,7 +38,7 @@ def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 def metric_columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     """Return the columns of a long table of metrics, the same of both trees."""
-    return columns(metrics_of_today(table))
+    return columns(worded(table))
 
 
 def only(paths: Iterable[Path]) -> Path:

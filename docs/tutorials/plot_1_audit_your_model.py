@@ -68,9 +68,11 @@ report
 # -----------
 #
 # ``report.table`` has everything that was computed in one tidy data frame, a row for each metric
-# and group. Who is selected, and how surely?
+# and group, and more rows for what else is known of some: the column ``statistic`` says which is
+# the value. Who is selected, and how surely?
 
-rates = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
+values = report.table.query("statistic == 'value'")
+rates = values.query("metric == 'selection_rate' and attribute == 'sex'")
 rates[["group", "value", "lower", "upper", "n"]].round(3)
 
 # %%

@@ -56,7 +56,8 @@ for seed in range(4):
     )
 runs = Catalogue(Path(results))
 ours = runs.metrics.query(
-    "metric in @wanted.values() and attribute == 'group' and group != ''"
+    "metric in @wanted.values() and statistic == 'value' "
+    "and attribute == 'group' and group != ''"
 )
 names = {name: short for short, name in wanted.items()}
 ours = ours.assign(

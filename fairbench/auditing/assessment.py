@@ -29,11 +29,13 @@ from fairbench.auditing.thresholds import Thresholds, other_thresholds
 from fairbench.auditing.tipping import with_tipping
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
+from fairbench.data.dataset import Task
+from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Groups
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import LabelledRows
@@ -162,7 +164,7 @@ def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
 
 
 # What is known of decisions alone.
-_OF_DECISIONS = ("selection_rate", *(NEEDS_NO_LABELS + end for end in ("", "_pairs", "_below")))
+_OF_DECISIONS = ("selection_rate", NEEDS_NO_LABELS)
 
 
 def _of_decisions(table: AuditTable, options: Options) -> Assessment:
@@ -207,33 +209,33 @@ def _from_labels(
     table: AuditTable, evaluator: Evaluator, seed: int
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the rows of fairbench.evaluate from the labels there are, and the counts behind."""
-    rows = MetricTable(level=evaluator.level, frequentist=evaluator.interval == FREQUENTIST)
+    frequentist = evaluator.interval == FREQUENTIST
+    rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
     generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, table.design)
     hard, complete = table.prediction.astype(np.float64), len(table.known) == len(table)
     counted = []
     for name in ("", *table.groups):
         labels = table.groups[name] if name else one_group(len(table))
         if complete:
-            each = evaluation.count(Groups.of(name, labels), table.label, hard, generator)
-            evaluation.counted(each, generator)
+            groups = Groups.of(name, labels)
+            each = evaluation.count(groups, table.label, hard, [generator])
+            evaluation.counted(each, [generator])
             counted.append(_with_draws(each, evaluator, seed))
             continue
         each = labelled_counts(table, name, labels, rng(seed, "labels", name), evaluator.level)
-        evaluation.counted(each, generator)
+        evaluation.counted(each, [generator])
         counted.append(each)
-    _score_rows(rows, table, evaluator.bins)
-    frame = rows.frame()
     if not complete:
-        # What a bootstrap of the counts would correct for is not what is unknown here.
-        frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
-    return frame, counted[1:]
+        rows = _without_debiased(rows)
+    _score_rows(rows, table, evaluator.bins)
+    return rows.frame(), counted[1:]
 
 
 def _from_posterior(
     table: AuditTable, completion: Completion, evaluator: Evaluator, seed: int
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the same from a posterior of the labels that are missing."""
-    rows = MetricTable(level=evaluator.level, frequentist=False)
+    rows = MetricTable(evaluator.level, frequentist=False, minimum=evaluator.minimum_group_size)
     counts = completion.counts
     generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, None)
     counted = []
@@ -244,11 +246,19 @@ def _from_posterior(
         draws = population_draws(counts, members, evaluator.draws, generator)
         intervals = group_intervals(merged, draws, evaluator.level, DIRICHLET)
         counted.append(Counted(name, list(map(str, labels.cat.categories)), merged, intervals))
-        evaluation.counted(counted[-1], generator)
+        evaluation.counted(counted[-1], [generator])
+    rows = _without_debiased(rows)
     _score_rows(rows, table, evaluator.bins)
-    frame = rows.frame()
-    frame = frame[~frame["metric"].str.endswith("_debiased")].reset_index(drop=True)
-    return frame, counted[1:]
+    return rows.frame(), counted[1:]
+
+
+def _without_debiased(rows: MetricTable) -> MetricTable:
+    """Drop what a bootstrap of counts corrects: where labels are missing, more is unknown."""
+    kept = []
+    for block in rows.blocks:
+        chosen = [m for m, statistic in enumerate(block.statistics) if statistic != DEBIASED]
+        kept += [block.take(chosen)] if chosen else []
+    return replace(rows, blocks=kept)
 
 
 def one_group(rows: int) -> pd.Series:
@@ -265,7 +275,6 @@ def _evaluation(rows: MetricTable, evaluator: Evaluator, design: Design | None) 
         evaluator.level,
         evaluator.epsilon,
         evaluator.ratio_band,
-        evaluator.minimum_group_size,
         design,
     )
 
@@ -334,13 +343,15 @@ def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
         weighted = WeightedScores(rows, table.label, table.score, codes, bins, whenever)
         weighted.run(table.groups)
         return
-    predictions = pd.DataFrame({"score": table.score[known], "prediction": table.prediction[known]})
-    if table.design is not None:
-        scores = ScoreEvaluation(rows, table.label, predictions, bins, design=table.design)
-        scores.run(table.groups)
-        return
-    groups = {name: each.iloc[known].reset_index(drop=True) for name, each in table.groups.items()}
-    ScoreEvaluation(rows, table.label[known], predictions, bins).run(groups)
+    columns = {"score": table.score, "prediction": table.prediction}
+    label, groups = table.label, table.groups
+    if len(known) < len(table):
+        columns = {name: values[known] for name, values in columns.items()}
+        label = label[known]
+        groups = {name: labels.iloc[known] for name, labels in groups.items()}
+    predictions = pd.DataFrame(columns, copy=False)
+    data = Labelled(label, predictions, groups, Task.BINARY, design=table.design)
+    ScoreEvaluation(rows, bins).run(data)
 
 
 def _sizes(table: AuditTable) -> list[Size]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -135,11 +135,9 @@ def _ends(
 
     Where one label is rare, it is its share that is uncertain, which a normal interval misses.
     """
-    by_label = Moments.of_groups(score - label, 2 * codes + label.astype(np.int64), 2 * groups)
-    shaped = {
-        each.name: getattr(by_label, each.name).reshape(groups, 2) for each in fields(Moments)
-    }
-    return outcome_limits(Moments(**shaped), level=level)
+    away, other = score - label, score - (1 - label)
+    by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
+    return outcome_limits(by_label.take(np.arange(2 * groups).reshape(-1, 2)), level=level)
 
 
 def _of_group(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fairbench.evaluation.group_intervals import CountIntervals, PosteriorIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.inference.gaps import probability_below
 from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import difference_limits
@@ -138,7 +139,7 @@ def _gap(
     # Of labels a few will do: their interval says how little they are.
     few = isinstance(counted.intervals, LabelledIntervals)
     short = _short_of_labels(counted) if few and metric != NEEDS_NO_LABELS else ()
-    enough = np.array(counted.sizes[rate.name]) >= (1 if few else bounds.minimum)
+    enough = counted.sizes([rate])[0] >= (1 if few else bounds.minimum)
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
     gap = Gap(counted.attribute, metric, compared, left_out, assumed, short_of_labels=short)
@@ -171,7 +172,10 @@ def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: f
     pairs = [(names[high], names[low]) for high, low in surely]
     value = float(_size(raw, gap.signed))
     gap = replace(gap, value=value, lower=lower, upper=upper, pairs=pairs)
-    return _with_probabilities(gap, names, intervals.posterior_counts(metric), epsilon)
+    gap = _with_probabilities(gap, names, intervals.posterior_counts(metric), epsilon)
+    ends = float(found.lower), float(found.upper)
+    small = probability_below(gap.small, *ends, epsilon, level=intervals.level)
+    return replace(gap, small=float(small))
 
 
 def _among(gap: Gap, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -27,7 +27,7 @@ from fairbench.inference.scores import RARE_ROWS as AREA_ROWS
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import Design, Sampled
 from fairbench.metrics.probability import tie_blocks
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Floats = NDArray[np.float64]
 
@@ -158,8 +158,8 @@ class WeightedScores:
             for metric in found:
                 self._mean(metric.name, metric(y, p), stratum, sizes, where)
         else:
-            losses = np.stack([metric(y, p) for metric in found])
-            self._means([metric.name for metric in found], losses, y, each, where)
+            losses, others = (np.stack([m(label, p) for m in found]) for label in (y, 1 - y))
+            self._means(found, losses, others, y, each, where)
         n = len(y)
         self._area(y, p, each, where)
         for binning, index in (("width", self._by_width(p)), ("mass", self._by_mass(p, each))):
@@ -171,19 +171,28 @@ class WeightedScores:
             self.table.add(name, error, n, where, setting=setting, status=status)
 
     def _means(
-        self, names: list[str], losses: Floats, label: Floats, weight: Floats, where: Where
+        self,
+        metrics: Sequence[Metric],
+        losses: Floats,
+        others: Floats,
+        label: Floats,
+        weight: Floats,
+        where: Where,
     ) -> None:
-        """Add mean losses (K, n) of weighted labels, with limits that rare labels leave whole."""
+        """Add K mean losses (K, n) of weighted labels, with limits that rare labels leave whole.
+
+        `others` are the losses with the other labels.
+        """
         n, design = len(label), Design.of(len(label), weight=weight)
         sample = Sampled.of(design, np.zeros(n, np.intp), 1)
-        found = OutcomeMeans.of(losses, label, sample, design)
+        found = OutcomeMeans.of(losses, others, label, sample, design)
         value, lower, upper = found.limits(level=self._level(n), least=0.0)
         rare = int(found.size.min())
-        lacking = f"n={n}, {rare} equally weighted of the rarer label; an interval needs "
+        lacking = f"n={n}, {rare} effective rows of the rarer label; an interval needs "
         lacking += f"{ROWS}, and {RARE_ROWS} of it"
-        for k, name in enumerate(names):
-            interval = float(lower[k, 0]), float(upper[k, 0])
-            self.table.add_bounded(name, value[k, 0], n, interval, lacking, where)
+        for k, metric in enumerate(metrics):
+            interval = float(lower[k, 0]), min(float(upper[k, 0]), metric.at_most)
+            self.table.add_bounded(metric.name, value[k, 0], n, interval, lacking, where)
 
     def _area(self, label: Floats, score: Floats, weight: Floats, where: Where) -> None:
         """Add the area under the ROC curve of weighted labels."""

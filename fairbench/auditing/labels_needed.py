@@ -17,7 +17,7 @@ from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
-from fairbench.inference.rates import Limits, rate_limits
+from fairbench.inference.rates import Limits, pseudo_count, rate_limits
 
 Floats = NDArray[np.float64]
 
@@ -121,18 +121,21 @@ def _limits(counts: Floats, size: Floats, level: float) -> Limits:
 
 
 def _limits_of_many(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return quantiles of Beta(x + 1/2, n - x + 1/2), sixty times as fast as `betaincinv`.
+    """Return the quantiles of Beta distributions that limits are, sixty times as fast.
 
     Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22.
     """
-    wide = -special.ndtri((1 - level) / 2)
-    first, second = 1 / (2 * counts), 1 / (2 * (size - counts))
-    mean, bend = 2 / (first + second), (wide**2 - 3) / 6
-    spread = wide * np.sqrt(mean + bend) / mean
-    shift = (second - first) * (bend + 5 / 6 - 2 / (3 * mean))
-    ratio = (size - counts + 0.5) / (counts + 0.5)
-    lower, upper = (1 / (1 + ratio * np.exp(2 * (each - shift))) for each in (spread, -spread))
-    return lower, upper
+    wide, added = -special.ndtri((1 - level) / 2), pseudo_count(size)
+    failures, bend = size - counts, (wide**2 - 3) / 6
+    ends = []
+    for sign, a in ((1, added), (-1, 1 - added)):
+        first, second = 1 / (2 * (counts + a) - 1), 1 / (2 * (failures - a) + 1)
+        mean = 2 / (first + second)
+        spread = sign * wide * np.sqrt(mean + bend) / mean
+        shift = (second - first) * (bend + 5 / 6 - 2 / (3 * mean))
+        ratio = (failures + 1 - a) / (counts + a)
+        ends.append(1 / (1 + ratio * np.exp(2 * (spread - shift))))
+    return ends[0], ends[1]
 
 
 def labels_needed(

@@ -31,9 +31,9 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
     """
     if not _tells(label):
         return
-    values = [np.unique(score[label == each]) for each in (0, 1)]
-    if all(len(each) == 1 for each in values) and values[0] != values[1]:
-        zero, one = (f"{each[0]:g}" for each in values)
+    ends = [(own.min(), own.max()) for own in (score[label == each] for each in (0, 1))]
+    if all(low == high for low, high in ends) and ends[0] != ends[1]:
+        zero, one = (f"{low:g}" for low, _ in ends)
         rows = count(np.isfinite(label).sum())
         raise UserError(
             f"{file}: column '{column}' is the label: it is {zero} for one label and {one} for the "

@@ -148,13 +148,14 @@ def assess_many(table: AuditTable, options: Options) -> ManyGroups:
     attribute, cells = " x ".join(options.group), table.cells.cat.remove_unused_categories()
     codes, groups = cells.cat.codes.to_numpy(np.int64), list(map(str, cells.cat.categories))
     names, successes, sizes = _counts(table, codes, len(groups))
-    pooled = pool_rates(
-        successes,
-        sizes,
-        rng(options.seed, "posterior"),
+    posteriors = pool_rates(
+        successes[:, None],
+        sizes[:, None],
+        [rng(options.seed, "posterior")],
         attributes=parts_of(attribute, groups),
         draws=DRAWS,
     )
+    pooled = [posteriors.take(r).take(0) for r in range(len(names))]
     unlike = adjusted(differs_from_rest(successes, sizes), overlapping=True)
     rates = [_rate(*each) for each in zip(names, successes, sizes, pooled, unlike, strict=True)]
     rows = np.bincount(codes, minlength=len(groups))

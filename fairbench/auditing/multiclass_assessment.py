@@ -19,7 +19,7 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
 )
 from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below
 from fairbench.inference.posterior import FREQUENTIST, central_interval
 from fairbench.inference.reliability import (
     ReliabilityDiagram,
@@ -120,7 +120,7 @@ def assess_multiclass(table: MulticlassTable, options: Options) -> MulticlassAss
         groups[attribute], draws = parts.of(code, names)
         gap = _gap(attribute, draws, options.epsilon)
         limits = parts.accuracy_limits(code, len(names))
-        gaps.append(gap if limits is None else _of_counts(gap, limits))
+        gaps.append(gap if limits is None else _of_counts(gap, limits, options.epsilon))
     diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
     mistakes = list(_mistakes(table))
     return MulticlassAssessment(options, table, everyone, classes, groups, gaps, mistakes, diagram)
@@ -133,10 +133,11 @@ def _gap(attribute: str, accuracy: Floats, epsilon: float) -> AccuracyGap:
     return AccuracyGap(attribute, float(spread.mean()), lower, upper, small)
 
 
-def _of_counts(gap: AccuracyGap, limits: GroupLimits) -> AccuracyGap:
+def _of_counts(gap: AccuracyGap, limits: GroupLimits, epsilon: float) -> AccuracyGap:
     """Return a gap with the interval that the labelled rows' counts alone give it."""
     value, lower, upper = map(float, largest_gap(limits))
-    return replace(gap, value=value, lower=lower, upper=upper)
+    small = float(probability_below(gap.small, lower, upper, epsilon))
+    return replace(gap, value=value, lower=lower, upper=upper, small=small)
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,9 +101,9 @@ def _extreme(
 
 def _about_gap(gap: AccuracyGap, epsilon: float) -> tuple[bool, str]:
     shown = f"{number(gap.value)}, {interval(gap.lower, gap.upper)}"
-    if gap.small >= CERTAIN:
+    if gap.small > CERTAIN:
         return True, f"{gap.attribute}: no two groups differ by {epsilon:g} or more in accuracy."
-    if gap.small <= 1 - CERTAIN:
+    if gap.small < 1 - CERTAIN:
         return True, f"{gap.attribute}: groups differ by {epsilon:g} or more in accuracy ({shown})."
     open_question = f"whether groups differ by {epsilon:g} or more in accuracy"
     return False, f"{gap.attribute}: {open_question} ({shown}; P(less) {probability(gap.small)})."

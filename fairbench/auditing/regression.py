@@ -203,8 +203,8 @@ def _metrics(table: RegressionTable, options: Options, level: float) -> pd.DataF
     data = Labelled(
         table.target, pd.DataFrame(columns), table.groups, Task.REGRESSION, design=table.design
     )
-    rows = MetricTable(level=level)
-    evaluate_regression(rows, data, levels, minimum=_MINIMUM)
+    rows = MetricTable(level, minimum=_MINIMUM)
+    evaluate_regression(rows, data, levels)
     return rows.frame()
 
 

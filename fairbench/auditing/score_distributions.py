@@ -106,7 +106,7 @@ def _means(
     parts = Parts.of(len(values), {attribute: labels}, design)
     flat = parts.rows(values)
     mean, (moments, totals) = parts.mean_of(flat), parts.moments(flat)
-    found = around(mean, loss_limits(moments))
+    found = around(mean, loss_limits(moments, least=0.0, most=1.0))
     shared = None
     if parts.sample is not None and totals is not None:
         shared = parts.sample.correlation(totals)[1:, 1:]

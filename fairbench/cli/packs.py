@@ -45,8 +45,9 @@ class _Contents:
         ------
         UserError : no place, or an unknown metric.
         """
+        from fairbench.evaluation.columns import COSTS
         from fairbench.metrics.registry import declared
-        from fairbench.results.pack_sources import COSTS, Contents
+        from fairbench.results.pack_sources import Contents
 
         if self.out == Path():
             raise UserError("nowhere to write to: name the pack, out=PACK")

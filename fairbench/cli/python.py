@@ -68,19 +68,14 @@ def _prepare(root: Path) -> None:
 def _carry_out(line: Any, held: ExitStack) -> Plan:
     from fairbench.cli.run import drawing, hold
     from fairbench.cli.summary import log_runs
-    from fairbench.experiments.execute import Execution, plan
+    from fairbench.experiments.execute import carry_out
     from fairbench.experiments.executors import processes
 
     config = line.compose(line.jobs[0])
     if config["plan"]:
         raise UserError("plan=true returns no run: leave it out, or use the command line")
     hold([config], held)
-    planned = plan(config)
     executor = processes(config["n_jobs"], config["timeout_min"])
-    (end,) = Execution([planned], executor, drawing(config)).carry_out()
-    if end.trace:
-        raise RuntimeError(end.trace)
-    if end.error:
-        raise UserError(end.error)
+    planned = carry_out(config, executor=executor, draw=drawing(config)).run
     log_runs([planned], config["tracking"])
     return planned

@@ -16,9 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.fingerprint import digest
+from fairbench.evaluation.columns import COSTS, VALUE
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import differing_options
-from fairbench.results.runs import Run, reading
+from fairbench.results.runs import METRICS, Run, check_columns, reading
+from fairbench.results.upgrading import upgraded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,13 +31,14 @@ _FIRST = ("family", *TASK, *APPROACH, "seed", "repeat", "run")
 _PARTS = ("learner", "intervention", "method")
 _FACTS = ("rows", "features", "positive_share", "smallest_group_share", "groups")
 _READ = (
-    *("repeat", "variant", "metric", "attribute", "group", "value", "n"),
+    *("repeat", "variant", "metric", "statistic", "attribute", "group", "value", "n"),
     *("binning", "rate", "constraint", "relaxation"),
 )
 _SETTINGS = ("rate", "constraint", "relaxation")
 _NOT_OF = ("bin", "level", "feature", "outcome", "k")  # rows of such a thing are left out
+# What is compared: the values of runs' own variants, of no single group.
+_ONE: Mapping[str, str] = MappingProxyType({"variant": "", "group": "", "statistic": VALUE})
 _TEXTS = {"metric", "attribute", "binning", "constraint"}
-_COSTS = ("fit_seconds", "predict_seconds")
 # What abstaining and relaxed thresholds give, under the names of the metrics themselves.
 _RENAMED: Mapping[str, str] = MappingProxyType(
     {
@@ -166,15 +169,17 @@ def _values(run: Run, place: int) -> pa.Table:
     import pyarrow as pa
     from pyarrow import compute
 
-    table = _metrics(run)
+    with reading(run.path / "metrics.parquet"):
+        table = upgraded(_metrics(run))
+        check_columns(table.column_names, [name for name in METRICS if name in _READ])
     there = set(table.column_names)
     kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
-    for name in ("variant", "group"):
-        kept = compute.and_(kept, compute.equal(table[name].cast(pa.string()), ""))
+    for name, wanted in _ONE.items():
+        kept = compute.and_(kept, compute.equal(table[name].cast(pa.string()), wanted))
     for name in _NOT_OF:
         if name in there:
             kept = compute.and_(kept, compute.is_null(table[name]))
-    found = table.filter(kept).drop_columns(["variant", "group", *(there & {*_NOT_OF})])
+    found = table.filter(kept).drop_columns([*_ONE, *(there & {*_NOT_OF})])
     for name in _TEXTS & {*found.column_names}:  # however the file stores it
         if not pa.types.is_dictionary(found[name].type):
             column = found[name].cast(pa.string()).dictionary_encode()
@@ -184,19 +189,10 @@ def _values(run: Run, place: int) -> pa.Table:
 
 def _metrics(run: Run) -> pa.Table:
     """Return the columns that are needed of a run's long table, in a folder or in a pack."""
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    if run.pack:
-        table = run.table("metrics")
-        return table.select([name for name in (*_READ, *_NOT_OF) if name in table.column_names])
-    content = pa.BufferReader(run.content("metrics.parquet"))
-    with (
-        reading(run.path / "metrics.parquet", KeyError),
-        ParquetFile(content, read_dictionary=[*_TEXTS]) as file,
-    ):
-        there = set(file.schema_arrow.names)
-        return file.read(columns=[name for name in (*_READ, *_NOT_OF) if name in there])
+    if not run.pack:
+        return run.read_parquet("metrics", _TEXTS, (*_READ, *_NOT_OF))
+    table = run.table("metrics")
+    return table.select([name for name in (*_READ, *_NOT_OF) if name in table.column_names])
 
 
 def _settings(long: pd.DataFrame) -> pd.Categorical:
@@ -234,7 +230,7 @@ def _name(metric: str, constraint: object, once: bool) -> str:
 
 
 def _compared(name: str) -> bool:
-    return find(name) is not None or name in (*_COSTS, *_RENAMED.values())
+    return find(name) is not None or name in (*COSTS, *_RENAMED.values())
 
 
 def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:

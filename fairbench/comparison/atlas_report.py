@@ -34,11 +34,11 @@ from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 from fairbench.core.formats import interval, number
 from fairbench.core.seeds import rng
+from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import label
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds")
 _ROLES = ROOT / "conf/claims.yaml"
-_COSTS = ("fit_seconds", "predict_seconds")
 
 
 def atlas_findings(
@@ -157,7 +157,7 @@ def _costs(plain: AtlasValues) -> np.ndarray[tuple[int, ...], np.dtype[np.float6
 def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
     fits = _costs(plain)
     by = plain.table.groupby(plain.place[:, 0])
-    medians = by[[name for name in _COSTS if name in plain.table]].median()
+    medians = by[[name for name in COSTS if name in plain.table]].median()
     needed = by["group_at_prediction"].any()
     for place, row in enumerate(plain.approaches.to_dict("records")):
         with np.errstate(invalid="ignore", divide="ignore"):

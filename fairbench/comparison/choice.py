@@ -64,6 +64,7 @@ class Choice:
     larger : (k,) which runs' objectives are surely larger than the chosen one's; such a run may
         still be the best where the chosen one may be beyond a bound.
     judged : the objective and the other metrics of the chosen run, on the rows that judge.
+    together : upper ends, in the order of `judged`, that all hold at once at the level.
     apart : whether the rows that judge are others than those that chose.
     repeats : how many hold-outs the means are over.
     notes : what a reader has to know beside.
@@ -79,6 +80,7 @@ class Choice:
     near: NDArray[np.bool_]
     larger: NDArray[np.bool_]
     judged: tuple[Judged, ...]
+    together: tuple[float, ...]
     apart: bool
     repeats: int
     notes: tuple[str, ...]
@@ -126,11 +128,6 @@ class _Estimates:
     own: int
     bounds: tuple[Bound, ...]
     rows: SharedRows
-
-    @property
-    def resampled(self) -> bool:
-        """Whether there are several hold-outs, whose differences say how sure their mean is."""
-        return self.rows.splits.kind == REPEATS
 
     @cached_property
     def of_splits(self) -> Array:
@@ -183,15 +180,10 @@ class _Estimates:
             value_noise=noise[..., self.own :] * self.signs,
             bounds=np.array([*limits, *[np.inf] * free]),
             folded=self.metric.is_gap,
-            freedom=len(self.of_splits) - 1 if self.resampled else np.inf,
         )
 
     def _noise(self) -> Array:
-        """Return draws of the errors of all rates, (T, k, D).
-
-        The rows that test say how runs vary together. What several hold-outs vary by beyond that
-        comes from their training rows: a part of each run's own.
-        """
+        """Return draws of the errors of all rates, (T, k, D), of these fits on new rows."""
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
         factor = self._influences()
@@ -201,21 +193,7 @@ class _Estimates:
         least, still = self._least_errors(), spread == 0
         noise *= np.maximum(1, least / np.where(still, np.inf, spread))
         noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
-        if self.resampled:
-            noise += self._of_training(np.maximum(spread, least), draws, generator)
         return noise
-
-    def _of_training(self, tested: Array, draws: int, generator: np.random.Generator) -> Array:
-        """Return draws of the errors from training rows, (T, k, D), given those from tested ones.
-
-        Their squares add up to the variance of means over hold-outs of Nadeau and Bengio (2003).
-        """
-        splits = len(self.of_splits)
-        variance = self.of_splits.var(axis=0, ddof=1)
-        variance *= self.rows.splits.variance(np.array(float(splits)))
-        own = np.sqrt(np.maximum(variance - tested**2, 0))
-        drawn: Array = own * generator.standard_normal((draws, *own.shape))
-        return drawn
 
     def _influences(self) -> Array:
         """Return what every person adds to the rates' errors, (n, k, D)."""
@@ -309,11 +287,11 @@ def choose_among(
         raise _none_within(rows, bounds)
     plain = Tails((1 - level) / 2, (1 - level) / 2)
     naive = [plain] * (1 + len(bounds) + 1)
+    corrected, joint = naive, plain
     if choosing is None:
         made = correction(candidates, level=level)
         corrected = [made.objective, *made.values]
-    else:
-        corrected = naive
+        joint = Tails(made.together, made.together)
     return Choice(
         runs=read.runs,
         bounds=bounds,
@@ -325,8 +303,9 @@ def choose_among(
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, place, level=level),
         judged=tuple(test.judged(place, naive, corrected)),
+        together=tuple(e.corrected[1] for e in test.judged(place, naive, [joint] * len(naive))),
         apart=choosing is not None,
-        repeats=judging.splits.repeats if test.resampled else 1,
+        repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
         notes=tuple(notes),
     )
 

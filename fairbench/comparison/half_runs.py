@@ -182,6 +182,6 @@ class VarianceRatios:
         names = [rate for name in self.objectives for rate in objective(name).rates]
         estimates = {}
         for repeat, folds in half_run.repeats.items():
-            counts = np.stack([labels.counts(fold) for fold in folds])
+            counts = labels.counts(folds)
             estimates[repeat] = np.stack([rate(counts) for rate in dict.fromkeys(names)], axis=1)
         return estimates

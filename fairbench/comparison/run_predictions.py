@@ -63,23 +63,25 @@ def load_predictions(run: Run) -> RunPredictions:
     if people.task is not Task.BINARY:
         raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are compared")
     table = run.predictions(("prediction", "score"))
-    table = table[table["part"] == TEST]
+    tested = (table["part"] == TEST).to_numpy()
+    repeat, fold, row, label = (
+        table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
+    )
+    score = table["score"].to_numpy()[tested] if "score" in table else None
+    order = np.lexsort((fold, repeat))  # rows of a fold keep theirs
+    starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
     repeats: dict[int, list[FoldPredictions]] = {}
-    for (repeat, fold), rows in table.groupby(["repeat", "fold"]):
-        repeats.setdefault(int(repeat), []).append(_fold(run, int(repeat), int(fold), rows))
+    for rows in np.split(order, starts[1:]):
+        at = int(repeat[rows[0]]), int(fold[rows[0]])
+        if np.isnan(label[rows]).any():
+            raise UserError(
+                f"run {run.id}, repeat {at[0]}, fold {at[1]} has no predictions: its training rows "
+                "held one class only, or its method gave none"
+            )
+        own = row[rows].astype(np.intp), label[rows].astype(np.int64)
+        of_fold = FoldPredictions(at[0], *own, None if score is None else score[rows])
+        repeats.setdefault(at[0], []).append(of_fold)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
-
-
-def _fold(run: Run, repeat: int, fold: int, rows: pd.DataFrame) -> FoldPredictions:
-    labels = rows["prediction"].to_numpy()
-    if np.isnan(labels).any():
-        raise UserError(
-            f"run {run.id}, repeat {repeat}, fold {fold} has no predictions: its training rows "
-            "held one class only, or its method gave none"
-        )
-    score = rows["score"].to_numpy() if "score" in rows else None
-    positions = rows["row"].to_numpy(np.intp)
-    return FoldPredictions(repeat, positions, labels.astype(np.int64), score)
 
 
 def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
@@ -178,8 +180,9 @@ class SharedRows:
     def splits(self) -> Splits:
         """How the splits share rows."""
         repeats = len(np.unique(self.repeat))
-        if len(np.unique(self.fold)) > 1:
-            return Splits(FOLDS, repeats)
+        folds = len(np.unique(self.fold))
+        if folds > 1:
+            return Splits(FOLDS, repeats, 1 / folds)
         if repeats == 1:
             return Splits(ONE)
         same = len(np.unique(self.row)) * repeats == len(self.row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +16,6 @@ from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
 from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.inference.effective_counts import effective_counts
 from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import (
     independent_draws,
@@ -36,6 +35,7 @@ from fairbench.inference.practical_difference import (
 from fairbench.inference.ranking import Pairs, inflation
 from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
+from fairbench.results.people import People
 
 Array = NDArray[np.float64]
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
@@ -111,9 +111,9 @@ class _Pair:
 
     def compared(self, repeats: Sequence[int]) -> Comparison:
         """Compare the runs by some of their repeats together."""
-        counts = [self._counts(repeat) for repeat in repeats]
+        counts = self._counts(repeats)
         generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
-        averaged = [np.mean(each, axis=0) for each in zip(*counts, strict=True)]
+        averaged = [np.mean(each, axis=0) for each in counts]
         share = tested_share(self.runs[0], repeats)
         if np.isnan(share):
             return self._of(_draws(averaged, self.settings, generator))
@@ -129,23 +129,26 @@ class _Pair:
         rope = self.settings.rope or tuple(each.epsilon for each in objectives)
         return compare(*tables, objectives, rope)
 
-    def _counts(self, repeat: int) -> list[Array]:
-        """Return the effective counts of both runs' pooled folds of a repeat.
+    def _counts(self, repeats: Sequence[int]) -> list[Array]:
+        """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
 
         They are one joint table, or two of their own. A joint table has one effective sample
         fraction: of two runs that differ in it, the smaller.
         """
-        one, other = (run.repeats[repeat] for run in self.runs)
-        if len(one) != len(other):
-            raise UserError(
-                f"run {self.runs[0].id} has {len(one)} folds and {self.runs[1].id} {len(other)}: "
-                "only runs of one kind of split are compared"
-            )
+        of_repeats = [[run.repeats[repeat] for repeat in repeats] for run in self.runs]
+        for one, other in zip(*of_repeats, strict=True):
+            if len(one) != len(other):
+                raise UserError(
+                    f"run {self.runs[0].id} has {len(one)} folds and {self.runs[1].id} "
+                    f"{len(other)}: compared runs must have the same number of folds"
+                )
+        first = np.cumsum([0, *(len(folds) for folds in of_repeats[0])])[:-1]
+        one, other = ([fold for folds in own for fold in folds] for own in of_repeats)
         if self.settings.paired:
-            folds = [self.labels.joint(a, b) for a, b in zip(one, other, strict=True)]
-            return [effective_counts(np.stack(folds), np.minimum(*self.fractions))]
+            pooled = np.add.reduceat(self.labels.joint(one, other), first)
+            return [pooled * np.minimum(*self.fractions)]
         return [
-            effective_counts(np.stack([self.labels.counts(fold) for fold in folds]), own)
+            np.add.reduceat(self.labels.counts(folds), first) * own
             for folds, own in zip((one, other), self.fractions, strict=True)
         ]
 
@@ -175,25 +178,45 @@ class Labels:
     @classmethod
     def of(cls, run: RunPredictions, protect: tuple[str, ...]) -> Labels:
         """Return the labels of a run's data set, by the attributes `protect` or its own."""
-        groups = run.people.groups(protect or run.protect)
-        codes = groups.cat.codes.to_numpy(np.int64)
-        return cls(run.people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
+        return _labels(run.people, protect or run.protect)
 
-    def counts(self, fold: FoldPredictions) -> NDArray[np.int64]:
-        """Return the (G, 4) confusion counts of a fold."""
-        target, group = self.target[fold.rows], self.group[fold.rows]
-        return binary_confusion(target, fold.prediction, group, n_groups=self.n_groups)
+    def counts(self, folds: Sequence[FoldPredictions]) -> NDArray[np.int64]:
+        """Return the (F, G, 4) confusion counts of F folds."""
+        target, group, (prediction,) = self._of_folds(folds)
+        shape = len(folds), self.n_groups, 4
+        counts = binary_confusion(target, prediction, group, n_groups=shape[0] * shape[1])
+        return counts.reshape(shape)
 
-    def joint(self, one: FoldPredictions, other: FoldPredictions) -> NDArray[np.int64]:
-        """Return the (G, 8) joint counts of two runs' predictions on one fold."""
-        if not np.array_equal(one.rows, other.rows):
+    def joint(
+        self, one: Sequence[FoldPredictions], other: Sequence[FoldPredictions]
+    ) -> NDArray[np.int64]:
+        """Return the (F, G, 8) joint counts of two runs' predictions on F folds."""
+        if not all(np.array_equal(a.rows, b.rows) for a, b in zip(one, other, strict=True)):
             raise UserError(
                 "the two runs were tested on different rows (other seed or split): compare them "
                 "with paired=false"
             )
-        target, group = self.target[one.rows], self.group[one.rows]
-        both = one.prediction, other.prediction
-        return joint_confusion(target, *both, group, n_groups=self.n_groups)
+        target, group, (first, second) = self._of_folds(one, other)
+        shape = len(one), self.n_groups, 8
+        counts = joint_confusion(target, first, second, group, n_groups=shape[0] * shape[1])
+        return counts.reshape(shape)
+
+    def _of_folds(
+        self, *runs: Sequence[FoldPredictions]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
+        """Return target, group and predictions of the rows; groups of two folds are two."""
+        rows = np.concatenate([fold.rows for fold in runs[0]])
+        fold = np.repeat(np.arange(len(runs[0])), [len(fold.rows) for fold in runs[0]])
+        predictions = [np.concatenate([fold.prediction for fold in folds]) for folds in runs]
+        return self.target[rows], fold * self.n_groups + self.group[rows], predictions
+
+
+@lru_cache(maxsize=8)
+def _labels(people: People, protect: tuple[str, ...]) -> Labels:
+    """Return the labels of a data set: those of many pairs of runs are the same."""
+    groups = people.groups(protect)
+    codes = groups.cat.codes.to_numpy(np.int64)
+    return Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
 
 
 def effective_sample_fraction(
@@ -219,14 +242,11 @@ def _draws(
 
 
 def _mean_draws(
-    counts: Sequence[Sequence[Array]],
-    share: float,
-    settings: Settings,
-    generator: np.random.Generator,
+    counts: Sequence[Array], share: float, settings: Settings, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return draws of the tables that both runs have on average, over new training sets."""
-    each = [margins(own[0]) if settings.paired else (own[0], own[1]) for own in counts]
-    tables = np.array(each) / np.sum(each, axis=(-1, -2), keepdims=True)
+    """Return draws of the tables that both runs' fits make of new people, on average."""
+    tables = np.stack(margins(counts[0]) if settings.paired else counts, axis=1)
+    tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
     draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
     if settings.paired:
         drawn = draw(tables, share)

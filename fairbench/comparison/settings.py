@@ -60,8 +60,8 @@ class Settings:
     )
     repeats: str = option(
         AVERAGED,
-        "Several repeats are averaged, which says what holds for a new training set; or, as the "
-        "paper does, each is compared by itself and the typical one is shown.",
+        "Several repeats are averaged, which says what holds of these fitted models on new "
+        "people; or, as the paper does, each is compared by itself and the typical one is shown.",
         choices=(AVERAGED, TYPICAL),
     )
     paired: bool = option(

@@ -99,7 +99,7 @@ def run_points(
 ) -> dict[str, Point]:
     """Return a run's point for every metric of `METRICS`."""
     labels = Labels.of(run, protect)
-    counts = [[labels.counts(fold) for fold in folds] for folds in run.repeats.values()]
+    counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else tested_share(run)
     return points(np.array(counts), run.people.name, test_share=share)
 

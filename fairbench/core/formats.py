@@ -186,19 +186,16 @@ def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
     import pandas as pd
 
     content = file.read_bytes() if isinstance(file, Path) else file.read()
+    names = next(csv.reader(io.StringIO(content.decode(), newline="")), [])
     # Not by converters: from pandas 3.1 on, what they return is looked through for missing values.
-    empty = {
-        name: _MISSING_VALUES
-        for name in pd.read_csv(io.BytesIO(content), nrows=0)
-        if name not in texts
-    }
     table = pd.read_csv(
         io.BytesIO(content),
         dtype=dict.fromkeys(texts, str),
         keep_default_na=False,
-        na_values=empty,
+        na_values={name: _MISSING_VALUES for name in names if name not in texts},
     )
-    return _renamed(table, _unguarded)
+    # Looking through every text takes longer than reading them did.
+    return _renamed(table, _unguarded) if b"'" in content else table
 
 
 _MISSING_VALUES = ["", "nan", "NaN", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>"]

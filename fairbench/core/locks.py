@@ -53,7 +53,6 @@ def locked(
     BusyError : another process holds it.
     OSError : the file cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle = _taken(path, shared, _Wait(path, seconds, silence))
     try:
         if not shared:
@@ -140,7 +139,7 @@ _alive = _Signs()
 
 def _taken(path: Path, shared: bool, wait: _Wait) -> int:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = _opened(path)
         try:
             while not _take(handle, path, shared=shared):
                 wait.pause()
@@ -150,6 +149,15 @@ def _taken(path: Path, shared: bool, wait: _Wait) -> int:
             os.close(handle)
             raise
         os.close(handle)  # it was removed by who held it: take the new one
+
+
+def _opened(path: Path) -> int:
+    """Open a lock's file, which is made, and its folder too."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def _take(handle: int, path: Path, *, shared: bool) -> bool:

@@ -167,7 +167,7 @@ def read_table(
         if name not in columns:
             raise DataError(f"{file}: no column '{name}' (found {', '.join(columns[:8])} ...)")
     wrong: list[tuple[int, int]] = []
-    convert = dict.fromkeys(kept, "string")
+    convert = dict.fromkeys(kept, "large_string")  # as pandas holds texts: nothing is copied
     try:
         table = _parsed(content, columns, separator, convert, start=start, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError) as error:

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
+from fairbench.evaluation.columns import CHOSEN_RATE
 from fairbench.evaluation.group_intervals import CountIntervals
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     NO_SETTING,
-    OK,
     MetricTable,
     Setting,
-    Status,
+    Statuses,
     Where,
     invalid_rows,
     no_rows,
-    undefined,
 )
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
-from fairbench.metrics.abstention import area_under_risk_coverage, feature_shift, keep_weights
+from fairbench.metrics.abstention import (
+    area_under_risk_coverage,
+    feature_shift,
+    keep_weights,
+    rows_kept,
+)
 from fairbench.metrics.rates import error_rate, total
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, declared, metrics_of
 
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
+ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the one that was chosen
+# What is never above 1, of both.
+SHARES = frozenset(
+    f"{prefix}_{name}"
+    for prefix in (ABSTENTION, ABSTAINED)
+    for name in ("rate", "error_rate", *(m.name for m in declared() if m.is_gap))
+)
 
 
 @dataclass(frozen=True)
@@ -61,106 +71,163 @@ class AbstentionEvaluation:
         `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
         the test rows themselves.
         """
-        uncertainty = test.column("uncertainty")
-        order = np.argsort(uncertainty, kind="stable")  # sorted once, for all that sorts them
-        loss = (test.target != test.column("prediction"))[order]
-        uncertainty = uncertainty[order]
-        area = area_under_risk_coverage(loss, uncertainty)
-        ends = (NAN, NAN)
-        if self.table.frequentist and np.isfinite(uncertainty).all():
-            limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-            ends = float(limits.lower), float(limits.upper)
-        self.table.add("area_under_risk_coverage", area, len(test), interval=ends)
-        self._at(test, self.rates, "abstention", [Setting(rate=rate) for rate in self.rates])
+        tested = _Ordered.of(test, self.attribute)
+        self._area(test, tested)
+        rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
+        settings = [Setting(rate=rate) for rate in self.rates]
+        self._at(tested, rates, ABSTENTION, settings)
         if chooser is not None:
-            rate = self._best_rate(chooser)
-            self.table.add("abstention_chosen_rate", rate, len(chooser), Where(self.attribute))
-            gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * (chooser is test)
-            self._at(test, [rate], "abstained", [NO_SETTING], gaps, lacking=lacking)
+            same = chooser is test
+            chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
+            self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
+            gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * same
+            self._at(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _best_rate(self, chooser: Labelled) -> float:
-        """Return the candidate with the least sum of objectives over their values without."""
-        counts = self._counts(chooser, [0.0, *self.candidates])
-        everything, *values = _values(counts, self.objectives).tolist()
-        sums = [_normalised_sum(each, everything) for each in values]
-        return float(self.candidates[int(np.argmin(sums))])
+    def _area(self, test: Labelled, tested: _Ordered) -> None:
+        area, ends = np.full((test.splits, 1), NAN), np.full((2, test.splits, 1), NAN)
+        wrong = (test.target != test.column("prediction"))[tested.order]
+        for s, here in enumerate(tested.slices):
+            loss, uncertainty = wrong[here], tested.uncertainty[here]
+            area[s] = area_under_risk_coverage(loss, uncertainty)
+            if self.table.frequentist and np.isfinite(uncertainty).all():
+                limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
+                ends[:, s, 0] = limits.lower, limits.upper
+        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
 
-    def _counts(self, data: Labelled, rates: Sequence[float]) -> Array:
-        """Return the (K, G, 4) counts of the rows kept at each rate, fractional where rows tie."""
-        labels = data.groups[self.attribute].cat
-        cell = (labels.codes.to_numpy() * 2 + data.target) * 2 + data.column("prediction")
-        cell, groups = cell.astype(np.int64), len(labels.categories)
-        kept = keep_weights(data.column("uncertainty"), rates)
-        counts = [np.bincount(cell, weights=each, minlength=4 * groups) for each in kept]
-        return np.reshape(np.asarray(counts, np.float64), (len(rates), groups, 4))
+    def _best_rates(self, chooser: _Ordered) -> Array:
+        """Return the candidates (S,) with the least sum of objectives over their values without."""
+        rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
+        values = _values(chooser.counts(rates), self.objectives)
+        sums = _normalised_sums(values[1:], values[0])
+        best: Array = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
+        return best
 
     def _at(
         self,
-        data: Labelled,
-        rates: Sequence[float],
+        ordered: _Ordered,
+        rates: Array,
         prefix: str,
         settings: Sequence[Setting],
         gaps: Sequence[str] = OBJECTIVES[1:],
         *,
         lacking: str = "",
     ) -> None:
-        """Add what is left at shares of rows abstained on; `lacking`: why nothing has an interval.
+        """Add what is left at shares (K, S) abstained on; `lacking`: why nothing has an interval.
 
         Intervals take as given which rows are kept, as their uncertainties alone say.
         """
-        counts, metrics = self._counts(data, rates), ["error_rate", *gaps]
+        counts, metrics = ordered.counts(rates), ["error_rate", *gaps]
+        splits = len(ordered.slices)
         level = None if lacking or not self.table.frequentist else self.table.level
-        everyone, widest = counts.sum(axis=1), metrics_of(BINARY, "widest")
-        ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=1), level)]
+        everyone, widest = counts.sum(axis=-2), metrics_of(BINARY, "widest")
+        ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
         ends += _gap_ends(counts, [widest[name] for name in gaps], level)
-        lower, upper = (np.stack(each, axis=-1) for each in zip(*ends, strict=True))
-        found = np.stack([_values(counts, metrics), lower, upper], axis=-1).tolist()
-        of_groups, kept = self._of_groups(data, counts, level), counts.sum(axis=(1, 2)).tolist()
-        missing = undefined("a group of the rows kept lacks what it is a share of")
-        where = Where(self.attribute)
-        for k, setting in enumerate(settings):
-            add = partial(self.table.add, setting=setting, lacking=lacking)
-            for name, (value, *interval) in zip(metrics, found[k], strict=True):
-                status = missing if value != value else OK
-                add(
-                    f"{prefix}_{name}",
-                    value,
-                    _rows(kept[k]),
-                    where,
-                    interval=interval,
-                    status=status,
-                )
-            for name, size, rows in of_groups:
-                self._add_group(add, prefix, name, size, rows[k])
+        value = np.moveaxis(_values(counts, metrics), -1, 0)
+        status = Statuses.ok((value.size // splits, splits, 1))
+        kept = counts.sum(axis=(-2, -1))
+        # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
+        fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
+                  for name in gaps]  # fmt: skip
+
+        def flat(values: Any) -> NDArray[Any]:
+            """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
+            return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
+
+        gone = "a group of the rows kept lacks what it is a share of"
+        status.flag(np.isnan(flat(value)), "undefined", gone)
+        self.table.add(
+            [f"{prefix}_{name}" for name in metrics for _ in settings],
+            flat(value),
+            flat(_rows(kept)),
+            Where(self.attribute),
+            setting=list(settings) * len(metrics),
+            interval=(flat([lower for lower, _ in ends]), flat([upper for _, upper in ends])),
+            status=status,
+            lacking=lacking,
+            fewest=flat(_rows(np.stack([kept, *fewest]))),
+        )
+        self._of_groups(ordered.groups, counts, prefix, settings, level, lacking)
 
     def _of_groups(
-        self, data: Labelled, counts: Array, level: float | None
-    ) -> list[tuple[str, int, list[list[float]]]]:
-        """Return each group's name and size, and at each rate how many of its rows are kept.
-
-        Then follow its error rate among these and its share of rows abstained on, both with ends.
-        """
-        labels = data.groups[self.attribute].cat
-        size = np.bincount(labels.codes, minlength=len(labels.categories))
-        left, wrong = counts.sum(axis=2), error_rate.successes(counts)
+        self,
+        groups: Groups,
+        counts: Array,
+        prefix: str,
+        settings: Sequence[Setting],
+        level: float | None,
+        lacking: str,
+    ) -> None:
+        """Add each group's error rate among the rows kept, and its share of rows abstained on."""
+        left, wrong, size = counts.sum(axis=-1), error_rate.successes(counts), groups.size
         with np.errstate(invalid="ignore"):
             share = 1 - left / size
-        errors = [error_rate(counts), *_share_ends(wrong, left, level)]
-        columns = np.stack([left, *errors, share, *_share_ends(size - left, size, level)], axis=-1)
-        names = map(str, labels.categories)
-        return list(zip(names, size.tolist(), columns.swapaxes(0, 1).tolist(), strict=True))
+        error, names = error_rate(counts), groups.names
+        status = Statuses.ok(error.shape)
+        gone = np.isnan(error)
+        status.flag(gone, "undefined", lambda *at: f"no rows kept in group '{names[at[-1]]}'")
+        add = partial(self.table.add, setting=settings, lacking=lacking)
+        count = len(settings)
+        ends = _share_ends(wrong, left, level)
+        name = (f"{prefix}_error_rate",) * count
+        add(name, error, _rows(left), groups, interval=ends, status=status)
+        status = Statuses.ok(error.shape)
+        empty = np.broadcast_to(size == 0, error.shape)
+        status.flag(empty, "undefined", lambda *place: no_rows(names[place[-1]]))
+        ends = _share_ends(size - left, np.broadcast_to(size, left.shape), level)
+        name = (f"{prefix}_rate",) * count
+        add(name, share, size, groups, interval=ends, status=status)
 
-    def _add_group(
-        self, add: Callable[..., None], prefix: str, name: str, size: int, row: Sequence[float]
-    ) -> None:
-        """Add a group's error rate among the rows kept, and its share of rows abstained on."""
-        left, error, lower, upper, share, least, most = row
-        where = Where(self.attribute, name)
-        status = undefined(f"no rows kept in group '{name}'") if error != error else OK
-        ends = lower, upper
-        add(f"{prefix}_error_rate", error, _rows(left), where, interval=ends, status=status)
-        status = OK if size else undefined(no_rows(name))
-        add(f"{prefix}_rate", share, size, where, interval=(least, most), status=status)
+
+@dataclass(frozen=True, eq=False)
+class _Ordered:
+    """The rows of S splits by uncertainty, the least of each split first.
+
+    Attributes
+    ----------
+    order : (n,) the places of the rows. uncertainty : (n,) in that order.
+    cell : (n,) group and confusion cell, in that order, counted on from split to split.
+    """
+
+    order: NDArray[np.intp]
+    uncertainty: Array
+    cell: NDArray[np.intp]
+    groups: Groups
+    slices: list[slice]
+
+    @classmethod
+    def of(cls, data: Labelled, attribute: str) -> _Ordered:
+        """Return the rows of a classification, and their groups."""
+        groups, uncertainty = data.coded[attribute], data.column("uncertainty")
+        cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
+        order = np.concatenate(
+            [of.start + np.argsort(uncertainty[of], kind="stable") for of in data.slices]
+        )
+        return cls(order, uncertainty[order], cell[order], groups, data.slices)
+
+    def counts(self, rates: Array) -> Array:
+        """Return the counts (K, S, G, 4) of the rows kept at rates (K, S), fractional in ties.
+
+        They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
+        """
+        starts = np.array([of.start for of in self.slices])
+        new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
+        new[starts] = True
+        blocks = np.append(np.flatnonzero(new), len(new))
+        # The last row that is kept is in a block of equal uncertainty, after `whole` blocks.
+        kept = starts + rows_kept(self.groups.size.sum(axis=1), rates)
+        block = np.searchsorted(blocks, kept) - 1
+        whole, end = blocks[block], blocks[block + 1]
+        share = (kept - whole) / (end - whole)
+        # All cells are counted between the places that matter, and added up from the first row.
+        cuts = np.unique(np.concatenate([starts, whole.ravel(), end.ravel()]))
+        between = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=len(new)))
+        cells, own = 4 * len(self.groups), self.cell % (4 * len(self.groups))
+        tally = np.bincount(between * cells + own, minlength=cells * len(cuts))
+        upto = np.zeros((len(cuts) + 1, cells))
+        upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
+        first, last, before = (upto[np.searchsorted(cuts, at)] for at in (whole, end, starts))
+        counts: Array = first - before + share[..., None] * (last - first)
+        return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
 def _share_ends(rows: Array, sizes: NDArray[Any], level: float | None) -> Ends:
@@ -171,42 +238,40 @@ def _share_ends(rows: Array, sizes: NDArray[Any], level: float | None) -> Ends:
 
 
 def _gap_ends(counts: Array, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
-    """Return the ends (K,) of the intervals of largest gaps; NaN at no level."""
+    """Return the ends (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
-        nothing = np.full(len(counts), NAN)
+        nothing = np.full(counts.shape[:-2], NAN)
         return [(nothing, nothing)] * len(metrics)
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
     intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
-    found = intervals.gaps(metrics, np.ones((len(metrics), counts.shape[1]), bool))
-    return [(gap.lower, gap.upper) for gap in found]
+    everyone = np.ones((len(metrics), *counts.shape[:-1]), bool)
+    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, everyone)]
 
 
 def _values(counts: Array, metrics: Sequence[str]) -> Array:
-    """Return overall error rates, or group metrics, of (K, G, 4) counts, (K, metrics)."""
+    """Return overall error rates, or group metrics, of counts (..., G, 4), (..., metrics)."""
     gaps = metrics_of(BINARY, "widest")
     values = [
-        error_rate(total(counts))[:, 0] if name == "error_rate" else gaps[name](counts)
+        error_rate(total(counts))[..., 0] if name == "error_rate" else gaps[name](counts)
         for name in metrics
     ]
     return np.stack(values, axis=-1)
 
 
-def _rows(count: float) -> int:
-    """Return a fractional count as the number of rows it takes, blind to rounding errors."""
-    return ceil(count - 1e-9)
+def _rows(counts: Array) -> NDArray[np.int64]:
+    """Return fractional counts as the numbers of rows they take, blind to rounding errors."""
+    return np.ceil(counts - 1e-9).astype(np.int64)
 
 
-def _normalised_sum(values: Sequence[float], units: Sequence[float]) -> float:
-    """Return the sum of values over their units, infinite where one has ceased to exist.
+def _normalised_sums(values: Array, units: Array) -> Array:
+    """Return the sums of values (..., M) over units (M,), infinite where one has ceased to exist.
 
     What does not exist for all rows either (NaN among the units) has no say.
     """
-    ratios = [
-        a / b if b > 0 else float(a > 0) if a >= 0 else np.nan
-        for a, b in zip(values, units, strict=True)
-        if not np.isnan(b)
-    ]
-    return np.inf if np.isnan(ratios).any() else sum(ratios)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = np.where(units > 0, values / units, values > 0)
+    ratios = np.where(np.isnan(values), np.inf, ratios)
+    return np.asarray(np.where(np.isnan(units), 0.0, ratios).sum(axis=-1))
 
 
 def can_abstain(data: Labelled) -> bool:
@@ -221,22 +286,33 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
     """
     if data.features is None or "uncertainty" not in data.predictions or not rates:
         return
-    uncertainty = data.column("uncertainty")
-    invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
-    kept = np.stack([keep_weights(uncertainty, rate) for rate in rates])
-    shifts = feature_shift(data.features, kept)
-    if invalid != OK:
-        shifts = np.full_like(shifts, NAN)
-    missing = invalid if invalid != OK else undefined("no value among the rows kept")
-    for rate, weights, shift in zip(rates, kept, shifts, strict=True):
-        n, setting = round(weights.sum()), Setting(rate=rate)
-        known = shift[~np.isnan(shift)]
-        mean = float(known.mean()) if len(known) else NAN
-        table.add("mean_feature_shift", mean, n, setting=setting, status=_status(mean, missing))
-        for name, value in zip(data.features.columns, shift, strict=True):
-            row, status = setting._replace(feature=str(name)), _status(value, missing)
-            table.add("feature_shift", value, n, setting=row, status=status)
-
-
-def _status(value: float, missing: Status) -> Status:
-    return missing if np.isnan(value) else OK
+    names = [str(name) for name in data.features.columns]
+    shape = len(rates), 1 + len(names), data.splits
+    values, rows, statuses = np.full(shape, NAN), np.zeros(shape, np.int64), Statuses.ok(shape)
+    for s, part in enumerate(data.each_split()):
+        assert part.features is not None
+        uncertainty = part.column("uncertainty")
+        kept = np.stack([keep_weights(uncertainty, rate) for rate in rates])
+        rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
+        invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
+        if invalid.reason:
+            here = np.zeros(shape, bool)
+            here[..., s] = True
+            statuses.flag(here, invalid.kind, invalid.reason)
+            continue
+        shifts = feature_shift(part.features, kept)
+        values[:, 1:, s] = shifts
+        for k, shift in enumerate(shifts):
+            known = shift[~np.isnan(shift)]
+            values[k, 0, s] = known.mean() if len(known) else NAN
+    missing = np.isnan(values) & statuses.is_ok
+    statuses.flag(missing, "undefined", "no value among the rows kept")
+    settings = [Setting(rate=rate, feature=feature) for rate in rates for feature in (None, *names)]
+    flat = len(settings), data.splits, 1
+    table.add(
+        ["mean_feature_shift", *("feature_shift" for _ in names)] * len(rates),
+        values.reshape(flat),
+        rows.reshape(flat),
+        setting=settings,
+        status=Statuses(*(array.reshape(flat) for array in statuses)),
+    )

@@ -17,26 +17,17 @@ from numpy.typing import NDArray
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
 from fairbench.evaluation.estimates import add_estimates, declared_batches
-from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.groups import Counted, GroupEvaluation
 from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
-from fairbench.evaluation.table import (
-    NAN,
-    OK,
-    MetricTable,
-    Row,
-    Status,
-    Where,
-    insufficient,
-    undefined,
-)
+from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
+from fairbench.inference.pooled import Generators
 from fairbench.metrics.classes import FORMS, averaged
 from fairbench.metrics.rates import base_rate, selection_rate, total
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
 Array = NDArray[np.float64]
-EvaluateLabels = Callable[[MetricTable, Labelled, np.random.Generator], None]
+EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
 
 _WHOLE = ("accuracy", "error_rate")  # of right and wrong predictions, whatever the class
 # What several classes have together, and none of them against the rest.
@@ -83,44 +74,44 @@ class ClassEvaluation:
     ----------
     labels : evaluates predictions of labels 0 and 1.
     groups : of their rates by group, at the level of the table.
-    bins, minimum : the Evaluator's.
+    bins : the Evaluator's.
     """
 
     table: MetricTable
     labels: EvaluateLabels
     groups: GroupEvaluation
     bins: int
-    minimum: int
 
-    def run(self, data: Labelled, generator: np.random.Generator) -> None:
+    def run(self, data: Labelled, generators: Generators) -> None:
         """Add what all classes have together, every class against the rest, and averages."""
         if len(data.classes) > 2:
             hits = right_as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
-            right = self._rows(hits, deepcopy(generator))
-            self.table.rows += [row for row in right if _is_of(row, _WHOLE)]
+            right = self._evaluated(hits, generators)
+            self.table.blocks.extend(right.take(lambda name: _is_of(name, _WHOLE)))
             self._scores(data.with_weight())
         for k, name in enumerate(data.classes):
-            rows = self._rows(as_label(data, k), deepcopy(generator))
+            rows = self._evaluated(as_label(data, k), generators)
             if len(data.classes) == 2 and k:
-                self.table.rows += [row for row in rows if _is_of(row, _TOGETHER)]
-            kept = (row for row in rows if not _is_of(row, _TOGETHER))
-            self.table.rows += [(*row[:9], row[9]._replace(outcome=name)) for row in kept]
+                self.table.blocks.extend(rows.take(lambda name: _is_of(name, _TOGETHER)))
+            own = rows.take(lambda name: not _is_of(name, _TOGETHER))
+            self.table.blocks.extend(_of_class(block, name) for block in own)
         for groups in data.coded.values():
             if len(groups) > 1:
-                _Forms(self, data, groups).add(generator)
+                _Forms(self, data, groups).add(generators)
 
-    def _rows(self, label: Labelled, generator: np.random.Generator) -> list[Row]:
-        found = MetricTable(level=self.table.level, frequentist=self.table.frequentist)
-        self.labels(found, label, generator)
-        return found.rows
+    def _evaluated(self, label: Labelled, generators: Generators) -> MetricTable:
+        """Return the rows of a label, drawn as if nothing had been drawn before."""
+        found = self.table.without_rows()
+        self.labels(found, label, deepcopy(generators))
+        return found
 
     def _scores(self, data: Labelled) -> None:
         """Add likelihoods and calibration of three or more classes."""
         scores = scores_of(data)
         if scores is None:
             return
-        parts, metrics = Parts.of(len(data), data.groups, data.design), metrics_of(MULTICLASS)
+        parts, metrics = Parts.of_labelled(data), metrics_of(MULTICLASS)
         columns = {"scores": scores}
         batches = list(declared_batches(metrics.values(), data.target, columns, parts, {}))
         bins = [
@@ -129,12 +120,27 @@ class ClassEvaluation:
         ]
         name, place = "classwise_calibration_error", len(metrics)
         batches.append(calibration_batch(name, bins, parts, self.bins, self.table.level, place))
-        add_estimates(self.table, parts, batches, self.minimum)
+        add_estimates(self.table, parts, batches)
 
 
-def _is_of(row: Row, names: Sequence[str]) -> bool:
-    """Say whether a row is of one of these metrics, or of what compares groups by one."""
-    return any(row[0] == name or row[0].startswith(f"{name}_") for name in names)
+def _is_of(name: str, metrics: Sequence[str]) -> bool:
+    """Say whether a name is that of one of some metrics, or of what compares groups by one."""
+    return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
+
+
+def _of_class(block: Block, name: str) -> Block:
+    return replace(block, settings=tuple(s._replace(outcome=name) for s in block.settings))
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """A largest gap between groups in every split, (S,) each."""
+
+    value: Array
+    lower: Array
+    upper: Array
+    n: NDArray[np.int64]
+    status: Statuses
 
 
 @dataclass(frozen=True)
@@ -150,71 +156,76 @@ class _Forms:
     data: Labelled
     groups: Groups
 
-    def add(self, generator: np.random.Generator) -> None:
+    def add(self, generators: Generators) -> None:
         """Add the forms of both gaps."""
         level, classes = self.of.table.level, len(self.data.classes)
         labels = [as_label(self.data, k) for k in range(classes)]
         at_once = 1 - (1 - level) / classes
         counted, wider = (
-            [self._counted(each, of, generator) for each in labels] for of in (level, at_once)
+            [self._counted(label, of, generators) for label in labels] for of in (level, at_once)
         )
         for name, rate in _RATES.items():
-            metric, least = metrics_of(BINARY, "widest")[name], self.of.minimum
-            gaps = [_gap(each, name, least) for each in counted]
-            lower = [_gap(each, name, least)[1].lower for each in wider]
+            metric = metrics_of(BINARY, "widest")[name]
+            gaps = [self._gap(each, name) for each in counted]
+            lower = [self._gap(each, name).lower for each in wider]
             counts = [total(each.intervals.counts_of(metric)) for each in counted]
-            shares = np.array([rate(each) for each in counts])
-            both = zip(gaps, lower, strict=True)
-            ends = np.array([[value, low, gap.upper] for (value, gap, *_), low in both], float)
-            status = self._status(gaps)
-            n = min((n for value, _, _, n in gaps if not np.isnan(value)), default=0)
+            shares = np.array([np.reshape(rate(each), (1, -1)) for each in counts])
+            ends = np.array(
+                [[gap.value, low, gap.upper] for gap, low in zip(gaps, lower, strict=True)]
+            )
+            none = np.stack([np.isnan(gap.value) for gap in gaps])
+            rows = np.stack([gap.n for gap in gaps])
+            n = np.where(none, np.iinfo(np.int64).max, rows).min(axis=0)
+            n, status = np.where(none.all(axis=0), 0, n), self._status(gaps)
             for form in FORMS:
-                value, *interval = averaged(form, ends, shares).tolist()
-                self._add(f"{name}_{form}", value, interval, n, status)
-        right = self._counted(right_as_label(self.data), level, generator)
-        value, gap, status, n = _gap(right, "accuracy_gap", self.of.minimum)
-        ends_of_it = [float(gap.lower), float(gap.upper)]
-        self._add("equal_opportunity_micro", value, ends_of_it, n, status)
+                value, low, high = averaged(form, ends, shares)
+                self._add(f"{name}_{form}", _Gaps(value, low, high, n, status))
+        right = self._counted(right_as_label(self.data), level, generators)
+        self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
 
-    def _counted(self, label: Labelled, level: float, generator: np.random.Generator) -> Counted:
+    def _counted(self, label: Labelled, level: float, generators: Generators) -> Counted:
         evaluation, hard = replace(self.of.groups, level=level), label.column("prediction")
-        own = deepcopy(generator)
-        return evaluation.count(self.groups, label.target, hard, own)
+        return evaluation.count(self.groups, label.target, hard, deepcopy(generators))
 
-    def _status(self, gaps: Sequence[tuple[float, GapInterval, Status, int]]) -> Status:
+    def _gap(self, counted: Counted, name: str) -> _Gaps:
+        """Return a gap among the groups that have its rate."""
+        metric, splits = metrics_of(BINARY, "widest")[name], self.groups.splits
+        among = counted.intervals.compared([metric])[0]
+        few = among.sum(axis=-1) < 2
+        among[few] = True
+        value = np.where(few, NAN, counted.values(metric, among))
+        unseen = counted.unseen(among)
+        (gap,) = counted.intervals.gaps([metric], among[None], unseen=unseen[None])
+        sizes = np.where(among, counted.sizes(metric.rates), np.iinfo(np.int64).max)
+        status = counted.gap_status(metric, self.of.table.minimum, among, value)
+        lower, upper = (np.where(few, NAN, end) for end in (gap.lower, gap.upper))
+        value, lower, upper = (np.reshape(each, (splits,)) for each in (value, lower, upper))
+        n = np.reshape(sizes.min(axis=(0, -1)), (splits,))
+        kind, reason = (np.reshape(array, (splits,)) for array in status)
+        return _Gaps(value, lower, upper, n, Statuses(kind, reason))
+
+    def _status(self, gaps: Sequence[_Gaps]) -> Statuses:
         """Say which classes have no gap, or one of few rows or of some groups alone."""
-        named = zip(self.data.classes, gaps, strict=True)
-        flawed = [(name, status) for name, (_, _, status, _) in named if status != OK]
-        if not flawed:
-            return OK
-        name, status = flawed[0]
-        others = f" and {len(flawed) - 1} more" if len(flawed) > 1 else ""
-        reason = f"class '{name}'{others}: {status.reason}"
-        none = all(np.isnan(value) for value, *_ in gaps)
-        return undefined(reason) if none else insufficient(reason)
+        status = Statuses.ok(gaps[0].value.shape)
+        flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
-    def _add(
-        self, name: str, value: float, interval: Sequence[float], n: int, status: Status
-    ) -> None:
-        ends = interval[0], interval[1]
-        where = Where(self.groups.attribute)
-        self.of.table.add(name, value, n, where, interval=ends, status=status)
+        def why(s: int) -> str:
+            first, count = int(flawed[:, s].argmax()), int(flawed[:, s].sum())
+            others = f"; {count - 1} more flagged" if count > 1 else ""
+            reason = gaps[first].status.reason[s]
+            return f"class '{self.data.classes[first]}': {reason}{others}"
 
+        none = np.all([np.isnan(gap.value) for gap in gaps], axis=0)
+        status.flag(flawed.any(axis=0) & ~none, "insufficient", why)
+        status.flag(flawed.any(axis=0) & none, "undefined", why)
+        return status
 
-def _gap(counted: Counted, name: str, minimum: int) -> tuple[float, GapInterval, Status, int]:
-    """Return a gap among the groups that have its rate, its interval, its status and least rows."""
-    metric = metrics_of(BINARY, "widest")[name]
-    known = counted.intervals.compared([metric])
-    among = np.flatnonzero(known[0]).tolist()
-    if len(among) < 2:
-        everyone = range(len(counted.groups))
-        n, g, rate = counted.weakest(metric.rates, everyone)
-        status = undefined(f"{rate.empty} in group '{counted.groups[g]}'")
-        return NAN, GapInterval(np.asarray(NAN), np.asarray(NAN)), status, n
-    gap = counted.intervals.gaps([metric], known)[0]
-    value = float(metric(counted.intervals.counts_of(metric)[among]))
-    n = counted.weakest(metric.rates, among)[0]
-    return value, gap, counted.gap_status(metric, minimum, among, value), n
+    def _add(self, name: str, gap: _Gaps) -> None:
+        ends = gap.lower[:, None], gap.upper[:, None]
+        where, status = Where(self.groups.attribute), gap.status[:, None]
+        self.of.table.add(
+            name, gap.value[:, None], gap.n[:, None], where, interval=ends, status=status
+        )
 
 
 def evaluate_class_abstention(
@@ -223,7 +234,7 @@ def evaluate_class_abstention(
     """Add the error of the rows kept at each rate of abstention, everyone's and each group's."""
     if "uncertainty" not in data.predictions or attribute not in data.groups:
         return
-    found = MetricTable(level=table.level, frequentist=table.frequentist)
+    found = table.without_rows()
     AbstentionEvaluation(found, rates, (), attribute).run(right_as_label(data), None)
     gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
-    table.rows += [row for row in found.rows if row[0] not in gaps]
+    table.blocks.extend(found.take(lambda name: name not in gaps))

@@ -1,8 +1,19 @@
 """The columns of the long table of metrics: their names, their types, and their settings in words.
 
-A value is of a metric, of everyone or of a group of an attribute, and at a setting: a share
-abstained on, a number of bins, a level. Each kind of setting is a column of its own, empty where
-the metric does not depend on it.
+A row is of a metric, of everyone or of a group of an attribute, and at a setting: a share abstained
+on, a number of bins, a level. Each kind of setting is a column of its own, empty where the metric
+does not depend on it. The column ``statistic`` says what the row says of its metric: nearly always
+its value, and where there is more to say, in further rows.
+
+===================== =============================================================================
+``value``             the metric itself
+``debiased``          the metric less what chance adds to it
+``pooled``            a group's rate, estimated from all groups together
+``below_epsilon``     the probability that a gap is under the epsilon of the row
+``pairs_that_differ`` how many pairs of groups surely differ
+``worst``             the probability that no other group's rate is worse
+``outside_band``      the probability that a ratio is further from 1 than the band of the row
+===================== =============================================================================
 """
 
 from __future__ import annotations
@@ -16,6 +27,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 STATUSES = ("ok", "insufficient", "undefined", "invalid")
+VALUE, DEBIASED, POOLED = "value", "debiased", "pooled"
+BELOW_EPSILON, PAIRS_THAT_DIFFER = "below_epsilon", "pairs_that_differ"
+WORST, OUTSIDE_BAND = "worst", "outside_band"
+STATISTICS = (VALUE, DEBIASED, POOLED, BELOW_EPSILON, PAIRS_THAT_DIFFER, WORST, OUTSIDE_BAND)
 KEYS = ("repeat", "fold", "variant")
 # What a metric was taken at, with the type of each column.
 SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -37,13 +52,22 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 COLUMNS = (
-    *("metric", "attribute", "group", "value", "lower", "upper", "n", "status", "reason"),
+    *("metric", "statistic", "attribute", "group"),
+    *("value", "lower", "upper", "n", "status", "reason"),
     *SETTINGS,
 )
 TEXTS = (  # columns of few different texts, which a file holds once each
-    *("variant", "metric", "attribute", "group", "status", "reason"),
+    *("variant", "metric", "statistic", "attribute", "group", "status", "reason"),
     *(name for name, dtype in SETTINGS.items() if dtype == "category"),
 )
+
+
+def values_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a long table, or of a summary, that are metrics themselves.
+
+    Whoever asks for a metric by its name asks here first: of a gap there may be other rows too.
+    """
+    return table[(table["statistic"] == VALUE).to_numpy(bool)]
 
 
 def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame]:
@@ -71,10 +95,15 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
     """
     code, settings = setting_codes(metrics)
     texts = [
-        " ".join(f"{name}={_text(value)}" for name, value in row.items() if not pd.isna(value))
+        setting_words({name: value for name, value in row.items() if not pd.isna(value)})
         for row in settings.to_dict("records")
     ]
     return pd.Series(pd.Categorical.from_codes(code, texts), metrics.index, name="setting")
+
+
+def setting_words(settings: Mapping[str, Any]) -> str:
+    """Return one row's settings, those that it has, as a person reads them."""
+    return " ".join(f"{name}={_text(value)}" for name, value in settings.items())
 
 
 def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -94,22 +123,25 @@ def status_text(status: str, reason: str) -> str:
     return f"{status}: {reason}" if reason and status != "ok" else status
 
 
-# Endings of metrics that have no interval, and why; of others, none is known to hold.
-_WITHOUT_INTERVAL = (
-    (("_below", "_worst", "_outside_band"), "it is a probability itself"),
-    (("_pairs",), "it counts what is sure"),
-    (("_debiased",), "see that of the gap itself"),
-    (("_seconds",), "it was measured"),
-    (("_chosen_rate",), "it was chosen"),
+COSTS = ("fit_seconds", "predict_seconds")  # metrics that no two computations have alike
+CHOSEN_RATE = "abstention_chosen_rate"
+# Why statistics have no interval, and values of some metrics; of others, none is known to hold.
+_OF_STATISTICS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys((BELOW_EPSILON, WORST, OUTSIDE_BAND), "it is a probability itself"),
+        PAIRS_THAT_DIFFER: "it counts what is sure",
+        DEBIASED: "see that of the gap itself",
+    }
+)
+_OF_VALUES: Mapping[str, str] = MappingProxyType(
+    {**dict.fromkeys(COSTS, "it was measured"), CHOSEN_RATE: "it was chosen"}
 )
 
 
-def without_interval(metric: str) -> str:
-    """Return why a metric's value has no interval."""
-    for endings, why in _WITHOUT_INTERVAL:
-        if metric.endswith(endings):
-            return f"no interval: {why}"
-    return "no interval: none is known to hold"
+def without_interval(metric: str, statistic: str = VALUE) -> str:
+    """Return why a row has no interval."""
+    known, name = (_OF_VALUES, metric) if statistic == VALUE else (_OF_STATISTICS, statistic)
+    return f"no interval: {known.get(name, 'none is known to hold')}"
 
 
 def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:

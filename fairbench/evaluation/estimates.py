@@ -1,60 +1,58 @@
 """Estimates of all groups of all attributes at once: their intervals, and what compares groups.
 
 Evaluations of scores and of regressions hand over declared metrics, several of one kind together.
+Arrays are (K, C): of K metrics in C cells, the groups of every attribute in every split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.predictions import Groups, Parts
+from fairbench.evaluation.columns import VALUE
+from fairbench.evaluation.predictions import Groups, Parts, Why
 from fairbench.evaluation.table import (
     NAN,
     NO_SETTING,
-    OK,
     MetricTable,
     Setting,
-    Status,
+    Several,
+    Statuses,
     Where,
-    insufficient,
-    undefined,
 )
 from fairbench.inference import means
-from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels
 from fairbench.inference.means import Level, around, at_levels
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.registry import BINARY, Interval, Metric
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 LimitsAt = Callable[[Level], Limits]
-Why = Callable[[int], str]
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """A metric of every group.
+@dataclass(frozen=True)
+class Named:
+    """What the rows of a metric are called.
 
     Attributes
     ----------
-    value : (G,) what is printed.
-    statuses : (G,) of the values, whatever their intervals.
-    lacking : why a group has no interval.
-    least : the least that is printed of a value or its interval, which comparisons go under.
+    least, most : what is printed of a value or its interval lies between; comparisons go under.
+    statistic : what its rows say of it, and what comparisons of groups are of.
     called : what comparisons of groups are called after, if groups are compared.
     place : of its rows among those of other metrics.
     """
 
     metric: str
-    value: Sequence[float]
-    statuses: list[Status]
-    lacking: Why
     setting: Setting = NO_SETTING
+    statistic: str = VALUE
     least: float = -np.inf
+    most: float = np.inf
     called: str = ""
     place: int = 0
 
@@ -65,35 +63,113 @@ class Batch:
 
     Attributes
     ----------
-    limits : the limits (K, G) of all groups at a level (K, G), NaN where none would hold.
-    papers : both ends (2, K, G) at a level in the papers' evaluation, where it has any.
+    rows : (K,) what their rows are called.
+    value : (K, C) what is printed.
+    statuses : (K, C) of the values, whatever their intervals.
+    lacking : why a cell has no interval, by metric.
+    limits : the limits (K, C) at a level (K, C), NaN where none would hold.
+    papers : both ends (2, K, C) at a level in the papers' evaluation, where it has any.
     totals : (K, P) sums of linearised scores, where groups may share clusters.
     """
 
-    estimates: Sequence[Estimates]
+    rows: Sequence[Named]
+    value: Array
+    statuses: Statuses
+    lacking: Sequence[Why]
     limits: LimitsAt
     papers: Callable[[float], Array] | None = None
     totals: Array | None = None
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Judged:
-    """A metric with its limits, and what they and its rows make of its value."""
+    """K metrics with their limits, arrays of (K, C).
 
-    each: Estimates
+    Attributes
+    ----------
+    statuses : of comparisons, which need intervals; `shown` of the values themselves.
+    limits : at the table's level; `wider` so that those of all pairs of groups hold at once.
+    printed : both ends (2, K, C) that are printed.
+    among : the groups whose limits a largest gap can be made of.
+    correlation : (C, C) of the cells' errors, of metrics that have any.
+    """
+
+    rows: Sequence[Named]
+    value: Array
+    statuses: Statuses
+    shown: Statuses
     limits: Limits
-    papers: Array | None
-    statuses: list[Status]
-    wider: Limits | None = None
-    correlation: Array | None = None
-    among: dict[int, list[int]] = field(default_factory=dict)
+    wider: Limits
+    printed: Array
+    among: Mask
+    correlation: Sequence[Array | None]
+
+    @classmethod
+    def joined(cls, several: Sequence[_Judged]) -> _Judged:
+        """Return several sets of metrics as one, in the order of their places."""
+        rows = [row for part in several for row in part.rows]
+        order = sorted(range(len(rows)), key=lambda k: rows[k].place)
+        every = [c for part in several for c in part.correlation]
+
+        def together(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+            return np.concatenate(list(arrays))[order]
+
+        def limits(each: Sequence[Limits]) -> Limits:
+            return Limits(*(together(ends) for ends in zip(*each, strict=True)))
+
+        def statuses(each: Sequence[Statuses]) -> Statuses:
+            return Statuses(*(together(arrays) for arrays in zip(*each, strict=True)))
+
+        return cls(
+            [rows[k] for k in order],
+            together(part.value for part in several),
+            statuses([part.statuses for part in several]),
+            statuses([part.shown for part in several]),
+            limits([part.limits for part in several]),
+            limits([part.wider for part in several]),
+            np.concatenate([part.printed for part in several], axis=1)[:, order],
+            together(part.among for part in several),
+            [every[k] for k in order],
+        )
+
+    def compared(self, here: slice, groups: Groups) -> _Judged:
+        """Return the metrics whose groups are compared, of one attribute, (K, S, G)."""
+        chosen = [k for k, row in enumerate(self.rows) if row.called]
+
+        def mine(array: NDArray[Any]) -> NDArray[Any]:
+            return groups.shaped(array[..., chosen, here])
+
+        return _Judged(
+            [self.rows[k] for k in chosen],
+            mine(self.value),
+            Statuses(*map(mine, self.statuses)),
+            Statuses(*map(mine, self.shown)),
+            Limits(*map(mine, self.limits)),
+            Limits(*map(mine, self.wider)),
+            mine(self.printed),
+            mine(self.among),
+            [None if c is None else c[here, here] for c in (self.correlation[k] for k in chosen)],
+        )
+
+    @property
+    def apart(self) -> Array:
+        """How far two groups' metrics (K,) may be apart; infinite where nothing bounds them."""
+        ends = [(row.least, row.most) for row in self.rows]
+        return np.array([most - least if least > -np.inf else np.inf for least, most in ends])
+
+    @property
+    def correlations(self) -> Array | float:
+        """The correlations (K, 1, G, G) of the groups' errors; 0 where no metric has any."""
+        if all(c is None for c in self.correlation):
+            return 0.0
+        none = np.zeros((self.value.shape[-1],) * 2)
+        return np.stack([none if c is None else c for c in self.correlation])[:, None]
 
 
 def add_estimates(
     table: MetricTable,
     parts: Parts,
     batches: Sequence[Batch],
-    minimum: int = 0,
     *,
     then: Callable[[Groups], None] | None = None,
 ) -> None:
@@ -101,161 +177,178 @@ def add_estimates(
 
     Parameters
     ----------
-    minimum : estimates of fewer rows are flagged.
     then : adds more about an attribute (or everyone) after its rows.
     """
-    judged = [each for batch in batches for each in _judge(table, parts, batch, minimum)]
-    judged.sort(key=lambda found: found.each.place)
-    for first, groups in parts.placed:
-        for g, n in enumerate(groups.size):
-            for each in judged:
-                _add_group(table, each, first + g, n, groups.where(g))
-        if groups.attribute and len(groups) > 1:
-            compared = [each for each in judged if each.each.called]
-            for each, gap in zip(compared, _gaps(compared, first), strict=True):
-                _add_differences(table, groups, each, first)
-                _add_gap(table, groups, each, first, gap)
+    judged = [_judge(table, parts, batch) for batch in batches]
+    whole = _Judged.joined(judged) if judged else None
+    for here, groups in parts.placed:
+        if whole is not None:
+            _add_groups(table, groups, whole, here)
+            if groups.attribute and len(groups) > 1:
+                compared = whole.compared(here, groups)
+                if compared.rows:
+                    _add_differences(table, groups, compared)
+                    _add_gaps(table, groups, compared)
         if then:
             then(groups)
 
 
-def _add_group(table: MetricTable, found: _Judged, g: int, n: int, where: Where) -> None:
-    each = found.each
-    interval = (max(found.limits.lower[g], each.least), found.limits.upper[g])
-    status = found.statuses[g]
-    if not table.frequentist:
-        interval = (NAN, NAN) if found.papers is None else tuple(found.papers[:, g])
-        status = each.statuses[g]
-    value = max(each.value[g], each.least)
-    table.add(each.metric, value, n, where, setting=each.setting, interval=interval, status=status)
-
-
-def _judge(table: MetricTable, parts: Parts, batch: Batch, minimum: int) -> list[_Judged]:
+def _judge(table: MetricTable, parts: Parts, batch: Batch) -> _Judged:
     """Return the metrics of a batch with limits at the table's level, and at that of all pairs."""
     limits = batch.limits(table.level)
-    papers = None if table.frequentist or batch.papers is None else batch.papers(table.level)
     known = ~np.isnan(limits.lower)
-    found, levels = [], np.full(known.shape, table.level)
-    for k, each in enumerate(batch.estimates):
-        statuses = _statuses(parts, each, known[k].tolist(), minimum)
-        mine = None if papers is None else papers[:, k]
-        judged = _Judged(each, Limits(*(end[k] for end in limits)), mine, statuses)
-        if each.called:
-            for first, groups in parts.placed:
-                judged.among[first] = _among(statuses, known[k], first, len(groups))
-                here = slice(first, first + len(groups))
-                levels[k, here] = simultaneous_level(table.level, len(judged.among[first]))
-        if batch.totals is not None and parts.sample is not None:
-            judged.correlation = parts.sample.correlation(batch.totals[k])
-        found.append(judged)
-    wider = batch.limits(levels) if (levels != table.level).any() else limits
-    for k, judged in enumerate(found):
-        judged.wider = Limits(*(end[k] for end in wider))
-    return found
+    statuses = _with_intervals(parts, batch, known, table.minimum)
+    among = statuses.has_value & known
+    levels = _levels(table.level, parts, batch.rows, among)
+    wider = limits if (levels == table.level).all() else batch.limits(levels)
+    correlation: list[Array | None] = [None] * len(batch.rows)
+    if batch.totals is not None and parts.sample is not None:
+        correlation = [parts.sample.correlation(totals) for totals in batch.totals]
+    printed, shown = np.stack(limits[1:]), statuses
+    if not table.frequentist:
+        shown = batch.statuses
+        nothing = np.full(printed.shape, NAN)
+        printed = nothing if batch.papers is None else batch.papers(table.level)
+    return _Judged(
+        batch.rows, batch.value, statuses, shown, limits, wider, printed, among, correlation
+    )
 
 
-def _statuses(parts: Parts, each: Estimates, known: list[bool], minimum: int) -> list[Status]:
-    statuses = list(each.statuses)
-    for g, n in enumerate(parts.size):
-        if statuses[g] == OK:
-            if n < minimum:
-                statuses[g] = insufficient(f"n={n}{parts.in_words(g)}")
-            elif not known[g]:
-                infinite = "no interval of an infinite mean"
-                why = infinite if np.isinf(each.value[g]) else each.lacking(g)
-                statuses[g] = insufficient(why + parts.in_words(g))
+def _with_intervals(parts: Parts, batch: Batch, known: Mask, minimum: int) -> Statuses:
+    """Return the statuses of values that are to have an interval."""
+    statuses = Statuses.of(batch.statuses, known.shape)
+    fine = statuses.is_ok
+    few = parts.size < minimum
+    statuses.flag(fine & few, "insufficient", lambda k, c: f"n={parts.size[c]}{parts.in_words(c)}")
+
+    def why(k: int, c: int) -> str:
+        infinite = np.isinf(batch.value[k, c])
+        reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
+        return reason + parts.in_words(c)
+
+    statuses.flag(fine & ~few & ~known, "insufficient", why)
     return statuses
 
 
-def _among(statuses: list[Status], known: NDArray[np.bool_], first: int, groups: int) -> list[int]:
-    """Return the groups of an attribute, from 0, whose limits a largest gap can be made of."""
-    valued = [status.kind in ("ok", "insufficient") for status in statuses[first : first + groups]]
-    return list(map(int, np.flatnonzero(valued & known[first : first + groups])))
+def _levels(level: float, parts: Parts, rows: Sequence[Named], among: Mask) -> Array:
+    """Return the levels (K, C) at which the intervals of all pairs of an attribute's groups hold.
 
-
-def _add_differences(table: MetricTable, groups: Groups, found: _Judged, first: int) -> None:
-    each, limits = found.each, found.limits
-    here = slice(first + 1, first + len(groups))
-    shared = 0.0 if found.correlation is None else found.correlation[here, first]
-    others = difference_limits(limits.take(here), limits.take([first]), shared)
-    statuses = found.statuses[first : first + len(groups)]
-    for g in range(1, len(groups)):
-        both = statuses[g], statuses[0]
-        status = next((s for s in both if s.kind in ("undefined", "invalid")), None)
-        table.add(
-            f"{each.called}_difference",
-            others.value[g - 1] if status is None else NAN,
-            min(groups.size[0], groups.size[g]),
-            groups.where(g),
-            setting=each.setting,
-            interval=(others.lower[g - 1], others.upper[g - 1]),
-            status=status or next((s for s in both if s != OK), OK),
-        )
-
-
-def _gaps(compared: Sequence[_Judged], first: int) -> list[Limits | None]:
-    """Return each metric's largest gap between groups with limits, None of fewer than two.
-
-    Metrics that compare the same groups are taken together.
+    Those of metrics by which groups are not compared are the level itself.
     """
-    gaps: list[Limits | None] = [None] * len(compared)
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for i, each in enumerate(compared):
-        if len(each.among[first]) > 1:
-            alike.setdefault(tuple(each.among[first]), []).append(i)
-    for among, which in alike.items():
-        gap = _largest([compared[i] for i in which], np.array(among) + first)
-        for place, i in enumerate(which):
-            gaps[i] = Limits(*(end[place] for end in gap))
-    return gaps
+    levels = np.full(among.shape, level)
+    compared = np.array([bool(row.called) for row in rows])
+    for here, groups in parts.placed:
+        if len(groups) > 1:
+            counts = groups.shaped(among[compared, here]).sum(axis=-1)
+            wide = np.repeat(simultaneous_levels(level, counts), len(groups), axis=-1)
+            levels[compared, here] = wide
+    return levels
 
 
-def _largest(found: Sequence[_Judged], among: NDArray[np.intp]) -> Limits:
-    def of_all(limits: Sequence[Limits]) -> Limits:
-        return Limits(*(np.stack(ends)[:, among] for ends in zip(*limits, strict=True)))
-
-    single = of_all([each.limits for each in found])
-    wider = of_all([each.wider or each.limits for each in found])
-    shared: Array | float = 0.0
-    if any(each.correlation is not None for each in found):
-        none = np.zeros((len(among), len(among)))
-        known = [each.correlation for each in found]
-        shared = np.stack([none if c is None else c[np.ix_(among, among)] for c in known])
-    return largest_gap(GroupLimits(single, wider, shared))
-
-
-def _add_gap(
-    table: MetricTable, groups: Groups, found: _Judged, first: int, gap: Limits | None
-) -> None:
-    """Add the largest gap between groups that have an interval; name those left out."""
-    statuses = found.statuses[first : first + len(groups)]
-    among = found.among[first]
-    if gap is None:
-        among = [g for g, status in enumerate(statuses) if status.kind in ("ok", "insufficient")]
-    left_out = [g for g in range(len(groups)) if g not in among]
-    status = next((statuses[g] for g in among if statuses[g] != OK), OK)
-    if left_out:
-        names = ", ".join(f"'{groups.names[g]}'" for g in left_out)
-        status = insufficient(f"without {names}: {statuses[left_out[0]].reason}")
-    value, *interval = NAN, NAN, NAN
-    if gap is not None:
-        value, *interval = map(float, gap)
-    elif len(among) > 1:
-        value = float(np.ptp(found.limits.value[np.array(among) + first]))
-    else:
-        status = undefined("fewer than two groups have a value")
+def _add_groups(table: MetricTable, groups: Groups, judged: _Judged, here: slice) -> None:
+    least, most = (
+        np.array([getattr(row, end) for row in judged.rows])[:, None, None]
+        for end in ("least", "most")
+    )
+    lower, upper = groups.shaped(judged.printed[..., here])
+    if table.frequentist:
+        lower, upper = np.maximum(lower, least), np.minimum(upper, most)
+    status = Statuses(*(groups.shaped(array[:, here]) for array in judged.shown))
     table.add(
-        f"{found.each.called}_gap",
-        value,
-        min((groups.size[g] for g in among), default=0),
-        Where(groups.attribute),
-        setting=found.each.setting,
-        interval=(interval[0], interval[1]),
+        [row.metric for row in judged.rows],
+        np.maximum(groups.shaped(judged.value[:, here]), least),
+        groups.size,
+        groups,
+        statistic=[row.statistic for row in judged.rows],
+        setting=[row.setting for row in judged.rows],
+        interval=(lower, upper),
         status=status,
     )
 
 
-# Values of groups, limits at a level, why a group has none, and totals as those of a batch.
+def _add_differences(table: MetricTable, groups: Groups, judged: _Judged) -> None:
+    """Add every group's metrics less the reference's."""
+    shared = judged.correlations
+    shared = shared if isinstance(shared, float) else shared[..., 1:, 0]
+    first, others = slice(0, 1), slice(1, None)
+    limits = difference_limits(judged.limits.take(others), judged.limits.take(first), shared)
+    statuses = _of_two(judged.statuses[..., others], judged.statuses[..., first])
+    apart = judged.apart[:, None, None]
+    table.add(
+        [f"{row.called}_difference" for row in judged.rows],
+        np.where(statuses.has_value, limits.value, NAN),
+        np.minimum(groups.size[:, others], groups.size[:, first]),
+        Several(groups.attribute, groups.names[1:]),
+        statistic=[row.statistic for row in judged.rows],
+        setting=[row.setting for row in judged.rows],
+        interval=(np.maximum(limits.lower, -apart), np.minimum(limits.upper, apart)),
+        status=statuses,
+    )
+
+
+def _of_two(one: Statuses, other: Statuses) -> Statuses:
+    """Return the status of what needs both: without a value where either is, else the first."""
+    none = Statuses.where(~one.has_value, one, other)
+    any_flaw = Statuses.where(one.is_ok, other, one)
+    return Statuses.where(one.has_value & other.has_value, any_flaw, none)
+
+
+def _add_gaps(table: MetricTable, groups: Groups, judged: _Judged) -> None:
+    """Add the largest gaps between groups that have an interval; name those left out.
+
+    Where groups with rows are left out, the gap of all may be larger: it has no interval.
+    """
+    statuses, among = judged.statuses, judged.among
+    known = among.sum(axis=-1) > 1
+    limits = _largest(judged)
+    # Without intervals, the values themselves are compared.
+    valued = np.where(known[..., None], among, statuses.has_value)
+    whole = known & ~((groups.size > 0) & ~valued).any(axis=-1)
+    lower, upper = (np.where(whole, end, NAN) for end in limits[1:])
+    value = np.where(known, limits.value, _range(judged.limits.value, valued))
+    status = Statuses.ok(value.shape)
+    flawed: Mask = np.asarray(valued & ~statuses.is_ok)
+    first = flawed.argmax(axis=-1)[..., None]
+    taken = (np.take_along_axis(array, first, -1)[..., 0] for array in statuses)
+    status = Statuses.where(np.asarray(flawed.any(axis=-1)), Statuses(*taken), status)
+
+    def without(k: int, s: int) -> str:
+        left_out = np.flatnonzero(~valued[k, s])
+        names = ", ".join(f"'{groups.names[g]}'" for g in left_out)
+        return f"without {names}: {statuses.reason[k, s, left_out[0]]}"
+
+    status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", without)
+    few = valued.sum(axis=-1) < 2
+    status.flag(few, "undefined", "fewer than two groups have a value")
+    rows = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
+    table.add(
+        [f"{row.called}_gap" for row in judged.rows],
+        value[..., None],
+        np.where(valued.any(axis=-1), rows, 0)[..., None],
+        Where(groups.attribute),
+        statistic=[row.statistic for row in judged.rows],
+        setting=[row.setting for row in judged.rows],
+        interval=(lower[..., None], np.minimum(upper, judged.apart[:, None])[..., None]),
+        status=status[..., None],
+    )
+
+
+def _largest(judged: _Judged) -> Limits:
+    """Return the largest gaps (K, S) between the groups that have limits."""
+    limits = GroupLimits(judged.limits, judged.wider, judged.correlations)
+    with np.errstate(invalid="ignore"):
+        return largest_gap(limits.only(judged.among))
+
+
+def _range(values: Array, among: Mask) -> Array:
+    """Return the ranges (...) of values (..., G) among some groups; NaN of fewer than two."""
+    high = np.where(among, values, -np.inf).max(axis=-1)
+    low = np.where(among, values, np.inf).min(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.where(among.sum(axis=-1) > 1, high - low, NAN)
+
+
+# Values of cells, limits at a level, why a cell has none, and totals as those of a batch.
 Closed = tuple[Array, LimitsAt, Why, Array | None]
 Kinds = Mapping[Interval, Callable[[Sequence[Array], Parts], Closed]]
 
@@ -266,66 +359,74 @@ def declared_batches(
     columns: Mapping[str, Array],
     parts: Parts,
     kinds: Kinds,
-    statuses: Callable[[Metric], list[Status]] | None = None,
+    statuses: Callable[[Metric], Statuses] | None = None,
 ) -> Iterator[Batch]:
-    """Yield declared metrics of every group, those of one kind of mean together.
+    """Yield declared metrics of every cell, those of one kind of mean together.
 
     Parameters
     ----------
     columns : (n,) each, by the names that metrics need; those that need others are left out.
     kinds : of interval, other than those of means.
-    statuses : of a metric's columns, by group; of one that is not ok, nothing is computed.
+    statuses : of a metric's columns, by cell; of one that is not ok, nothing is computed.
     """
-    alike: dict[Interval, list[tuple[Metric, Estimates]]] = {}
+    alike: dict[Interval, list[tuple[Metric, Named]]] = {}
     for place, metric in enumerate(metrics):
         if not metric.special and all(name in columns for name in metric.needs):
-            known = statuses(metric) if statuses else parts.statuses()
-            each = Estimates(metric.name, (), known, str, called=metric.name, place=place)
-            alike.setdefault(metric.interval, []).append((metric, each))
-    for kind, found in alike.items():
-        arrays = [[target, *(columns[name] for name in metric.needs)] for metric, _ in found]
+            name, least, most = metric.name, metric.least, metric.at_most
+            row = Named(name, least=least, most=most, called=name, place=place)
+            alike.setdefault(metric.interval, []).append((metric, row))
+    for kind, of_kind in alike.items():
+        arrays = [[target, *(columns[name] for name in metric.needs)] for metric, _ in of_kind]
+        own = [statuses(metric) if statuses else parts.statuses() for metric, _ in of_kind]
         if kind not in ("mean", "heavy_mean"):
-            for (metric, each), mine in zip(found, arrays, strict=True):
-                yield _closed(metric, each, kinds[kind](mine, parts), parts)
+            for (metric, row), mine, status in zip(of_kind, arrays, own, strict=True):
+                yield _closed(metric, row, kinds[kind](mine, parts), parts, status)
             continue
+        labels = of_kind[0][0].task == BINARY
         with np.errstate(invalid="ignore", divide="ignore"):
-            losses = [metric(*mine) for (metric, _), mine in zip(found, arrays, strict=True)]
+            losses = [metric(*mine) for (metric, _), mine in zip(of_kind, arrays, strict=True)]
+            others = [
+                metric(1 - target, *mine[1:])
+                for (metric, _), mine in zip(of_kind, arrays, strict=True)
+                if labels
+            ]
         yield mean_batch(
             np.stack(losses),
-            [each for _, each in found],
+            [row for _, row in of_kind],
             parts,
-            least=[metric.least for metric, _ in found],
-            outcome=target if found[0][0].task == BINARY else None,
+            statuses=Statuses.stacked(own),
+            least=[metric.least for metric, _ in of_kind],
+            outcome=(target, np.stack(others)) if labels else None,
             heavy=kind == "heavy_mean",
-            fewest=[metric.fewest for metric, _ in found],
+            fewest=[metric.fewest for metric, _ in of_kind],
         )
 
 
-def _closed(metric: Metric, each: Estimates, found: Closed, parts: Parts) -> Batch:
+def _closed(metric: Metric, row: Named, closed: Closed, parts: Parts, status: Statuses) -> Batch:
     """Return a metric that is no mean, from its closed form."""
-    value, limits, lacking, totals = found
-    value = np.where([status == OK for status in each.statuses], value, np.nan)
-    statuses = [
-        undefined(metric.undefined.format(part=name or "the part"))
-        if status == OK and np.isnan(each_value)
-        else status
-        for status, each_value, name in zip(each.statuses, value, parts.names, strict=True)
-    ]
+    value, limits, lacking, totals = closed
+    value = np.where(status.is_ok, value, np.nan)
+    status.flag(
+        status.is_ok & np.isnan(value),
+        "undefined",
+        lambda c: metric.undefined.format(part=parts.names[c] or "the part"),
+    )
 
     def at(level: Level) -> Limits:
         return around(value[None], Limits(*(np.atleast_2d(end) for end in limits(level))))
 
-    filled = replace(each, value=value.tolist(), statuses=statuses, lacking=lacking)
-    return Batch([filled], at, None, totals if totals is None else totals[None])
+    totals = totals if totals is None else totals[None]
+    return Batch([row], value[None], status[None], [lacking], at, None, totals)
 
 
 def mean_batch(
     losses: Array,
-    estimates: Sequence[Estimates],
+    rows: Sequence[Named],
     parts: Parts,
     *,
+    statuses: Statuses | None = None,
     least: Sequence[float] | float = -np.inf,
-    outcome: Array | None = None,
+    outcome: tuple[Array, Array] | None = None,
     heavy: bool = False,
     fewest: Sequence[int] | int = 0,
 ) -> Batch:
@@ -333,34 +434,41 @@ def mean_batch(
 
     Parameters
     ----------
-    estimates : what is known of each of the K, without its values.
+    rows : what the rows of each of the K are called.
+    statuses : (K, C) of what the losses were made from; by default, no cell of rows is flawed.
     least : the least that each mean can be.
-    outcome : labels 0 or 1 that the losses are of, where one of them may be rare.
+    outcome : labels 0 or 1 that the losses are of, where one of them may be rare, and what the
+        losses would be with the other label.
     heavy : whether losses grow like squares.
     fewest : rows under which there is no interval, where that is more than means need.
     """
-    ok = [[status == OK for status in each.statuses] for each in estimates]
-    value = np.where(ok, parts.mean_of(losses), np.nan)
+    statuses = of_every(parts, len(losses)) if statuses is None else statuses
+    value = np.where(statuses.is_ok, parts.mean_of(losses), np.nan)
     bound = np.broadcast_to(np.asarray(least, float), (len(losses),))[:, None]
-    rows = np.broadcast_to(np.maximum(fewest, means.ROWS), (len(losses),))
+    needed = np.broadcast_to(np.maximum(fewest, means.ROWS), (len(losses),))
     whole = np.isfinite(losses)
     finite = losses if whole.all() else np.where(whole, losses, 0.0)
     if outcome is not None:
-        limits, few, totals = _outcome_limits(finite, outcome, parts)
+        label, others = outcome
+        limits, few, totals = _outcome_limits(finite, np.nan_to_num(others), label, parts)
         whys = [few] * len(losses)
     else:
-        limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=rows[:, None])
-        whys = [parts.too_few(means.ROOT_ROWS if heavy else int(n)) for n in rows]
-    filled = [
-        replace(each, value=mine.tolist(), lacking=why)
-        for each, mine, why in zip(estimates, value, whys, strict=True)
-    ]
+        limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=needed[:, None])
+        whys = [parts.too_few(means.ROOT_ROWS if heavy else int(n)) for n in needed]
     return Batch(
-        filled,
+        rows,
+        value,
+        statuses,
+        whys,
         lambda level: around(value, limits(level), bound),
         partial(parts.normal_ends, losses),
         totals,
     )
+
+
+def of_every(parts: Parts, count: int) -> Statuses:
+    """Return the statuses (K, C) of K metrics that need rows and nothing else."""
+    return Statuses.stacked([parts.statuses()] * count)
 
 
 def _mean_limits(
@@ -368,27 +476,26 @@ def _mean_limits(
 ) -> tuple[LimitsAt, Array | None]:
     moments, totals = parts.moments(losses)
     if heavy:
-        return lambda level: means.heavy_limits(moments, level=level), totals
+        index = parts.tail_index(parts.rows(losses) - moments.lowest[..., parts.codes])
+        return lambda level: means.heavy_limits(moments, index, level=level), totals
     return lambda level: means.loss_limits(moments, level=level, rows=rows), totals
 
 
 def _outcome_limits(
-    losses: Array, outcome: Array, parts: Parts
+    losses: Array, others: Array, outcome: Array, parts: Parts
 ) -> tuple[LimitsAt, Why, Array | None]:
     count = len(parts)
     if parts.sample is not None and parts.repeated is not None:
-        found = means.OutcomeMeans.of(
-            parts.rows(losses), parts.rows(outcome), parts.sample, parts.repeated
-        )
+        mine, other, own = (parts.rows(values) for values in (losses, others, outcome))
+        found = means.OutcomeMeans.of(mine, other, own, parts.sample, parts.repeated)
         few = parts.too_rare(means.RARE_ROWS, found.size.min(axis=-1), means.ROWS)
         return lambda level: found.limits(level=level), few, found.totals
-    found_by_label = [
-        means.Moments.of_groups(mine, 2 * groups.codes + label.astype(np.intp), 2 * len(groups))
-        for (groups, mine), (_, label) in zip(
-            parts.by_attribute(losses), parts.by_attribute(outcome), strict=True
-        )
+    label = outcome.astype(np.intp)
+    by_label = [
+        means.Moments.by_label(losses, others, label, groups.codes, groups.cells)
+        for groups in parts.attributes
     ]
-    moments = means.Moments.joined(found_by_label).take(np.arange(2 * count).reshape(-1, 2))
+    moments = means.Moments.joined(by_label).take(np.arange(2 * count).reshape(-1, 2))
     size = moments.size[0]
 
     def limits(level: Level) -> Limits:

@@ -30,11 +30,12 @@ from fairbench.evaluation.given import (
 )
 from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
 from fairbench.evaluation.prediction_sets import evaluate_sets
-from fairbench.evaluation.predictions import Groups, Labelled, read_predictions
+from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
-from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, invalid_rows, undefined
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
+from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
 from fairbench.metrics.spread import spread_diagram
@@ -144,24 +145,26 @@ class Evaluator:
         protect: str = "",
     ) -> pd.DataFrame:
         """Return the metrics of one table of predictions, as :func:`evaluate` returns them."""
-        return self.rows(data, generator, validation=validation, protect=protect).frame()
+        return self.table(data, [generator], validation=validation, protect=protect).frame()
 
-    def rows(
+    def table(
         self,
         data: Labelled,
-        generator: np.random.Generator,
+        generators: Generators,
         *,
         validation: Labelled | None = None,
         protect: str = "",
+        splits: Sequence[int] = (0,),
     ) -> MetricTable:
-        """Return the same as a `MetricTable`, so that many folds become one data frame at once.
+        """Return the metrics of the rows of several splits.
 
         Parameters
         ----------
         data : predictions with what they are judged by.
-        generator : of the posterior draws.
+        generators : of each split's posterior draws.
         validation : the rows that an abstention rate and thresholds are chosen on.
         protect : the attribute whose groups these are judged by; the first by default.
+        splits : the number of each split in the table.
 
         Raises
         ------
@@ -169,23 +172,22 @@ class Evaluator:
         """
         if data.design is not None and self.interval != FREQUENTIST:
             raise UserError(_NO_DESIGN)
-        weighed = MetricTable(level=self.level, frequentist=self.interval == FREQUENTIST)
+        frequentist, levels = self.interval == FREQUENTIST, self.coverage_levels
+        weighed = MetricTable(self.level, frequentist, tuple(splits), self.minimum_group_size)
         # What knows weights and clusters adds to the one table, what does not to the other.
-        table = MetricTable(level=self.level) if data.design else weighed
+        table = weighed.without_rows() if data.design else weighed
         if data.task is Task.BINARY:
-            self._labels(weighed, data, generator)
+            self._labels(weighed, data, generators)
         elif data.task is Task.MULTICLASS:
-            minimum, levels = self.minimum_group_size, self.coverage_levels
             of_classes = ClassEvaluation(
-                weighed, self._labels, self._groups(weighed, data), self.bins, minimum
+                weighed, self._labels, self._groups(weighed, data), self.bins
             )
-            of_classes.run(data, generator)
-            evaluate_sets(weighed, data, levels, minimum=minimum)
+            of_classes.run(data, generators)
+            evaluate_sets(weighed, data, levels)
         else:
-            minimum, levels = self.minimum_group_size, self.coverage_levels
-            evaluate_regression(weighed, data, levels, minimum=minimum)
+            evaluate_regression(weighed, data, levels)
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
-            self._spread(table, data.target, data.predictions)
+            self._spread(table, data)
         attribute = protect or next(iter(data.groups), "")
         if data.task is Task.MULTICLASS:
             evaluate_class_abstention(table, data, self.abstention_rates, attribute)
@@ -198,22 +200,18 @@ class Evaluator:
             evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(table, data, self.feature_shift_rates)
         evaluate_against_truth(table, data)
-        UncertaintyEvaluation(
-            table, self.level, self.ratio_band, self.minimum_group_size, self.negligible_sd
-        ).run(data)
+        UncertaintyEvaluation(table, self.ratio_band, self.negligible_sd).run(data)
         evaluate_individual(table, data, self.neighbours, attribute)
         if data.design is not None:
-            weighed.add_unweighted(table.rows, data.design)
+            weighed.add_unweighted(table.blocks, data.design)
         return weighed
 
-    def _labels(self, table: MetricTable, data: Labelled, generator: np.random.Generator) -> None:
+    def _labels(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
         evaluation, hard = self._groups(table, data), data.column("prediction")
-        for groups in (Groups.everyone(len(data)), *data.coded.values()):
-            evaluation.attribute(groups, data.target, hard, generator)
-        arrays = data.target, data.predictions, self.bins, self.minimum_group_size
-        levels = self.coverage_levels
-        ScoreEvaluation(table, *arrays, data.design, levels).run(data.groups)
+        for groups in (data.everyone, *data.coded.values()):
+            evaluation.attribute(groups, data.target, hard, generators)
+        ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
 
     def _groups(self, table: MetricTable, data: Labelled) -> GroupEvaluation:
         return GroupEvaluation(
@@ -224,32 +222,48 @@ class Evaluator:
             self.level,
             self.epsilon,
             self.ratio_band,
-            self.minimum_group_size,
             data.design,
         )
 
-    def _spread(self, table: MetricTable, target: Array, predictions: pd.DataFrame) -> None:
-        soft = self.spread_residual == "probability" and "score" in predictions
-        centre = predictions["score" if soft else "prediction"].to_numpy()
-        residual, uncertainty = target - centre, predictions["uncertainty"].to_numpy()
+    def _spread(self, table: MetricTable, data: Labelled) -> None:
+        soft = self.spread_residual == "probability" and "score" in data.predictions
+        residual = data.target - data.column("score" if soft else "prediction")
+        uncertainty = data.column("uncertainty")
         bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
-        invalid = invalid_rows(bad, "uncertainty")
-        n = len(target)
         for groups in self.spread_groups:
-            setting = Setting(bins=groups)
-            if invalid != OK:
-                for name in ("spread_error", "spread_rank_correlation"):
-                    table.add(name, NAN, n, setting=setting, status=invalid)
-                continue
-            spread = spread_diagram(residual, uncertainty, groups)
-            table.add("spread_error", spread.error(), n, setting=setting)
-            correlation = spread.rank_correlation()
-            status = undefined("one side is constant") if np.isnan(correlation) else OK
-            table.add("spread_rank_correlation", correlation, n, setting=setting, status=status)
-            for i, size in enumerate(spread.size):
-                point = setting._replace(bin=i)
-                table.add("spread_predicted", spread.predicted[i], size, setting=point)
-                table.add("spread_empirical", spread.empirical[i], size, setting=point)
+            whole, points = (
+                np.full((2, data.splits, 1), NAN),
+                np.full((2, groups, data.splits), NAN),
+            )
+            size = np.zeros((groups, data.splits), np.int64)
+            status = Statuses.ok(whole.shape)
+            for s in range(data.splits):
+                rows = data.split == s
+                here = np.zeros(whole.shape, bool)
+                here[:, s] = True
+                invalid = invalid_rows(bad[rows], "uncertainty")
+                if invalid.reason:
+                    status.flag(here, invalid.kind, invalid.reason)
+                    continue
+                spread = spread_diagram(residual[rows], uncertainty[rows], groups)
+                count = len(spread.size)
+                whole[:, s, 0] = spread.error(), spread.rank_correlation()
+                size[:count, s] = spread.size
+                points[:, :count, s] = spread.predicted, spread.empirical
+            status.flag(np.isnan(whole) & status.is_ok, "undefined", "one side is constant")
+            names = ("spread_error", "spread_rank_correlation")
+            table.add(names, whole, data.sizes, setting=Setting(bins=groups), status=status)
+            settings = [Setting(bins=groups, bin=i) for i in range(groups)]
+            for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
+                there = size[..., None] > 0
+                if there.any():
+                    table.add(
+                        (name,) * groups,
+                        values[..., None],
+                        size[..., None],
+                        setting=settings,
+                        there=there,
+                    )
 
 
 def evaluate(
@@ -301,9 +315,11 @@ def evaluate(
 
     Returns
     -------
-    One row a metric, with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric,
-    whom it is about (attribute, group), value, lower, upper, n, status (ok, insufficient,
-    undefined or invalid) with its reason, and what it was taken at (rate, bins, level ...).
+    Rows with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric, what the row
+    says of it (statistic: ``value``, and of some also ``debiased``, ``pooled``, ``below_epsilon``,
+    ``pairs_that_differ``, ``worst`` or ``outside_band``), whom it is about (attribute, group),
+    value, lower, upper, n, status (ok, insufficient, undefined or invalid) with its reason, and
+    what it was taken at (rate, bins, level ...).
 
     Raises
     ------
@@ -317,7 +333,8 @@ def evaluate(
     --------
     >>> import fairbench
     >>> table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
-    >>> float(table.query("metric == 'error_rate' and group == ''").value.iloc[0])
+    >>> values = table.query("statistic == 'value'")
+    >>> float(values.query("metric == 'error_rate' and group == ''").value.iloc[0])
     0.25
     """
     if task not in list(Task):

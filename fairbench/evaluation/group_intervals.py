@@ -7,19 +7,19 @@ differences of many rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
     pairs_that_differ,
-    simultaneous_level,
+    simultaneous_levels,
     smallest_ratio,
 )
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, central_interval
@@ -91,11 +91,17 @@ class GroupIntervals(Protocol):
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, G) among which largest gaps are looked for."""
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
-        """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
+        """Return the intervals of largest gaps, or smallest ratios, of these groups (M, ..., G).
 
-    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
-        """Return the probability that a gap is under epsilon."""
+        Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
+        anything, and the intervals are of the gaps with them.
+        """
+
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+        """Return the probability (...) that a gap between some groups is under epsilon."""
 
 
 def group_intervals(
@@ -138,16 +144,18 @@ class PosteriorIntervals:
         return np.array([(np.abs(each(self.draws) - 1) > band).mean(axis=0) for each in metrics])
 
     def compared(self, metrics: Metrics) -> Mask:
-        """Return all groups (M, G): without one of them, there is no gap."""
-        return np.ones((len(metrics), self.draws.shape[1]), bool)
+        """Return all groups (M, ..., G): without one of them, there is no gap."""
+        return np.ones((len(metrics), *self.counts.shape[:-1]), bool)
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
         return [GapInterval(*each) for each in zip(*self.rates(metrics), strict=True)]
 
-    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
-        """Return the probability that a gap is under epsilon."""
-        return float((metric(self.draws) < epsilon).mean())
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+        """Return the probability (...) that a gap between some groups is under epsilon."""
+        return np.asarray((metric(self.draws) < epsilon).mean(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +185,7 @@ class CountIntervals:
 
     @cached_property
     def _limits(self) -> Limits:
-        return self._limits_at(self.asked, [self.level] * len(self.asked))
+        return self._limits_at(self.asked, np.full(len(self.asked), self.level))
 
     def limits(self, rates: Sequence[Rate]) -> Limits:
         """Return rates (R, ..., G), of those `asked`, with their limits."""
@@ -185,16 +193,23 @@ class CountIntervals:
         places = [place[rate.name] for rate in rates]
         return Limits(*(each[places] for each in self._limits))
 
-    def _limits_at(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
-        """Return rates (R, ..., G) with their limits, each at a level of its own."""
-        shares = self._shares(rates, levels)
+    def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
+        """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
+        at = np.asarray(levels)
+        shares = self._shares(rates, at[..., None] if at.ndim > 1 else _of_rows(at, self.counts))
         success, failure = zip(*(rate.weights for rate in rates), strict=True)
-        return weighted_share(shares, _of_rows(success, shares[0]), _of_rows(failure, shares[0]))
+        like = shares[0]
+        return weighted_share(shares, _of_rows(success, like), _of_rows(failure, like))
 
-    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
-        """Return which share of each rate's rows is in its numerator's cells."""
+    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells.
+
+        Parameters
+        ----------
+        levels : that broadcast to (R, ..., G), alike in all groups.
+        """
         successes, sizes = self.effective_counts(rates)
-        return rate_limits(successes, sizes, level=_of_rows(levels, sizes))
+        return rate_limits(successes, sizes, level=levels)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
         """Return how many rows (R, G) of each rate count, and of how many."""
@@ -249,42 +264,54 @@ class CountIntervals:
         return below + 1 - under
 
     def compared(self, metrics: Metrics) -> Mask:
-        """Return the groups (M, G) in which every rate of a metric is defined."""
+        """Return the groups (M, ..., G) in which every rate of a metric is defined."""
         known = self.rows(self.asked) > 0
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         return np.array([known[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
 
-    def gaps(self, metrics: Metrics, among: Mask) -> list[GapInterval]:
-        """Return the intervals of largest gaps, or of smallest ratios, of these groups (M, G)."""
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
+        """Return the intervals of largest gaps, or of smallest ratios, of groups (M, ..., G).
+
+        Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
+        anything, and the intervals are of the gaps with them.
+        """
         rates = [rate for metric in metrics for rate in metric.rates]
         of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
-        levels = [
-            simultaneous_level(self.level, int(among[m].sum()), len(metrics[m].rates))
-            for m in of_metric
-        ]
-        limits = GroupLimits(
-            self.limits(rates), self._limits_at(rates, levels), self._correlations(rates)
-        )
-        compared = np.expand_dims(among[of_metric], tuple(range(1, self.counts.ndim - 1)))
-        chosen = limits.only(compared)
+        shape = len(metrics), *self.counts.shape[:-1]
+        compared = np.broadcast_to(among, shape)[of_metric]
+        others = np.broadcast_to(False if unseen is None else unseen, shape)[of_metric]
+        several = np.array([len(metrics[m].rates) for m in of_metric])
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(several):
+            mine = several == count
+            groups = compared[mine].sum(axis=-1)
+            levels[mine] = simultaneous_levels(self.level, groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        limits = GroupLimits(single, wider, self._correlations(rates))
+        chosen = limits.only(compared, unseen=others)
         gap, surely = largest_gap(chosen), pairs_that_differ(chosen)
-        surely &= compared[..., :, None] & compared[..., None, :]
+        unknown = (np.isnan(single.value) & compared).any(axis=-1)
+        ends = (np.where(unknown, np.nan, end) for end in (gap.lower, gap.upper))
         first = np.searchsorted(of_metric, np.arange(len(metrics)))
-        lower, upper = (np.maximum.reduceat(each, first) for each in (gap.lower, gap.upper))
+        lower, upper = (np.maximum.reduceat(end, first) for end in ends)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
-                ratio = _ratio(limits.row(first[m]), among[m])
-                lower[m], upper[m] = ratio.lower, ratio.upper
+                lower[m], upper[m] = _ratios(limits.row(first[m]), compared[first[m]])
+                lower[m] = np.where(others[first[m]].any(axis=-1), 0.0, lower[m])
         parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
-        return [GapInterval(*each) for each in parts]
+        return [GapInterval(*part) for part in parts]
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
         return self.draws
 
-    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
-        """Return the posterior probability that a gap is under epsilon."""
-        return float((metric(self.posterior_counts(metric)[:, among]) < epsilon).mean())
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+        """Return the posterior probability (...) that a gap of some groups is under epsilon."""
+        draws = self.posterior_counts(metric)[..., list(among), :]
+        return np.asarray((metric(draws) < epsilon).mean(axis=0))
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Array | float]:
         rates = [metric.rates[0] for metric in metrics]
@@ -293,7 +320,7 @@ class CountIntervals:
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
 
-def _of_rows(values: Sequence[float], like: Array) -> Array:
+def _of_rows(values: ArrayLike, like: Array) -> Array:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
@@ -304,18 +331,39 @@ def _defined(limits: Limits, value: Array) -> Ends:
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
 
-def _ratio(limits: GroupLimits, among: Mask) -> Limits:
-    """Return the ratio of two of the groups (G,), or the smallest over the largest of several."""
-    groups = np.flatnonzero(among)
-    single, shared = limits.single, limits.correlation
+def _ratios(limits: GroupLimits, among: Mask) -> Ends:
+    """Return the ends (...) of ratios of groups (..., G), by sets of groups that are compared."""
+    ends = np.full((2, *among.shape[:-1]), np.nan)
+    for groups, here in patterns(among):
+        if len(groups) > 1:
+            mine = Limits(*(end[here] for end in limits.single))
+            wider = Limits(*(end[here] for end in limits.together))
+            ends[:, here] = _ratio(GroupLimits(mine, wider, limits.correlation), groups)[1:]
+    return ends[0], ends[1]
+
+
+def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
+    """Yield the different sets of groups in masks (..., G), and where (...) each is."""
+    flat = among.reshape(-1, among.shape[-1])
+    if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
+        yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
+        return
+    several, place = np.unique(flat, axis=0, return_inverse=True)
+    for i, groups in enumerate(several):
+        yield np.flatnonzero(groups).tolist(), np.reshape(place == i, among.shape[:-1])
+
+
+def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
+    """Return the ratio of two of the groups (..., G), or the smallest over the largest of more."""
+    single, shared, places = limits.single, limits.correlation, list(groups)
     if not isinstance(shared, float):
-        shared = shared[np.ix_(groups, groups)]
-    if len(groups) > 2:
+        shared = shared[np.ix_(places, places)]
+    if len(places) > 2:
         return smallest_ratio(
-            GroupLimits(single.take(groups), limits.together.take(groups), shared)
+            GroupLimits(single.take(places), limits.together.take(places), shared)
         )
     between = np.broadcast_to(shared, (2, 2))[0, 1]
-    return ratio_limits(single.take(groups[1]), single.take(groups[0]), between)
+    return ratio_limits(single.take(places[1]), single.take(places[0]), between)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,10 +381,11 @@ class SurveyIntervals(CountIntervals):
         """Return how many rows (R, G) each rate rests on, whatever they weigh."""
         return shares_of(rates, self.survey.rows)[1]
 
-    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
+    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
         """Return which share of each rate's weight is in its numerator's cells."""
         each = [
-            self.survey.limits(rate, level=level) for rate, level in zip(rates, levels, strict=True)
+            self.survey.limits(rate, level=float(level.flat[0]))
+            for rate, level in zip(rates, levels, strict=True)
         ]
         return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
 

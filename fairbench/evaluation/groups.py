@@ -5,41 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.evaluation.columns import (
+    BELOW_EPSILON,
+    DEBIASED,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
+)
 from fairbench.evaluation.group_intervals import (
-    CountIntervals,
     GapInterval,
     GroupIntervals,
     PosteriorIntervals,
     SurveyIntervals,
     counted_rates,
     group_intervals,
+    patterns,
 )
 from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
-    OK,
+    About,
     MetricTable,
     Setting,
-    Status,
+    Several,
+    Statuses,
     Where,
-    insufficient,
-    undefined,
 )
+from fairbench.inference.gaps import probability_below
+from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group import (
-    GroupThresholds,
     RocHull,
     debiased,
     expected_counts,
     least_error,
-    thresholds_under,
 )
 from fairbench.metrics.rates import (
     Counts,
@@ -52,16 +57,18 @@ from fairbench.metrics.rates import (
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counted:
-    """The confusion counts (G, 4) of an attribute's groups, and what makes their intervals.
+    """The confusion counts (..., G, 4) of an attribute's groups, and what makes their intervals.
 
+    The axes before the groups are those of samples, such as splits, of which there may be none.
     `pooled` is what all groups together say of each.
     """
 
@@ -71,50 +78,106 @@ class Counted:
     intervals: GroupIntervals
     pooled: PooledGroups | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return tuple(self.groups)
+
     @cached_property
-    def sizes(self) -> dict[str, list[int]]:
-        """How many rows each rate rests on in each group."""
+    def _sizes(self) -> dict[str, NDArray[np.int64]]:
         rates = counted_rates()
-        each = self.intervals.rows(rates).astype(int).tolist()
-        return {rate.name: size for rate, size in zip(rates, each, strict=True)}
+        sizes = self.intervals.rows(rates).astype(np.int64)
+        return {rate.name: size for rate, size in zip(rates, sizes, strict=True)}
 
-    def weakest(self, rates: tuple[Rate, ...], among: Sequence[int]) -> tuple[int, int, Rate]:
-        """Return (rows, group, rate) of the rate and group that rest on the fewest rows."""
-        sizes = [(self.sizes[rate.name][g], g, rate) for rate in rates for g in among]
-        return min(sizes, key=itemgetter(0))
+    def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
+        """Return how many rows (R, ..., G) each rate rests on in each group."""
+        return np.stack([self._sizes[rate.name] for rate in rates])
 
-    def below(self, metric: Metric, epsilon: float, among: list[int]) -> float:
-        """Return the probability that a gap between these groups is under epsilon."""
-        if self.pooled is None:
-            return self.intervals.below(metric, epsilon, among)
-        return self.pooled.below(metric.rates, epsilon, among)
+    def unseen(self, among: Mask) -> Mask:
+        """Return other groups than these (..., G) that have rows, but none that a rate is of."""
+        present: Mask = self.counts.sum(axis=-1) > 0
+        return present & ~among
 
-    def gap_status(
-        self, metric: Metric, minimum: int, among: Sequence[int], value: float
-    ) -> Status:
-        """Say what the weakest of the groups compared, and those left out, make of a gap."""
-        status = self.status(metric.rates, minimum, among)
-        if np.isnan(value) and status.kind != "undefined":
-            zero = "every group" if len(among) > 2 else f"group '{self.groups[among[0]]}'"
-            return undefined(f"{selection_rate.name} of {zero} is 0")
-        left_out = [name for g, name in enumerate(self.groups) if g not in among]
-        if left_out and status.kind != "undefined":
-            names = ", ".join(f"'{name}'" for name in left_out)
-            rate = self.weakest(metric.rates, [self.groups.index(left_out[0])])[2]
-            return insufficient(f"without {names}: {rate.empty}")
+    def below(self, metric: Metric, epsilon: float, among: Mask) -> Array:
+        """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
+        of_groups = self.intervals.below if self.pooled is None else self.pooled.below
+        below = np.full(among.shape[:-1], NAN)
+        for groups, here in patterns(among):
+            below[here] = np.reshape(of_groups(metric, epsilon, groups), below.shape)[here]
+        return below
+
+    def values(self, metric: Metric, among: Mask) -> Array:
+        """Return a gap or smallest ratio (...) among some groups (..., G)."""
+        counts, values = self.intervals.counts_of(metric), np.full(among.shape[:-1], NAN)
+        for groups, here in patterns(among):
+            if groups:
+                values[here] = metric(counts[here][..., groups, :])
+        return values
+
+    def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Array) -> Statuses:
+        """Say what the weakest of the groups compared, and those left out, make of gaps (...)."""
+        sizes = np.where(among, self.sizes(metric.rates), np.iinfo(np.int64).max)
+        status = self._of_weakest(metric.rates, sizes, minimum)
+        gone = np.isnan(value) & status.has_value
+
+        def zero(*place: int) -> str:
+            first = self.groups[int(among[place].argmax())]
+            whose = "every group" if among[place].sum() > 2 else f"group '{first}'"
+            return f"{selection_rate.name} of {whose} is 0"
+
+        def without(*place: int) -> str:
+            left_out = np.flatnonzero(~among[place])
+            names = ", ".join(f"'{self.groups[g]}'" for g in left_out)
+            least = self.sizes(metric.rates)[(slice(None), *place, left_out[0])].argmin()
+            return f"without {names}: {metric.rates[least].empty}"
+
+        status.flag(~among.all(axis=-1) & status.has_value & ~gone, "insufficient", without)
+        status.flag(gone, "undefined", zero)
         return status
 
-    def status(self, rates: tuple[Rate, ...], minimum: int, among: Sequence[int]) -> Status:
-        """Say whether `rates` are defined, and rest on at least `minimum` rows, in every group."""
-        return group_status(self.groups, *self.weakest(rates, among), minimum)
+    def status(self, rates: Sequence[Rate], minimum: int) -> Statuses:
+        """Say of every group whether rates are defined, and rest on at least `minimum` rows."""
+        return self._of_weakest(rates, self.sizes(rates)[..., None], minimum)
 
+    def against_first(self, rates: Sequence[Rate], minimum: int) -> Statuses:
+        """Say of every group but the first whether both have rates (..., G - 1) to compare."""
+        sizes = self.sizes(rates)
+        pairs = np.stack(np.broadcast_arrays(sizes[..., :1], sizes[..., 1:]), axis=-1)
+        return self._of_weakest(rates, pairs, minimum, others=True)
 
-def group_status(groups: list[str], size: int, g: int, rate: Rate, minimum: int) -> Status:
-    """Say what `size` rows in a group make of a rate."""
-    if size >= max(minimum, 1):
-        return OK
-    where = f" in group '{groups[g]}'" if groups[g] else ""
-    return insufficient(f"n={size}{where}") if size else undefined(rate.empty + where)
+    def _of_weakest(
+        self, rates: Sequence[Rate], sizes: NDArray[np.int64], minimum: int, *, others: bool = False
+    ) -> Statuses:
+        """Return statuses (...) from the sizes (R, ..., K) of K groups that each needs.
+
+        Parameters
+        ----------
+        others : the K are the first group and the one at the place; else, where there are
+            several, all groups in their order, and of one the group at the place.
+        """
+        flat = np.moveaxis(sizes, 0, -2)
+        flat = flat.reshape(*flat.shape[:-2], -1)
+        place, least = flat.argmin(axis=-1), flat.min(axis=-1)
+        status, count = Statuses.ok(least.shape), sizes.shape[-1]
+
+        def weakest(at: tuple[int, ...]) -> tuple[Rate, str]:
+            rate, g = divmod(int(place[at]), count)
+            if others:
+                g = 0 if g == 0 else at[-1] + 1
+            elif count == 1:
+                g = at[-1]
+            return rates[rate], f" in group '{self.groups[g]}'" if self.groups[g] else ""
+
+        def few(*at: int) -> str:
+            return f"n={least[at]}{weakest(at)[1]}"
+
+        def none(*at: int) -> str:
+            rate, where = weakest(at)
+            return rate.empty + where
+
+        status.flag((least > 0) & (least < minimum), "insufficient", few)
+        status.flag(least == 0, "undefined", none)
+        return status
 
 
 @dataclass(frozen=True)
@@ -128,142 +191,208 @@ class GroupEvaluation:
     level: float
     epsilon: float
     ratio_band: float
-    minimum: int
     design: Design | None = None
 
-    def attribute(
-        self, groups: Groups, target: Array, hard: Array, generator: np.random.Generator
-    ) -> None:
+    def attribute(self, groups: Groups, target: Array, hard: Array, generators: Generators) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
-        self.counted(self.count(groups, target, hard, generator), generator)
+        self.counted(self.count(groups, target, hard, generators), generators)
 
-    def counted(self, counted: Counted, generator: np.random.Generator) -> None:
+    def counted(self, counted: Counted, generators: Generators) -> None:
         """Add the same rows of counts whose intervals are known how to make."""
         self._rates(counted)
         if len(counted.groups) > 1:
             self._pairs(counted)
-            self._gaps(counted, generator)
+            self._gaps(counted, generators)
             if counted.pooled is not None and len(counted.groups) > 2:
                 counted.pooled.add_to(self.table, self.level, counted.sizes)
 
-    def count(
-        self, groups: Groups, target: Array, hard: Array, generator: np.random.Generator
-    ) -> Counted:
-        """Return the counts of an attribute's groups, and what makes their intervals."""
+    def count(self, groups: Groups, target: Array, hard: Array, generators: Generators) -> Counted:
+        """Return the counts of an attribute's groups, and what makes their intervals.
+
+        Parameters
+        ----------
+        groups : of S splits; the counts are (S, G, 4), or (G, 4) of one split.
+        generators : of each split.
+        """
         name, names = groups.attribute, list(groups.names)
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
-            return self._surveyed(name, names, survey, generator)
-        counts = binary_confusion(target, hard, groups.codes, n_groups=len(groups))
+            return self._surveyed(name, names, survey, generators)
+        counts = binary_confusion(target, hard, groups.codes, n_groups=groups.cells)
+        if groups.splits > 1:
+            counts = counts.reshape(groups.splits, len(groups), 4)
         if self.interval == DIRICHLET:
-            draws = posterior_draws(counts, self.n_draws, generator, alpha=self.alpha)
-            return Counted(name, names, counts, PosteriorIntervals(counts, draws, self.level))
+            draws = [
+                posterior_draws(of_split, self.n_draws, generator, alpha=self.alpha)
+                for of_split, generator in zip(_by_split(counts), generators, strict=True)
+            ]
+            drawn = draws[0] if counts.ndim == 2 else np.stack(draws, axis=1)
+            return Counted(name, names, counts, PosteriorIntervals(counts, drawn, self.level))
         intervals = group_intervals(counts, NO_DRAWS, self.level)
-        pooled = PooledGroups(name, names, counts, self.n_draws, generator)
+        pooled = PooledGroups(name, names, counts, self.n_draws, generators)
         return Counted(name, names, counts, intervals, pooled)
 
     def _surveyed(
-        self, name: str, groups: list[str], survey: SurveyCounts, generator: np.random.Generator
+        self, name: str, groups: list[str], survey: SurveyCounts, generators: Generators
     ) -> Counted:
         """Return the counts of weighted or clustered rows, at the groups' effective sizes."""
         counts = survey.counts()
         intervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
-        pooled = PooledGroups(name, groups, counts, self.n_draws, generator)
+        pooled = PooledGroups(name, groups, counts, self.n_draws, generators)
         return Counted(name, groups, counts, intervals, pooled)
 
     def _rates(self, counted: Counted) -> None:
         metrics = metrics_of(BINARY, "rate")
-        everyone = [Where(counted.attribute, group) for group in counted.groups]
-        ends = np.stack(counted.intervals.rates(list(metrics.values())), axis=-1).tolist()
-        for (name, metric), of_metric in zip(metrics.items(), ends, strict=True):
-            values = metric(counted.intervals.counts_of(metric)).tolist()
-            sizes = np.min([counted.sizes[rate.name] for rate in metric.rates], axis=0).tolist()
-            for g, (value, n, interval) in enumerate(zip(values, sizes, of_metric, strict=True)):
-                status = self._status(counted, metric, [g], n)
-                self.table.add(name, value, n, everyone[g], interval=interval, status=status)
+        several = list(metrics.values())
+        values = [metric(counted.intervals.counts_of(metric)) for metric in several]
+        sizes = [counted.sizes(metric.rates).min(axis=0) for metric in several]
+        status = [counted.status(metric.rates, self.table.minimum) for metric in several]
+        lower, upper = counted.intervals.rates(several)
+        self._add(list(metrics), counted, values, sizes, (lower, upper), status)
+
+    def _add(
+        self,
+        names: Sequence[str],
+        where: About,
+        values: Sequence[Array],
+        sizes: Sequence[NDArray[np.int64]],
+        interval: tuple[Array, Array],
+        statuses: Sequence[Statuses],
+        **options: Any,
+    ) -> None:
+        """Add M metrics, each of arrays (..., G) of samples and groups."""
+        shape = len(names), len(self.table.splits), len(where.names)
+        lower, upper = (np.reshape(end, shape) for end in interval)
+        status = Statuses.stacked(statuses)
+        self.table.add(
+            names,
+            np.reshape(np.stack(values), shape),
+            np.reshape(np.stack(sizes), shape),
+            where,
+            interval=(lower, upper),
+            status=Statuses(*(np.reshape(array, shape) for array in status)),
+            **options,
+        )
 
     def _pairs(self, counted: Counted) -> None:
+        """Add the differences of rates from the reference's, and the ratios to it."""
         metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-        ends = np.stack(counted.intervals.pairs(metrics), axis=-1).tolist()
-        ratios = [metric for metric in metrics if metric.interval == "ratio"]
-        outside = counted.intervals.outside(ratios, self.ratio_band).tolist()
-        of_ratio = {metric.name: each for metric, each in zip(ratios, outside, strict=True)}
-        for metric, of_metric in zip(metrics, ends, strict=True):
-            self._pairs_of(counted, metric, of_metric, of_ratio.get(metric.name))
+        others = Several(counted.attribute, counted.names[1:])
+        values, sizes, statuses = [], [], []
+        for metric in metrics:
+            value = metric(counted.intervals.counts_of(metric))
+            rows = counted.sizes(metric.rates)[0]
+            status = counted.against_first(metric.rates, self.table.minimum)
+            zero = f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0"
+            status.flag(np.isnan(value) & status.has_value, "undefined", zero)
+            values.append(value)
+            sizes.append(np.minimum(rows[..., :1], rows[..., 1:]))
+            statuses.append(status)
+        ends, bounded = counted.intervals.pairs(metrics), counted.intervals.bounded
+        names = [metric.name for metric in metrics]
+        self._add(names, others, values, sizes, ends, statuses, bounded=bounded)
+        ratios = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
+        outside = counted.intervals.outside([metrics[m] for m in ratios], self.ratio_band)
+        sure = [
+            np.where(np.isnan(values[m]), NAN, probability)
+            for m, probability in zip(ratios, outside, strict=True)
+        ]
+        nothing = np.full(np.shape(sure), NAN)
+        self._add(
+            [names[m] for m in ratios],
+            others,
+            sure,
+            [sizes[m] for m in ratios],
+            (nothing, nothing),
+            [statuses[m] for m in ratios],
+            statistic=OUTSIDE_BAND,
+            setting=Setting(band=self.ratio_band),
+        )
 
-    def _pairs_of(
-        self,
-        counted: Counted,
-        metric: Metric,
-        ends: Sequence[tuple[float, float]],
-        outside: Sequence[float] | None,
-    ) -> None:
-        """Add the differences of a rate from the reference's, or ratios to it."""
-        values = metric(counted.intervals.counts_of(metric)).tolist()
-        sizes = counted.sizes[metric.rates[0].name]
-        band, bounded = Setting(band=self.ratio_band), counted.intervals.bounded
-        for g, value in enumerate(values, start=1):
-            where, n = Where(counted.attribute, counted.groups[g]), min(sizes[0], sizes[g])
-            status = self._status(counted, metric, [0, g], n)
-            if value != value and status.kind != "undefined":
-                zero = f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0"
-                status = undefined(zero)
-            interval = ends[g - 1]
-            self.table.add(
-                metric.name, value, n, where, interval=interval, status=status, bounded=bounded
-            )
-            if outside is not None:
-                sure = NAN if value != value else outside[g - 1]
-                name = f"{metric.name}_outside_band"
-                self.table.add(name, sure, n, where, setting=band, status=status)
-
-    def _status(self, counted: Counted, metric: Metric, among: Sequence[int], n: int) -> Status:
-        """Say what it makes of a metric of some groups that it rests on `n` rows at the least."""
-        enough = n >= max(self.minimum, 1)
-        return OK if enough else counted.status(metric.rates, self.minimum, among)
-
-    def _gaps(self, counted: Counted, generator: np.random.Generator) -> None:
-        many = len(counted.groups) > 2
-        resampled = resampled_counts(counted.counts, RESAMPLES, generator) if many else None
+    def _gaps(self, counted: Counted, generators: Generators) -> None:
         metrics = list(metrics_of(BINARY, "widest").values())
         among = counted.intervals.compared(metrics)
-        among[among.sum(axis=1) < 2] = True
-        gaps = counted.intervals.gaps(metrics, among)
-        for metric, groups, gap in zip(metrics, among, gaps, strict=True):
-            self._gap(counted, metric, np.flatnonzero(groups).tolist(), gap, resampled)
+        among[among.sum(axis=-1) < 2] = True
+        intervals = counted.intervals.gaps(metrics, among, unseen=counted.unseen(among))
+        resampled = None
+        if len(counted.groups) > 2:
+            resampled = _resampled(counted.counts, generators)
+        lower, upper = (np.stack([getattr(gap, end) for gap in intervals])
+                        for end in ("lower", "upper"))  # fmt: skip
+        values = [counted.values(*of) for of in zip(metrics, among, strict=True)]
+        sizes = [
+            np.where(groups, counted.sizes(metric.rates), np.iinfo(np.int64).max).min(axis=(0, -1))
+            for metric, groups in zip(metrics, among, strict=True)
+        ]
+        statuses = [
+            counted.gap_status(metric, self.table.minimum, groups, value)
+            for metric, groups, value in zip(metrics, among, values, strict=True)
+        ]
+        where, bounded = Where(counted.attribute), counted.intervals.bounded
+        names = [metric.name for metric in metrics]
+        self._add(names, where, values, sizes, (lower, upper), statuses, bounded=bounded)
+        gaps = [m for m, metric in enumerate(metrics) if metric.is_gap]
+        nothing = np.full((len(gaps), *values[0].shape), NAN)
 
-    def _gap(
-        self,
-        counted: Counted,
-        metric: Metric,
-        among: list[int],
-        gap: GapInterval,
-        resampled: Counts | None,
-    ) -> None:
-        name, where = metric.name, Where(counted.attribute)
-        value = float(metric(counted.intervals.counts_of(metric)[among]))
-        n = counted.weakest(metric.rates, among)[0]
-        status = counted.gap_status(metric, self.minimum, among, value)
-        bounded = counted.intervals.bounded
-        ends = float(gap.lower), float(gap.upper)
-        self.table.add(name, value, n, where, interval=ends, status=status, bounded=bounded)
-        if not metric.is_gap:
-            return
-        missing = np.isnan(value)
-        below = NAN if missing else counted.below(metric, self.epsilon, among)
-        setting = Setting(epsilon=self.epsilon)
-        self.table.add(f"{name}_below", below, n, where, setting=setting, status=status)
+        def more(statistic: str, values: Sequence[Array], statuses: Sequence[Statuses],
+                 **options: Any) -> None:  # fmt: skip
+            """Add what else there is to say of the gaps."""
+            rows, own = [sizes[m] for m in gaps], [names[m] for m in gaps]
+            ends = nothing, nothing
+            self._add(own, where, values, rows, ends, statuses, statistic=statistic, **options)
+
+        own = [statuses[m] for m in gaps]
+        below = [counted.below(metrics[m], self.epsilon, among[m]) for m in gaps]
+        if not isinstance(counted.intervals, PosteriorIntervals):  # whose interval is its own
+            ends = lower[gaps], upper[gaps]
+            below = list(probability_below(below, *ends, self.epsilon, level=self.level))
+        below = [np.where(np.isnan(values[m]), NAN, p) for m, p in zip(gaps, below, strict=True)]
+        more(BELOW_EPSILON, below, own, setting=Setting(epsilon=self.epsilon))
         if resampled is not None:
-            everyone = len(among) == len(counted.groups)
-            of_those = resampled if everyone else resampled[:, among]
-            corrected = debiased(metric, counted.counts[among], of_those)
-            if np.isnan(corrected) and status.kind != "undefined":
-                status = undefined("no resample has the rates of every group")
-            self.table.add(f"{name}_debiased", corrected, n, where, status=status)
-        if gap.surely is not None and not missing:
-            pairs = int((gap.surely | gap.surely.T).sum()) // 2
-            self.table.add(f"{name}_pairs", pairs, n, where, status=status)
+            corrected = [_debiased(counted, metrics[m], among[m], resampled) for m in gaps]
+            flagged = [Statuses.of(statuses[m], values[m].shape) for m in gaps]
+            for status, value in zip(flagged, corrected, strict=True):
+                gone = np.isnan(value) & status.has_value
+                status.flag(gone, "undefined", "no resample has the rates of every group")
+            more(DEBIASED, corrected, flagged)
+        if all(gap.surely is not None for gap in intervals):
+            pairs = [_pairs(intervals[m], values[m]) for m in gaps]
+            there = ~np.isnan(np.reshape([values[m] for m in gaps], (len(gaps), -1, 1)))
+            more(PAIRS_THAT_DIFFER, pairs, own, there=there)
+
+
+def _pairs(gap: GapInterval, value: Array) -> Array:
+    """Return how many pairs of groups differ for sure, (...)."""
+    assert gap.surely is not None
+    either = gap.surely | gap.surely.swapaxes(-1, -2)
+    return np.where(np.isnan(value), NAN, either.sum(axis=(-2, -1)) // 2)
+
+
+def _by_split(counts: Counts) -> Sequence[Counts]:
+    """Return the counts (G, 4) of every split, from those of one or (S, G, 4) of several."""
+    return [counts] if counts.ndim == 2 else list(counts)
+
+
+def _resampled(counts: Counts, generators: Generators) -> Counts:
+    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
+    drawn = [
+        resampled_counts(of_split, RESAMPLES, generator)
+        for of_split, generator in zip(_by_split(counts), generators, strict=True)
+    ]
+    if counts.ndim == 2:
+        return drawn[0]
+    # The cells come first in memory, so that sums over them are of whole arrays.
+    return np.moveaxis(np.stack([np.moveaxis(of, -1, 0) for of in drawn], axis=2), 0, -1)
+
+
+def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) -> Array:
+    """Return gaps (...) less what chance adds to them, among groups (..., G)."""
+    corrected = np.full(among.shape[:-1], NAN)
+    for groups, here in patterns(among):
+        own, drawn = counted.counts[here], resampled[:, here]
+        corrected[here] = debiased(metric, own[..., groups, :], drawn[..., groups, :])
+    return corrected
 
 
 # The gaps that thresholds can close by a linear programme.
@@ -291,71 +420,91 @@ def evaluate_group_thresholds(
     missing = attribute not in data.groups or "score" not in data.predictions
     if validation is None or missing or not relaxations:
         return
-    test, chosen_on = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
-    for name in CONSTRAINTS:
-        metric = metrics_of(BINARY, "widest")[name]
-        status = test.status(metric)
-        if status == OK:
-            status = chosen_on.status(metric, of=" of the validation rows")
-        rows = [(NAN,) * len(_MEASURES)] * len(relaxations)
-        if status == OK:
-            rows = _measured(test, chosen_on, metric, relaxations)
-        for relaxation, values in zip(relaxations, rows, strict=True):
-            setting = Setting(constraint=name, relaxation=relaxation)
-            for measure, value in zip(_MEASURES, values, strict=True):
-                table.add(
-                    f"postprocessed_{measure}",
-                    value,
-                    len(data),
-                    Where(attribute),
-                    setting=setting,
-                    status=status,
-                )
+    test, held_out = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
+    of_gaps = metrics_of(BINARY, "widest")
+    shape = len(CONSTRAINTS), len(relaxations), len(_MEASURES), data.splits
+    values, statuses = np.full(shape, NAN), Statuses.ok(shape)
+    of_errors = data.sizes[:, 0], validation.sizes[:, 0]
+    fewest = [[of_errors[0], test.fewest(of_gaps[name]), of_errors[1]] for name in CONSTRAINTS]
+    hulls: dict[int, list[RocHull]] = {}  # of a split, made once for all constraints
+    on_test: dict[int, list[Array]] = {}
+    for c, name in enumerate(CONSTRAINTS):
+        metric, splits = of_gaps[name], []
+        for s in range(data.splits):
+            reason = test.lacking(metric, s) or held_out.lacking(
+                metric, s, " of the validation rows"
+            )
+            if not reason:
+                splits.append(s)
+                continue
+            here = np.zeros(shape, bool)
+            here[c, ..., s] = True
+            statuses.flag(here, "undefined", reason)
+        for s in splits:
+            if s not in hulls:
+                hulls[s] = [RocHull.of(*rows) for rows in held_out.of_split(s)]
+                pairs = zip(hulls[s], test.of_split(s), strict=True)
+                on_test[s] = [hull.counts_of(*rows) for hull, rows in pairs]
+        weights = least_error([hulls[s] for s in splits], metric.rates, relaxations)
+        for s, of_split in zip(splits, weights, strict=True):
+            own = [hull.counts for hull in hulls[s]]
+            judged, chosen_on = (expected_counts(of_split, of) for of in (on_test[s], own))
+            errors = [error_rate(total(counts))[:, 0] for counts in (judged, chosen_on)]
+            values[c, ..., s] = np.stack([errors[0], metric(judged), errors[1]], axis=-1)
+    settings = [
+        Setting(constraint=name, relaxation=relaxation)
+        for name in CONSTRAINTS
+        for relaxation in relaxations
+        for _ in _MEASURES
+    ]
+    flat = len(settings), data.splits, 1
+    table.add(
+        [f"postprocessed_{measure}" for measure in _MEASURES] * (len(settings) // len(_MEASURES)),
+        values.reshape(flat),
+        data.sizes,
+        Where(attribute),
+        setting=settings,
+        status=Statuses(*(array.reshape(flat) for array in statuses)),
+        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
+    )
 
 
 @dataclass(frozen=True)
 class _ScoredGroups:
-    """Labels and scores of the groups of one attribute, and what is computed of them once."""
+    """Labels and scores of the groups of one attribute, split by split."""
 
     data: Labelled
     groups: Groups
 
     @cached_property
-    def score(self) -> Array:
-        """The scores (n,)."""
-        return self.data.column("score")
+    def _rows(self) -> list[tuple[Array, Array]]:
+        """The labels and the scores of each cell."""
+        columns = self.data.target, self.data.column("score")
+        return list(zip(*map(self.groups.split, columns), strict=True))
+
+    def of_split(self, place: int) -> list[tuple[Array, Array]]:
+        """Return the labels and the scores (n,) of each group in one split."""
+        groups = len(self.groups)
+        return self._rows[place * groups : (place + 1) * groups]
 
     @cached_property
-    def _labels(self) -> Counted:
-        """How many rows of each group have which label."""
-        groups, zeros = self.groups, np.zeros(len(self.data))
-        counts = binary_confusion(self.data.target, zeros, groups.codes, n_groups=len(groups))
-        intervals = CountIntervals(counts, np.empty(0), 0.95)
-        return Counted(groups.attribute, list(groups.names), counts, intervals)
+    def _labels(self) -> Counts:
+        """How many rows (S, G, 4) of each group have which label."""
+        zeros, shape = np.zeros(len(self.data)), (self.groups.splits, len(self.groups), 4)
+        counts = binary_confusion(
+            self.data.target, zeros, self.groups.codes, n_groups=self.groups.cells
+        )
+        return counts.reshape(shape)
 
-    @cached_property
-    def hulls(self) -> list[RocHull]:
-        """The hull of each group's ROC curve."""
-        of_groups = zip(*map(self.groups.split, (self.data.target, self.score)), strict=True)
-        return [RocHull.of(target, score) for target, score in of_groups]
+    def fewest(self, metric: Metric) -> NDArray[np.int64]:
+        """Return how many rows (S,) of the group that has fewest a metric's rates rest on."""
+        sizes = [rate.size(self._labels) for rate in metric.rates]
+        return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
 
-    def status(self, metric: Metric, of: str = "") -> Status:
-        """Say whether every group has the labels that the metric's rates rest on."""
-        status = self._labels.status(metric.rates, 1, range(len(self.groups)))
-        return status if status == OK else status._replace(reason=status.reason + of)
-
-
-def _measured(
-    test: _ScoredGroups, chosen_on: _ScoredGroups, metric: Metric, relaxations: Sequence[float]
-) -> list[tuple[float, ...]]:
-    """Return the measures at every relaxation."""
-    codes, groups = test.groups.codes, len(test.groups)
-    under = thresholds_under(chosen_on.hulls, test.score, codes)
-    chosen = least_error(chosen_on.hulls, metric.rates, relaxations)
-    measured: dict[GroupThresholds, tuple[float, ...]] = {}
-    for thresholds in dict.fromkeys(chosen):
-        chance = thresholds.chance_at(under)
-        counts = expected_counts(test.data.target, chance, codes, n_groups=groups)
-        errors = [float(error_rate(total(each))[0]) for each in (counts, thresholds.counts)]
-        measured[thresholds] = errors[0], float(metric(counts)), errors[1]
-    return [measured[thresholds] for thresholds in chosen]
+    def lacking(self, metric: Metric, place: int, of: str = "") -> str:
+        """Return which label that the metric's rates rest on a group of a split lacks, if any."""
+        for rate in metric.rates:
+            rows = rate.size(self._labels[place])
+            if not rows.all():
+                return f"{rate.empty} in group '{self.groups.names[int(rows.argmin())]}'{of}"
+        return ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 
 # How wrong, how sure of it, and how unlike between groups: what a table of runs opens with.
@@ -47,6 +48,7 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
 
     Of a metric that is taken at several points, such as rates of abstention, none is returned.
     """
+    summary = values_of(summary)
     mine = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     mine = mine[(mine["group"] == "") & mine["attribute"].isin(["", protect])]
     mine = mine[mine["attribute"] == mine["attribute"].min()]  # of everyone, where there is one

@@ -67,14 +67,13 @@ class LabelledIntervals(CountIntervals):
         """What makes the interval of a rate that needs labels from its counts."""
         return sequence_limits if self.whenever else rate_limits
 
-    def _shares(self, rates: Sequence[Rate], levels: Sequence[float]) -> Limits:
+    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
         if not self.whenever:
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
-        level = np.reshape(levels, (-1, 1))
         known = np.array([[needs_no_label(rate)] for rate in rates])
-        both = (each(successes, sizes, level=level) for each in (rate_limits, sequence_limits))
+        both = (each(successes, sizes, level=levels) for each in (rate_limits, sequence_limits))
         return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
 
     def _places(self, rates: Sequence[Rate]) -> list[int]:

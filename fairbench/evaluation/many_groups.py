@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
-from fairbench.evaluation.table import NAN, OK, MetricTable, Status, Where, insufficient, undefined
+from fairbench.evaluation.columns import POOLED, WORST, values_of
+from fairbench.evaluation.table import NAN, MetricTable, Several, Statuses
 from fairbench.inference.flags import (
     adjusted,
     all_at_least,
@@ -20,7 +21,8 @@ from fairbench.inference.flags import (
     differs_from_rest,
     same_rate,
 )
-from fairbench.inference.pooled import Pooled, pool, pool_rates
+from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
+from fairbench.inference.pooled import Generators, Pooled, pool, pool_rates
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.rates import (
     Counts,
@@ -32,7 +34,7 @@ from fairbench.metrics.rates import (
     shares_of,
     true_positive_rate,
 )
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -60,76 +62,97 @@ class PooledGroups:
     Attributes
     ----------
     attribute, groups : names; those of combinations join the names of their parts.
-    counts : (G, 4) confusion counts.
+    counts : (..., G, 4) confusion counts, of one split or of several.
+    generators : of each split's draws.
     """
 
     attribute: str
     groups: Sequence[str]
     counts: Counts
     draws: int
-    generator: np.random.Generator
+    generators: Generators
 
     @cached_property
     def _posteriors(self) -> dict[str, Pooled]:
         gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
         rates = {rate.name: rate for rates in gaps for rate in rates}
-        found = pool_rates(
-            *shares_of(list(rates.values()), self.counts),
-            self.generator,
+        successes, sizes = shares_of(list(rates.values()), self.counts)
+        if self.counts.ndim == 2:
+            successes, sizes = successes[:, None], sizes[:, None]
+        posteriors = pool_rates(
+            successes,
+            sizes,
+            self.generators,
             attributes=parts_of(self.attribute, self.groups),
             draws=min(self.draws, DRAWS),
         )
-        posteriors = dict(zip(rates, found, strict=True))
-        return posteriors | {error_rate.name: posteriors[accuracy.name].complement}
+        found = {name: posteriors.take(r) for r, name in enumerate(rates)}
+        return found | {error_rate.name: found[accuracy.name].complement}
 
     def of(self, rate: Rate) -> Pooled:
-        """Return the posterior of one rate."""
+        """Return the posterior of one rate, of S splits."""
         return self._posteriors[rate.name]
 
-    def below(self, rates: Sequence[Rate], epsilon: float, among: list[int]) -> float:
-        """Return the probability that no two of these groups are `epsilon` apart in any rate."""
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+        """Return the probability (S,) that no two of these groups are `epsilon` apart."""
         gaps = []
-        for rate in rates:
+        for rate in metric.rates:
             success, failure = rate.weights
-            share = self.of(rate).draws[:, among]
-            values = success * share / (success * share + failure * (1 - share))
-            gaps.append(values.max(axis=1) - values.min(axis=1))
-        return float((np.max(gaps, axis=0) < epsilon).mean())
+            share = self.of(rate).draws[..., list(among)]
+            if success != failure:
+                share = success * share / (success * share + failure * (1 - share))
+            gaps.append(share.max(axis=-1) - share.min(axis=-1))
+        return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
 
-    def add_to(self, table: MetricTable, level: float, rows: Mapping[str, Sequence[int]]) -> None:
+    def add_to(
+        self, table: MetricTable, level: float, rows: Callable[[Sequence[Rate]], Codes]
+    ) -> None:
         """Add each group's pooled rates, and its probability to be the worst, to the table.
 
         Parameters
         ----------
-        rows : of each rate, how many rows it rests on in each group.
+        rows : returns how many rows (R, ..., G) each of several rates rests on in each group.
         """
-        for rate, largest in SHOWN.items():
-            posterior, sizes = self.of(rate), np.array(rows[rate.name])
-            lower, upper = posterior.interval(level)
-            worst = posterior.worst(largest=largest).tolist()
-            columns = np.stack([posterior.mean, lower, upper], axis=1).tolist()
-            statuses = _statuses(rate, posterior, sizes)
-            for g, (status, (mean, *ends)) in enumerate(zip(statuses, columns, strict=True)):
-                where, n = Where(self.attribute, self.groups[g]), int(sizes[g])
-                known = status.kind != "undefined"
-                value, least = (mean, worst[g]) if known else (NAN, NAN)
-                table.add(f"{rate.name}_pooled", value, n, where, interval=ends, status=status)
-                status = OK if known else status
-                table.add(f"{rate.name}_worst", least, n, where, status=status)
+        posterior = Pooled.stacked([self.of(rate) for rate in SHOWN])
+        largest = np.array(list(SHOWN.values()))
+        shape = len(SHOWN), len(table.splits), len(self.groups)
+        sizes = np.reshape(rows(list(SHOWN)), shape)
+        statuses = _statuses(list(SHOWN), posterior, sizes)
+        valued = statuses.has_value
+        names, where = [rate.name for rate in SHOWN], Several(self.attribute, tuple(self.groups))
+        table.add(
+            names,
+            np.where(valued, posterior.mean, NAN),
+            sizes,
+            where,
+            statistic=POOLED,
+            interval=posterior.interval(level),
+            status=statuses,
+        )
+        worst = np.where(
+            largest[:, None, None], posterior.worst(largest=True), posterior.worst(largest=False)
+        )
+        certain = Statuses.where(valued, Statuses.ok(shape), statuses)
+        value = np.where(valued, worst, NAN)
+        table.add(names, value, sizes, where, statistic=WORST, status=certain)
 
 
-def _statuses(rate: Rate, posterior: Pooled, sizes: Array) -> Iterator[Status]:
-    """Say of each group whether its pooled rate is to be believed."""
-    surprises = adjusted(posterior.surprise)
-    for surprise, size in zip(surprises, sizes, strict=True):
-        if not sizes.any():
-            yield undefined(rate.empty)
-        elif not size:
-            yield insufficient(f"{rate.empty}: from the other groups alone")
-        elif surprise < EXCEPTIONAL:
-            yield insufficient("unlike the other groups: its own rate is to be read")
-        else:
-            yield OK
+def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuses:
+    """Say of each group (R, S, G) whether its pooled rate is to be believed."""
+    statuses = Statuses.ok(sizes.shape)
+    surprises = posterior.surprise
+    unlike = np.zeros(sizes.shape, bool)
+    for place in np.ndindex(sizes.shape[:-1]):
+        if (surprises[place] < EXCEPTIONAL).any():  # what is adjusted only grows
+            unlike[place] = adjusted(surprises[place]) < EXCEPTIONAL
+    reason = "unlike the other groups: read its own rate, not the pooled one"
+    statuses.flag(unlike, "insufficient", reason)
+    statuses.flag(
+        sizes == 0, "insufficient", lambda r, *_: f"{rates[r].empty}: from the other groups alone"
+    )
+    nobody = np.broadcast_to(~sizes.any(axis=-1, keepdims=True), sizes.shape)
+    statuses.flag(nobody, "undefined", lambda r, *_: rates[r].empty)
+    return statuses
 
 
 def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
@@ -191,7 +214,8 @@ def pooled(
     exception : whether its own rate is surprising among the others (then read ``raw``).
     differs : whether it is flagged: its rate is not that of everyone else.
 
-    ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`.
+    ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`, as far as the
+    gap's interval from the counts alone bears it out.
     ``attrs["at_least"]`` and ``attrs["at_most"]`` certify, at `level` and from the counts alone,
     what no group's rate is under, and over: a bound, and the group that limits it.
 
@@ -237,7 +261,10 @@ def pooled(
         },
         index=pd.Index(names, name="group"),
     )
-    table.attrs["gap_below"] = posterior.gap_below(epsilon)
+    gap, _, _ = surest_gap(GroupLimits.of(y, n, level=level))
+    table.attrs["gap_below"] = float(
+        probability_below(posterior.gap_below(epsilon), gap.lower, gap.upper, epsilon, level=level)
+    )
     for name, certify in (("at_least", all_at_least), ("at_most", all_at_most)):
         certificate = certify(y, n, level)
         table.attrs[name] = {"bound": certificate.bound, "group": names[certificate.group]}
@@ -273,6 +300,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
 
 def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return one row a rate and group, with the p-value of all repeats and its adjusted one."""
+    metrics = values_of(metrics)
     of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & metrics["value"].notna()
     names = {rate.name for rate in SHOWN}
     rows = metrics[of_groups & metrics["metric"].isin(names)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.estimates import (
     Batch,
-    Estimates,
     LimitsAt,
+    Named,
     add_estimates,
     mean_batch,
+    of_every,
 )
 from fairbench.evaluation.predictions import Labelled, Parts
-from fairbench.evaluation.table import OK, MetricTable, Setting
+from fairbench.evaluation.table import MetricTable, Setting, Statuses
 from fairbench.inference.means import Level, around, at_levels
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
 from fairbench.inference.survey import SurveyCounts, sums
@@ -41,21 +41,21 @@ def interval_batches(
     """
     if not ends:
         return
-    found, covered, widths = [], [], []
-    for level, (lower, upper) in ends.items():
+    covered, widths, own = [], [], []
+    for lower, upper in ends.values():
         covered.append(((lower <= target) & (target <= upper)).astype(float))
         with np.errstate(invalid="ignore"):
             widths.append(upper - lower)
-        statuses = parts.statuses(~(upper >= lower), "interval")
-        setting = Setting(level=level)
-        found.append(Estimates("coverage", (), statuses, str, setting, called="coverage"))
-    found = _placed(found, place)
-    yield rate_batch(np.stack(covered), found, parts)
+        own.append(parts.statuses(~(upper >= lower), "interval"))
+    statuses, settings = Statuses.stacked(own), [Setting(level=level) for level in ends]
+    rows = _rows("coverage", settings, place, called=True)
+    yield rate_batch(np.stack(covered), rows, parts, statuses)
     infinite = np.isinf(np.stack(widths))
     if infinite.any():
-        yield rate_batch(infinite.astype(float), _renamed(found, "infinite_intervals", 1), parts)
-    width = "interval_width"
-    yield mean_batch(np.stack(widths), _renamed(found, width, 2, called=width), parts, least=0.0)
+        rows = _rows("infinite_intervals", settings, place + 1)
+        yield rate_batch(infinite.astype(float), rows, parts, statuses)
+    rows = _rows("interval_width", settings, place + 2, called=True)
+    yield mean_batch(np.stack(widths), rows, parts, statuses=statuses, least=0.0)
 
 
 def set_batches(
@@ -70,33 +70,25 @@ def set_batches(
     sets = {level: each for level in levels if len(each := label_sets(columns, level))}
     if not sets:
         return
-    settings = [Setting(level=level) for level in sets]
-    statuses, code = parts.statuses(), target.astype(np.intp)
-    found = _placed(
-        [Estimates("coverage", (), statuses, str, each, called="coverage") for each in settings],
-        place,
-    )
+    settings, code = [Setting(level=level) for level in sets], target.astype(np.intp)
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
-    yield rate_batch(held[:, code, np.arange(len(code))], found, parts)
-    yield rate_batch((size == 0).astype(float), _renamed(found, "empty_sets", 1), parts)
-    yield _size_batch(size, held.shape[1], _renamed(found, "set_size", 2, called="set_size"), parts)
+    statuses = of_every(parts, len(sets))
+    rows = _rows("coverage", settings, place, called=True)
+    yield rate_batch(held[:, code, np.arange(len(code))], rows, parts, statuses)
+    rows = _rows("empty_sets", settings, place + 1)
+    yield rate_batch((size == 0).astype(float), rows, parts, statuses)
+    rows = _rows("set_size", settings, place + 2, called=True)
+    yield _size_batch(size, held.shape[1], rows, parts, statuses)
 
 
-def evaluate_sets(
-    table: MetricTable, data: Labelled, levels: Sequence[float], *, minimum: int = 0
-) -> None:
-    """Add what there is to say of sets of labels, of everyone and of each group.
-
-    Parameters
-    ----------
-    minimum : metrics of fewer rows are flagged.
-    """
+def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
+    """Add what there is to say of sets of labels, of everyone and of each group."""
     counted = data.with_weight()
-    parts = Parts.of(len(counted), counted.groups, counted.design)
+    parts = Parts.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
     batches = list(set_batches(counted.target, columns, levels, parts, 0))
-    add_estimates(table, parts, batches, minimum)
+    add_estimates(table, parts, batches)
 
 
 def label_sets(columns: Columns, level: float) -> Array:
@@ -107,29 +99,37 @@ def label_sets(columns: Columns, level: float) -> Array:
     return np.array([own[k] for k in sorted(own)], float)
 
 
-def _placed(found: Sequence[Estimates], place: int) -> list[Estimates]:
-    return [replace(each, place=place + 3 * k) for k, each in enumerate(found)]
+def _rows(
+    metric: str, settings: Sequence[Setting], place: int, *, called: bool = False
+) -> list[Named]:
+    """Return what the rows of a metric at several levels are called, three places apart."""
+    name = metric if called else ""
+    places = range(place, place + 3 * len(settings), 3)
+    of_settings = zip(settings, places, strict=True)
+    return [Named(metric, setting, called=name, place=at) for setting, at in of_settings]
 
 
-def _renamed(
-    found: Sequence[Estimates], metric: str, after: int, *, called: str = ""
-) -> list[Estimates]:
-    return [replace(each, metric=metric, place=each.place + after, called=called) for each in found]
-
-
-def rate_batch(successes: Array, estimates: Sequence[Estimates], parts: Parts) -> Batch:
-    """Return shares of rows (K, n) that are 1 and not 0; `estimates` as in :func:`mean_batch`."""
-    flat, at = parts.rows(successes), _share_limits(successes, parts)
-    value = _defined(parts.mean_of(flat), estimates)
+def rate_batch(
+    successes: Array, rows: Sequence[Named], parts: Parts, statuses: Statuses | None = None
+) -> Batch:
+    """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
+    mean, at = _shares(successes, parts)
+    statuses = of_every(parts, len(rows)) if statuses is None else statuses
+    value = np.where(statuses.is_ok, mean, np.nan)
     return Batch(
-        _filled(value, estimates, parts),
+        rows,
+        value,
+        statuses,
+        [parts.too_few(1)] * len(rows),
         lambda level: around(value, at_levels(at, level)),
-        partial(parts.normal_ends, flat),
-        _totals(flat, parts),
+        partial(parts.normal_ends, successes),
+        _totals(successes, parts),
     )
 
 
-def _size_batch(size: Array, classes: int, estimates: Sequence[Estimates], parts: Parts) -> Batch:
+def _size_batch(
+    size: Array, classes: int, rows: Sequence[Named], parts: Parts, statuses: Statuses
+) -> Batch:
     """Return the mean sizes of sets (K, n) of up to so many classes.
 
     A mean size is 1, less the share of empty sets, plus the shares of sets of at least two, three
@@ -137,10 +137,10 @@ def _size_batch(size: Array, classes: int, estimates: Sequence[Estimates], parts
     """
     events = [size == 0, *(size >= j for j in range(2, classes + 1))]
     shares = np.stack(events, axis=1).astype(float)
-    sign, flat = np.array([-1.0, *np.ones(classes - 1)]), parts.rows(size)
-    at = _share_limits(shares.reshape(-1, shares.shape[-1]), parts)
-    correlation = _correlation(shares, parts)
-    value = _defined(parts.mean_of(flat), estimates)
+    sign = np.array([-1.0, *np.ones(classes - 1)])
+    mean, at = _shares(shares.reshape(-1, shares.shape[-1]), parts)
+    correlation = _correlation(_by_size(mean, classes))
+    value = np.where(statuses.is_ok, parts.mean_of(size), np.nan)
 
     def limits(level: Level) -> Limits:
         each = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
@@ -148,62 +148,56 @@ def _size_batch(size: Array, classes: int, estimates: Sequence[Estimates], parts
         found = weighted_sum_limits(Limits(*ends), sign, correlation)
         return around(value, Limits(*(1 + end for end in found)), 0.0)
 
-    filled, papers = _filled(value, estimates, parts), partial(parts.normal_ends, flat)
-    return Batch(filled, limits, papers, _totals(flat, parts))
+    papers = partial(parts.normal_ends, size)
+    whys = [parts.too_few(1)] * len(rows)
+    return Batch(rows, value, statuses, whys, limits, papers, _totals(size, parts))
 
 
 def _by_size(values: Array, classes: int) -> Array:
     return values.reshape(-1, classes, values.shape[-1])
 
 
-def _correlation(shares: Array, parts: Parts) -> Array:
-    """Return the correlations (K, G, C, C) of C events (K, C, n) among a group's rows."""
-    mean = _by_size(parts.mean_of(shares.reshape(-1, shares.shape[-1])), shares.shape[1])
-    both = np.empty((*mean.shape[:1], mean.shape[2], mean.shape[1], mean.shape[1]))
-    for i in range(shares.shape[1]):
-        both[:, :, i] = np.moveaxis(
-            np.stack([parts.mean_of(shares[:, i] * shares[:, j]) for j in range(shares.shape[1])]),
-            0,
-            -1,
-        )
+def _correlation(mean: Array) -> Array:
+    """Return the correlations (K, G, C, C) of C events among a group's rows from shares (K, C, G).
+
+    The events are that a set is empty, and that it has at least two, three ... labels: of two of
+    the latter, the one with more labels is both; with the first no other goes together.
+    """
     mean = np.moveaxis(mean, 1, -1)
+    places = np.arange(mean.shape[-1])
+    both = mean[..., np.maximum.outer(places, places)]
+    both[..., 0, 1:] = both[..., 1:, 0] = 0
     spread = np.sqrt(mean * (1 - mean))
     product = spread[..., :, None] * spread[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (both - mean[..., :, None] * mean[..., None, :]) / product
-    unknown = np.eye(shares.shape[1])
-    return np.where(product > 0, np.clip(found, -1, 1), unknown)
+    return np.where(product > 0, np.clip(found, -1, 1), np.eye(len(places)))
 
 
-def _defined(value: Array, estimates: Sequence[Estimates]) -> Array:
-    ok = [[status == OK for status in each.statuses] for each in estimates]
-    return np.where(ok, value, np.nan)
+def _totals(values: Array, parts: Parts) -> Array | None:
+    return None if parts.sample is None else parts.sample.linearised(parts.rows(values))[1]
 
 
-def _filled(value: Array, estimates: Sequence[Estimates], parts: Parts) -> list[Estimates]:
-    return [
-        replace(each, value=mine.tolist(), lacking=parts.too_few(1))
-        for each, mine in zip(estimates, value, strict=True)
-    ]
-
-
-def _totals(flat: Array, parts: Parts) -> Array | None:
-    return None if parts.sample is None else parts.sample.linearised(flat)[1]
-
-
-def _share_limits(successes: Array, parts: Parts) -> LimitsAt:
-    """Return what makes limits (K, G) of shares of rows (K, n) at a level."""
-    flat = parts.rows(successes)
+def _shares(successes: Array, parts: Parts) -> tuple[Array, LimitsAt]:
+    """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
     if parts.sample is None or parts.repeated is None:
-        count, size = sums(flat, parts.codes, len(parts)), np.array(parts.size)
-        return lambda level: rate_limits(count, size, level=level)
+        count = np.concatenate(
+            [
+                sums(own, groups.codes, groups.cells)
+                for groups, own in parts.by_attribute(successes)
+            ],
+            axis=-1,
+        )
+        with np.errstate(invalid="ignore"):
+            mean = count / parts.size
+        return mean, lambda level: rate_limits(count, parts.size, level=level)
     surveys = [
         SurveyCounts.of(3 * each.astype(np.intp), parts.codes, parts.repeated, groups=len(parts))
-        for each in flat
+        for each in parts.rows(successes)
     ]
 
     def at(level: Level) -> Limits:
         found = [each.limits(selection_rate, level=float(level)) for each in surveys]
         return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
 
-    return at
+    return parts.mean_of(successes), at

@@ -1,10 +1,10 @@
-"""Checked predictions, with the labels and groups by which they are judged."""
+"""Checked predictions of one or several splits, with the labels and groups they are judged by."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.evaluation.table import OK, Status, Where, no_rows, undefined
-from fairbench.inference.means import Moments
+from fairbench.evaluation.table import Statuses, no_rows
+from fairbench.inference.means import Moments, tail_index
 from fairbench.inference.rates import quantile
 from fairbench.inference.survey import Design, Sampled, sums
 
@@ -113,9 +113,14 @@ def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
         )
 
 
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Why = Callable[[int], str]
+
+
 @dataclass(frozen=True)
 class Labelled:
-    """One table of predictions, ready to evaluate.
+    """One table of predictions, ready to evaluate: the rows of S splits, one after the other.
 
     Attributes
     ----------
@@ -126,8 +131,10 @@ class Labelled:
     features : (n, d) what the rows were predicted from, where that is to be described.
     encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
         alike are to be found.
-    design : weights of the rows and which of them belong together, where they do not count alike.
+    design : weights of the rows and which of them belong together, where they do not count alike;
+        of one split.
     classes : the names of several classes, in the order of their codes.
+    rows : (S,) how many rows each split has; all are of one by default.
     """
 
     target: NDArray[np.float64]
@@ -139,10 +146,90 @@ class Labelled:
     encoded: NDArray[np.float64] | None = None
     design: Design | None = None
     classes: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+
+    @classmethod
+    def joined(cls, several: Sequence[Labelled]) -> Labelled:
+        """Return the rows of single splits, which have the same columns, as those of all."""
+        if len(several) == 1:
+            return several[0]
+        first = several[0]
+        truth, features, encoded = (
+            [table for table in tables if table is not None]
+            for tables in zip(*((p.truth, p.features, p.encoded) for p in several), strict=True)
+        )
+        groups = {
+            name: pd.Series(
+                pd.Categorical.from_codes(
+                    np.concatenate([part.groups[name].cat.codes.to_numpy() for part in several]),
+                    dtype=labels.dtype,
+                )
+            )
+            for name, labels in first.groups.items()
+        }
+        target = np.concatenate([part.target for part in several])
+        return replace(
+            first,
+            target=target,
+            predictions=pd.concat([part.predictions for part in several], ignore_index=True),
+            groups=groups,
+            truth=pd.concat(truth, ignore_index=True) if truth else None,
+            features=pd.concat(features, ignore_index=True) if features else None,
+            encoded=np.concatenate(encoded) if encoded else None,
+            rows=tuple(len(part) for part in several),
+        )
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.target)
+
+    @property
+    def splits(self) -> int:
+        """How many splits there are."""
+        return max(len(self.rows), 1)
+
+    @cached_property
+    def split(self) -> Codes:
+        """The split (n,) that each row is of, from 0."""
+        if self.splits == 1:
+            return np.zeros(len(self), np.intp)
+        return np.repeat(np.arange(self.splits), self.rows)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The rows (S, 1) of every split."""
+        return np.array([[size] for size in self.rows or (len(self),)], np.int64)
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """Where the rows of every split lie."""
+        ends = np.cumsum(self.sizes).tolist()
+        return [slice(*of) for of in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def of_split(self, place: int) -> Labelled:
+        """Return the rows of one split alone."""
+        if self.splits == 1:
+            return self
+        here = self.slices[place]
+
+        def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
+            return None if table is None else table.iloc[here]
+
+        groups = {name: labels.iloc[here] for name, labels in self.groups.items()}
+        return replace(
+            self,
+            target=self.target[here],
+            predictions=self.predictions.iloc[here],
+            groups=groups,
+            truth=part(self.truth),
+            features=part(self.features),
+            encoded=None if self.encoded is None else self.encoded[here],
+            rows=(),
+        )
+
+    def each_split(self) -> Iterator[Labelled]:
+        """Yield the rows of every split."""
+        return (self.of_split(place) for place in range(self.splits))
 
     def with_weight(self) -> Labelled:
         """Return the rows that have a weight; all where rows count alike."""
@@ -155,9 +242,14 @@ class Labelled:
         return Labelled(*arrays, self.task, design=design, classes=self.classes)
 
     @cached_property
+    def everyone(self) -> Groups:
+        """All rows of a split as one group."""
+        return Groups.everyone(len(self), self.rows)
+
+    @cached_property
     def coded(self) -> dict[str, Groups]:
         """The groups of each attribute, with the code of every row, which is looked up once."""
-        return {name: Groups.of(name, labels) for name, labels in self.groups.items()}
+        return {name: Groups.of(name, labels, self.rows) for name, labels in self.groups.items()}
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return a column of the predictions as float64."""
@@ -165,10 +257,7 @@ class Labelled:
         return values
 
 
-Array = NDArray[np.float64]
-
-
-def by_group(codes: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
+def by_group(codes: Codes, groups: int) -> Codes:
     """Return the places of rows by group, those of a group as they come."""
     if groups == 1:
         return np.arange(len(codes))
@@ -178,68 +267,85 @@ def by_group(codes: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of an attribute, or everyone as one group of no attribute.
+    """The groups of an attribute in S splits, or everyone as one group of no attribute.
+
+    Rows are in one of S G cells: the first split's groups, then the second's, and so on.
 
     Attributes
     ----------
-    codes : (n,) which group each row is in.
+    names : (G,) of the groups.
+    codes : (n,) the cell that each row is in.
+    splits : S.
     """
 
     attribute: str
     names: tuple[str, ...]
-    codes: NDArray[np.intp]
+    codes: Codes
+    splits: int = 1
 
     @classmethod
-    def of(cls, attribute: str, labels: pd.Series) -> Groups:
-        """Return the groups of an attribute's labels, the reference first."""
-        return cls(
-            attribute, tuple(map(str, labels.cat.categories)), labels.cat.codes.to_numpy(np.intp)
-        )
+    def of(
+        cls,
+        attribute: str,
+        labels: pd.Series,
+        rows: Sequence[int] = (),
+        *,
+        order: Codes | None = None,
+    ) -> Groups:
+        """Return the groups of an attribute's labels, the reference first.
+
+        Parameters
+        ----------
+        rows : (S,) how many rows each split has; all are of one by default.
+        order : places of rows, split by split, in another order; of one split some may be left out.
+        """
+        names = tuple(map(str, labels.cat.categories))
+        short = labels.cat.codes.to_numpy()
+        # Short codes are put in order, and only then made long.
+        codes = (short if order is None else short[order]).astype(np.intp)
+        if len(rows) > 1:
+            codes = codes + np.repeat(len(names) * np.arange(len(rows)), rows)
+        return cls(attribute, names, codes, max(len(rows), 1))
 
     @classmethod
-    def everyone(cls, rows: int) -> Groups:
-        """Return all rows as one group."""
-        return cls("", ("",), np.zeros(rows, np.intp))
+    def everyone(cls, count: int, rows: Sequence[int] = ()) -> Groups:
+        """Return all rows, `count` of them, as one group of every split."""
+        if len(rows) > 1:
+            return cls("", ("",), np.repeat(np.arange(len(rows)), rows), len(rows))
+        return cls("", ("",), np.zeros(count, np.intp))
 
     def __len__(self) -> int:
-        """Return the number of groups."""
+        """Return the number of groups, G."""
         return len(self.names)
 
-    @cached_property
-    def size(self) -> list[int]:
-        """The rows of each group."""
-        size: list[int] = np.bincount(self.codes, minlength=len(self)).tolist()
-        return size
+    @property
+    def cells(self) -> int:
+        """How many groups there are in all splits together."""
+        return self.splits * len(self)
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """The places of rows by group, those of a group as they come."""
-        return by_group(self.codes, len(self))
+    def size(self) -> NDArray[np.int64]:
+        """The rows (S, G) of each group."""
+        size: NDArray[np.int64] = np.bincount(self.codes, minlength=self.cells)
+        return size.reshape(self.splits, len(self))
 
-    def take(self, rows: NDArray[np.intp]) -> Groups:
-        """Return the groups of some rows, in that order."""
-        return Groups(self.attribute, self.names, self.codes[rows])
+    @cached_property
+    def order(self) -> Codes:
+        """The places of rows by cell, those of a cell as they come."""
+        return by_group(self.codes, self.cells)
+
+    def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (..., S G) of cells as (..., S, G)."""
+        return values.reshape(*values.shape[:-1], self.splits, len(self))
 
     def split(self, values: NDArray[_Scalar]) -> list[NDArray[_Scalar]]:
-        """Return the values of each group, in the order of the rows."""
-        return np.split(values[self.order], np.cumsum(self.size)[:-1])
-
-    def where(self, g: int) -> Where:
-        """Return whom a row of a group is about."""
-        return Where(self.attribute, self.names[g])
-
-    def statuses(self, status: Sequence[Status] = ()) -> list[Status]:
-        """Return the status of each group, undefined where it has no rows."""
-        given = status or [OK] * len(self)
-        return [
-            each if n or each != OK else undefined(no_rows(name))
-            for each, n, name in zip(given, self.size, self.names, strict=True)
-        ]
+        """Return the values of each cell, in the order of the rows."""
+        return np.split(values[self.order], np.cumsum(self.size.ravel())[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Everyone and the groups of every attribute, one after the other: G groups of rows.
+    """Everyone and the groups of every attribute, one after the other: C cells of rows.
 
     Attributes
     ----------
@@ -251,44 +357,55 @@ class Parts:
     design: Design | None = None
 
     @classmethod
-    def of(cls, rows: int, groups: Mapping[str, pd.Series], design: Design | None = None) -> Parts:
-        """Return everyone of `rows` rows, and the groups of each attribute's labels."""
-        named = (Groups.of(name, labels) for name, labels in groups.items())
-        return cls((Groups.everyone(rows), *named), design)
+    def of(
+        cls,
+        count: int,
+        groups: Mapping[str, pd.Series],
+        design: Design | None = None,
+        rows: Sequence[int] = (),
+    ) -> Parts:
+        """Return everyone of `count` rows, and the groups of each attribute's labels."""
+        named = (Groups.of(name, labels, rows) for name, labels in groups.items())
+        return cls((Groups.everyone(count, rows), *named), design)
 
-    def take(self, rows: NDArray[np.intp], design: Design | None) -> Parts:
-        """Return the groups of some rows, in that order, which were sampled by a design."""
-        return Parts(tuple(groups.take(rows) for groups in self.attributes), design)
+    @classmethod
+    def of_labelled(cls, data: Labelled) -> Parts:
+        """Return everyone and all groups of a table of predictions."""
+        return cls((data.everyone, *data.coded.values()), data.design)
+
+    @classmethod
+    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> Parts:
+        """Return the same of rows in another order, see `Groups.of`, sampled by a design."""
+        everyone = Groups.everyone(len(order), data.rows)
+        named = (Groups.of(name, of, data.rows, order=order) for name, of in data.groups.items())
+        return cls((everyone, *named), design)
 
     def __len__(self) -> int:
-        """Return the number of groups."""
+        """Return the number of cells."""
         return len(self.size)
 
     @cached_property
-    def size(self) -> list[int]:
-        """The rows of each group."""
-        return [n for groups in self.attributes for n in groups.size]
+    def size(self) -> NDArray[np.int64]:
+        """The rows (C,) of each cell."""
+        return np.concatenate([groups.size.ravel() for groups in self.attributes])
 
     @cached_property
-    def codes(self) -> NDArray[np.intp]:
-        """The group of every row, for each attribute in turn."""
-        codes = [g.codes + first for g, first in zip(self.attributes, self.first, strict=True)]
-        return np.concatenate(codes)
+    def codes(self) -> Codes:
+        """The cell of every row, for each attribute in turn."""
+        first = (here.start for here, _ in self.placed)
+        return np.concatenate([g.codes + at for g, at in zip(self.attributes, first, strict=True)])
 
     @cached_property
-    def first(self) -> list[int]:
-        """The place of each attribute's first group."""
-        first: list[int] = np.cumsum([0, *map(len, self.attributes[:-1])]).tolist()
-        return first
-
-    @property
-    def placed(self) -> Iterator[tuple[int, Groups]]:
-        """The groups of each attribute, with the place of the first."""
-        return zip(self.first, self.attributes, strict=True)
+    def placed(self) -> list[tuple[slice, Groups]]:
+        """The groups of each attribute, with the places of their cells."""
+        ends = np.cumsum([groups.cells for groups in self.attributes]).tolist()
+        starts = [0, *ends[:-1]]
+        places = map(slice, starts, ends)
+        return list(zip(places, self.attributes, strict=True))
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """The places of `codes` by group, rows of a group as they come."""
+    def order(self) -> Codes:
+        """The places of `codes` by cell, rows of a cell as they come."""
         return by_group(self.codes, len(self))
 
     @cached_property
@@ -298,7 +415,7 @@ class Parts:
 
     @cached_property
     def sample(self) -> Sampled | None:
-        """How the rows of every group were sampled."""
+        """How the rows of every cell were sampled."""
         return Sampled.of(self.repeated, self.codes, len(self)) if self.repeated else None
 
     def rows(self, values: NDArray[np.floating]) -> Array:
@@ -306,12 +423,12 @@ class Parts:
         return np.concatenate([values] * len(self.attributes), axis=-1)
 
     def mean_of(self, values: Array) -> Array:
-        """Return the means (..., G) of values of rows, or of values for each attribute in turn."""
+        """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
-        parts = [sums(mine, g.codes, len(g)) for g, mine in self.by_attribute(values)]
+        parts = [sums(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.concatenate(parts, axis=-1) / np.array(self.size))
+            return np.asarray(np.concatenate(parts, axis=-1) / self.size)
 
     def by_attribute(self, values: NDArray[Any]) -> Iterator[tuple[Groups, NDArray[Any]]]:
         """Yield the groups of each attribute with values (..., n), their part of (..., A n) ones.
@@ -328,59 +445,66 @@ class Parts:
         return self.rows(values) if values.shape[-1] < len(self.codes) else values
 
     def moments(self, values: Array) -> tuple[Moments, Array | None]:
-        """Return the moments (..., G) of such values, and what clusters add to their means."""
+        """Return the moments (..., C) of such values, and what clusters add to their means."""
         if self.sample is None:
             return self._moments(values), None
         mean, totals = self.sample.linearised(self._in_turn(values))
         return Moments.of_sampled(mean, totals, self.sample), totals
 
     def _moments(self, values: Array) -> Moments:
-        found = [Moments.of_groups(mine, g.codes, len(g)) for g, mine in self.by_attribute(values)]
+        found = [Moments.of_groups(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
         return Moments.joined(found)
 
+    def tail_index(self, values: Array) -> Array:
+        """Return how heavy the upper tails (..., C) of such values are."""
+        found = [tail_index(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
+        return np.concatenate(found, axis=-1)
+
     def normal_ends(self, values: Array, level: float) -> Array:
-        """Return both ends (2, ..., G) of normal intervals of the means of such values."""
+        """Return both ends (2, ..., C) of normal intervals of the means of such values."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self._moments(values)
             half = quantile(level) * found.sd / np.sqrt(found.size)
             both = np.stack([found.mean - half, found.mean + half])
         return np.asarray(np.where(np.isfinite(found.mean), both, np.nan))
 
-    def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> list[Status]:
-        """Return the status of each group; invalid where rows (n,) are `bad`."""
-        found = [status for groups in self.attributes for status in groups.statuses()]
-        if bad is None or not bad.any():
-            return found
-        count = np.bincount(self.codes, self.rows(bad.astype(float)), len(self)).astype(int)
-        for g, wrong in enumerate(count.tolist()):
-            if wrong:
-                found[g] = Status("invalid", f"{what} invalid in {wrong} of {self.size[g]} rows")
-        return found
+    def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> Statuses:
+        """Return the status (C,) of each cell; invalid where rows (n,) are `bad`."""
+        statuses = Statuses.ok((len(self),))
+        statuses.flag(self.size == 0, "undefined", lambda c: no_rows(self.names[c]))
+        if bad is not None and bad.any():
+            wrong = np.bincount(self.codes, self.rows(bad.astype(float)), len(self)).astype(int)
+            statuses.flag(
+                wrong > 0,
+                "invalid",
+                lambda c: f"{what} invalid in {wrong[c]} of {self.size[c]} rows",
+            )
+        return statuses
 
     @cached_property
     def names(self) -> list[str]:
-        """The name of each group, empty of everyone."""
-        return [name for groups in self.attributes for name in groups.names]
+        """The group of each cell by name, empty of everyone."""
+        return [name for groups in self.attributes for name in groups.names * groups.splits]
 
-    def in_words(self, g: int) -> str:
+    def in_words(self, c: int) -> str:
         """Return ``in group 'a'`` with a space before it, nothing of everyone."""
-        return f" in group '{self.names[g]}'" if self.names[g] else ""
+        return f" in group '{self.names[c]}'" if self.names[c] else ""
 
-    def too_few(self, least: int) -> Callable[[int], str]:
-        """Return what says why a group has no interval."""
+    def too_few(self, least: int) -> Why:
+        """Return what says why a cell has no interval."""
         if self.sample is None:
-            return lambda g: f"n={self.size[g]}, an interval needs {least}"
+            return lambda c: f"n={self.size[c]}, an interval needs {least}"
         like = self.sample.size
-        return lambda g: f"n={self.size[g]}, like {like[g]:.0f} of equal weight, needs {least}"
+        return lambda c: f"n={self.size[c]} ({like[c]:.0f} effective), an interval needs {least}"
 
-    def too_rare(self, least: int, rare: Array, rows: int) -> Callable[[int], str]:
+    def too_rare(self, least: int, rare: Array, rows: int) -> Why:
         """Return the same of rows of the rarer label."""
-        few, equal = self.too_few(rows), "" if self.sample is None else "equally weighted "
+        few, effective = self.too_few(rows), "" if self.sample is None else "effective "
 
-        def reason(g: int) -> str:
-            if rare[g] < least:
-                label = f"{equal}rows with the rarer label"
-                return f"{int(rare[g])} {label}, an interval needs {least}"
-            return few(g)
+        def reason(c: int) -> str:
+            if rare[c] < least:
+                label = f"{effective}rows with the rarer label"
+                return f"{int(rare[c])} {label}, an interval needs {least}"
+            return few(c)
 
         return reason

@@ -22,14 +22,23 @@ from fairbench.evaluation.table import (
     OK,
     MetricTable,
     Status,
+    Statuses,
     Where,
     invalid_rows,
     no_rows,
     undefined,
 )
-from fairbench.inference import means, scores
+from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import ROOT_ROWS, Moments, root_limits
+from fairbench.inference.means import (
+    ROOT_ROWS,
+    Level,
+    Moments,
+    root_limits,
+    scaled,
+    tail_index,
+)
+from fairbench.inference.rates import Limits
 from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
@@ -44,39 +53,33 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-def evaluate_regression(
-    table: MetricTable, data: Labelled, levels: Sequence[float], *, minimum: int = 0
-) -> None:
+def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
     """Add everyone's rows, each group's, and each attribute's parity beside the labels' own.
 
     Parameters
     ----------
     levels : of the prediction intervals whose coverage and width are reported.
-    minimum : metrics of fewer rows are flagged.
     """
     counted = data.with_weight()
 
     def parity(groups: Groups) -> None:
         if groups.attribute:
-            plain = MetricTable(level=table.level, frequentist=table.frequentist)
-            _parity(plain, data, Groups.of(groups.attribute, data.groups[groups.attribute]))
-            table.add_unweighted(plain.rows, data.design)
+            plain = table.without_rows()
+            _parity(plain, data, groups.attribute)
+            table.add_unweighted(plain.blocks, data.design)
 
-    batches = list(_batches(counted, levels))
-    add_estimates(table, _parts(counted), batches, minimum, then=parity)
-
-
-def _parts(data: Labelled) -> Parts:
-    return Parts.of(len(data), data.groups, data.design)
+    parts = Parts.of_labelled(counted)
+    batches = list(_batches(counted, levels, parts))
+    add_estimates(table, parts, batches, then=parity)
 
 
-def _batches(data: Labelled, levels: Sequence[float]) -> Iterator[Batch]:
+def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[Batch]:
     columns = {str(name): data.column(name) for name in data.predictions}
-    name, parts = _sd_column(data), _parts(data)
+    name = _sd_column(data)
     if name:
         columns["sd_or_uncertainty"] = columns[name]
 
-    def statuses(metric: Metric) -> list[Status]:
+    def statuses(metric: Metric) -> Statuses:
         return parts.statuses(*_bad(metric, columns))
 
     metrics = metrics_of(REGRESSION)
@@ -85,56 +88,64 @@ def _batches(data: Labelled, levels: Sequence[float]) -> Iterator[Batch]:
     yield from interval_batches(data.target, ends, parts, len(metrics))
 
 
-def _parity(table: MetricTable, data: Labelled, groups: Groups) -> None:
-    empty = [name for name, n in zip(groups.names, groups.size, strict=True) if not n]
-    status = undefined(no_rows(empty[0])) if empty else OK
+_PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistical_parity")
+
+
+def _parity(table: MetricTable, data: Labelled, attribute: str) -> None:
+    """Add the parities of one attribute, of every split."""
+    shape = len(_PARITIES), data.splits, 1
+    values, ends = np.full(shape, NAN), np.full((2, *shape), NAN)
+    statuses = Statuses.ok(shape)
+    for s, part in enumerate(data.each_split()):
+        groups = part.coded[attribute]
+        sizes = groups.size[0]
+        for place, (status, distances, known) in enumerate(_distances(part, groups)):
+            if status != OK:
+                here = np.zeros(shape, bool)
+                here[place, s] = True
+                statuses.flag(here, status.kind, status.reason)
+                continue
+            limits = distance_limits(distances, sizes, level=table.level, known=known)
+            values[place, s, 0] = limits.value
+            ends[:, place, s, 0] = limits.lower, limits.upper
+    table.add_bounded(
+        _PARITIES,
+        values,
+        data.sizes,
+        (ends[0], ends[1]),
+        "",
+        Where(attribute),
+        status=statuses,
+        fewest=data.coded[attribute].size.min(axis=1)[:, None],
+    )
+
+
+def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Array, bool]]:
+    """Yield whether each parity can be computed, distances (G, G), and whether each is known.
+
+    Predictions with an uncertainty are normals, those without are points. The functions of groups
+    of normals are means of their rows', which vary less than those of points.
+    """
+    empty = groups.size[0] == 0
+    status = undefined(no_rows(groups.names[int(empty.argmax())])) if empty.any() else OK
     if len(groups) == 1:
         status = undefined("only one group")
-    for name, values in (
-        ("statistical_parity", data.column("prediction")),
-        ("label_parity", data.target),
-    ):
+    nothing = np.zeros((len(groups), len(groups)))
+    mean = data.column("prediction")
+    for values in (mean, data.target):
         reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
-        distances = np.zeros((len(groups), len(groups)))
-        if reason == OK:
-            distances = distribution_distances(groups.split(values))
-        _add_distance(table, name, distances, groups, reason)
-    _uncertainty_aware_parity(table, data, groups, status)
-
-
-def _uncertainty_aware_parity(
-    table: MetricTable, data: Labelled, groups: Groups, status: Status
-) -> None:
-    """Add the parity of predictions as normals; those without an uncertainty are points.
-
-    The functions of its groups are means of their rows', which vary less than those of points.
-    """
-    mean, name = data.column("prediction"), _sd_column(data)
+        yield (
+            reason,
+            nothing if reason != OK else distribution_distances(groups.split(values)),
+            True,
+        )
+    name = _sd_column(data)
     sd = data.column(name) if name else np.zeros(len(data))
     reason = status if status != OK else invalid_rows(~is_normal(mean, sd), "sd")
     parity = NAN
     if reason == OK:
         parity = uncertainty_aware_parity(groups.split(mean), groups.split(sd))
-    distances = np.full((len(groups), len(groups)), parity)
-    metric = "uncertainty_aware_statistical_parity"
-    _add_distance(table, metric, distances, groups, reason, known=len(groups) == 2)
-
-
-def _add_distance(
-    table: MetricTable,
-    name: str,
-    distances: Array,
-    groups: Groups,
-    status: Status,
-    *,
-    known: bool = True,
-) -> None:
-    value, interval, where = NAN, (NAN, NAN), Where(groups.attribute)
-    if status == OK:
-        found = distance_limits(distances, groups.size, level=table.level, known=known)
-        value, interval = float(found.value), (float(found.lower), float(found.upper))
-    n = len(groups.codes)
-    table.add_bounded(name, value, n, interval, "", where, status=status)
+    yield reason, np.full_like(nothing, parity), len(groups) == 2
 
 
 def _sd_column(data: Labelled) -> str | None:
@@ -165,18 +176,28 @@ def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
 
 
 def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
-    target, prediction = arrays
-    squares = np.nan_to_num((target - prediction) ** 2, posinf=0)
-    flat = parts.rows(squares)
-    moments, totals = parts.moments(flat)
-    few, value = parts.too_few(means.ROOT_ROWS), np.sqrt(parts.mean_of(flat))
-    return value, lambda level: means.root_limits(moments, level=level), few, totals
+    # Halves of numbers that do not overflow have differences that do not.
+    target, prediction = (values / 2 for values in arrays)
+    errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
+    away, scale = scaled(errors, parts.codes, len(parts))
+    squares = away**2
+    moments, totals = parts.moments(squares)
+    few, index = parts.too_few(ROOT_ROWS), parts.tail_index(squares)
+    with np.errstate(over="ignore"):
+        value = 2 * scale * np.sqrt(parts.mean_of(squares))
+
+    def limits(level: Level) -> Limits:
+        found = root_limits(moments, index, level=level)
+        with np.errstate(over="ignore"):
+            return Limits(*(2 * scale * end for end in found))
+
+    return value, limits, few, totals
 
 
 def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:
     target, prediction = (parts.rows(np.nan_to_num(each, posinf=0, neginf=0)) for each in arrays)
     found = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
-    few = parts.too_few(scores.EXPLAINED_ROWS)
+    few = parts.too_few(ROOT_ROWS)
     limits = lambda level: scores.explained_limits(found, level=level)  # noqa: E731
     return 1 - found.left, limits, few, found.totals
 
@@ -203,43 +224,72 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
     else:
         mean, sd = data.truth["mean"].to_numpy(), data.truth["sd"].to_numpy()
         estimate = "prediction"
-    n = len(data)
     if estimate in data.predictions:
         values = data.column(estimate)
         if data.task is Task.MULTICLASS:
             away = data.predictions[[f"score_{k}" for k in range(p.shape[1])]].to_numpy() - p
             values = np.sqrt((away**2).sum(axis=1) / 2)
-        _add_rmse(
-            table, "truth_rmse_mean", values, mean, invalid_rows(~np.isfinite(values), estimate)
-        )
+        _add_rmse(table, "truth_rmse_mean", data, values, mean, ~np.isfinite(values), estimate)
     if "sd" in data.predictions:
         values = data.column("sd")
         bad = ~(np.isfinite(values) & (values >= 0))
-        _add_rmse(table, "truth_rmse_sd", values, sd, invalid_rows(bad, "sd"))
+        _add_rmse(table, "truth_rmse_sd", data, values, sd, bad, "sd")
     if "uncertainty" in data.predictions:
-        values = data.column("uncertainty")
-        status = invalid_rows(~(np.isfinite(values) & (values >= 0)), "uncertainty")
-        correlation = spearman(values, sd) if status == OK else NAN
-        if np.isnan(correlation) and status == OK:
-            constant = "true sd" if np.ptp(values) else "uncertainty"
-            status = undefined(f"the {constant} is constant")
-        limits = correlation_limits(correlation, n, level=table.level)
-        table.add_bounded(
-            "truth_rank_correlation",
-            correlation,
-            n,
-            (float(limits.lower), float(limits.upper)),
-            f"n={n}, an interval needs {RANK_ROWS}",
-            status=status,
-        )
+        _add_rank_correlation(table, data, data.column("uncertainty"), sd)
 
 
-def _add_rmse(table: MetricTable, name: str, estimate: Array, truth: Array, status: Status) -> None:
-    n, value, interval = len(truth), NAN, (NAN, NAN)
-    if status == OK:
-        squares = (estimate - truth) ** 2
-        value = float(np.sqrt(squares.mean()))
-        limits = root_limits(Moments.of(squares), level=table.level)
-        interval = (min(float(limits.lower), value), max(float(limits.upper), value))
-    lacking = f"n={n}, an interval needs {ROOT_ROWS}"
-    table.add_bounded(name, value, n, interval, lacking, status=status)
+def _add_rank_correlation(table: MetricTable, data: Labelled, values: Array, sd: Array) -> None:
+    bad = ~(np.isfinite(values) & (values >= 0))
+    correlation, statuses = np.full((data.splits, 1), NAN), Statuses.ok((data.splits, 1))
+    n = np.bincount(data.split, minlength=data.splits)[:, None]
+    for s in range(data.splits):
+        rows = data.split == s
+        status = invalid_rows(bad[rows], "uncertainty")
+        if status == OK:
+            correlation[s] = spearman(values[rows], sd[rows])
+            if np.isnan(correlation[s, 0]):
+                constant = "true sd" if np.ptp(values[rows]) else "uncertainty"
+                status = undefined(f"the {constant} is constant")
+        if status != OK:
+            statuses.flag(np.arange(data.splits)[:, None] == s, status.kind, status.reason)
+    limits = correlation_limits(correlation, n, level=table.level)
+    table.add_bounded(
+        "truth_rank_correlation",
+        correlation,
+        n,
+        (limits.lower, limits.upper),
+        lambda _, s, __: f"n={n[s, 0]}, an interval needs {RANK_ROWS}",
+        status=statuses,
+    )
+
+
+def _add_rmse(
+    table: MetricTable,
+    name: str,
+    data: Labelled,
+    estimate: Array,
+    truth: Array,
+    bad: Mask,
+    column: str,
+) -> None:
+    """Add a root mean squared error of estimates (n,), of which some may be `bad`."""
+    statuses = Statuses.ok((data.splits, 1))
+    wrong = np.bincount(data.split, bad, data.splits).astype(int)
+    n = np.bincount(data.split, minlength=data.splits)
+    statuses.flag(
+        (wrong > 0)[:, None],
+        "invalid",
+        lambda s, _: f"{column} invalid in {wrong[s]} of {n[s]} rows",
+    )
+    squares = np.where(bad, 0.0, estimate - truth) ** 2
+    moments = Moments.of_groups(squares, data.split, data.splits)
+    index = tail_index(squares, data.split, data.splits)
+    value, limits = np.sqrt(moments.mean), root_limits(moments, index, level=table.level)
+    table.add_bounded(
+        name,
+        np.where(wrong > 0, NAN, value)[:, None],
+        n[:, None],
+        (np.minimum(limits.lower, value)[:, None], np.maximum(limits.upper, value)[:, None]),
+        lambda _, s, __: f"n={n[s]}, an interval needs {ROOT_ROWS}",
+        status=statuses,
+    )

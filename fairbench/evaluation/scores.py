@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.evaluation.columns import DEBIASED, VALUE
 from fairbench.evaluation.estimates import (
     Batch,
     Closed,
-    Estimates,
     Kinds,
+    Named,
     add_estimates,
     declared_batches,
+    of_every,
 )
 from fairbench.evaluation.prediction_sets import set_batches
 from fairbench.evaluation.predictions import Groups, Labelled, Parts
-from fairbench.evaluation.table import NAN, OK, MetricTable, Setting, Where, undefined
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
 from fairbench.inference.rates import Limits, rate_limits
@@ -42,39 +44,33 @@ _BINNINGS = ("width", "mass")
 
 @dataclass(frozen=True)
 class ScoreEvaluation:
-    """Computes the metrics of scores.
+    """Computes the metrics of scores, of every split.
 
     Attributes
     ----------
     bins : of the reliability diagram and the calibration error.
-    minimum : metrics of fewer rows are flagged.
-    design : how the rows were sampled, where they do not count alike.
     levels : of the sets of labels whose coverage and size are reported.
     """
 
     table: MetricTable
-    target: Array
-    predictions: pd.DataFrame
     bins: int
-    minimum: int = 0
-    design: Design | None = None
     levels: Sequence[float] = ()
 
-    def run(self, groups: Mapping[str, pd.Series]) -> None:
+    def run(self, data: Labelled) -> None:
         """Add everyone's rows, each group's, and the points of the reliability diagram.
 
         Rows are put in the order of their scores first, so that no group need be sorted again.
         Those without weight are left out.
         """
-        weight = np.ones(len(self.target)) if self.design is None else self.design.weight
-        order = np.flatnonzero(weight > 0)
-        columns = {str(name): self.predictions[name].to_numpy() for name in self.predictions}
+        columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
+        order = np.arange(len(data))
         if "score" in columns:
-            order = order[np.argsort(columns["score"][order], kind="stable")]
+            order = in_order(columns["score"], data.split, data.splits)
+        if data.design is not None:
+            order = order[data.design.weight[order] > 0]
         columns = {name: values[order] for name, values in columns.items()}
-        design = None if self.design is None else self.design.take(order)
-        target = self.target[order]
-        parts = Parts.of(len(weight), groups).take(order, design)
+        design = None if data.design is None else data.design.take(order)
+        target, parts = data.target[order], Parts.ordered(data, order, design)
         metrics = metrics_of(BINARY, "mean", "auc", "none")
         batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
         if "score" in columns:
@@ -86,69 +82,113 @@ class ScoreEvaluation:
         def then(groups: Groups) -> None:
             if "score" not in columns:
                 return
-            self._multicalibration(parts, bins, groups.attribute)
+            self._multicalibration(parts, bins, groups)
             if not groups.attribute:
-                self._diagram(target, columns["score"], design)
+                self._diagram(target, columns["score"], groups, design)
 
-        add_estimates(self.table, parts, batches, self.minimum, then=then)
+        add_estimates(self.table, parts, batches, then=then)
 
-    def _multicalibration(self, parts: Parts, bins: Bins, attribute: str) -> None:
+    def _multicalibration(self, parts: Parts, bins: Bins, groups: Groups) -> None:
         """Add the largest calibration error of an attribute's groups, or of all there are."""
         if len(parts.attributes) == 1:
             return
-        sizes = np.array(parts.size)
-        placed = {groups.attribute: (first, len(groups)) for first, groups in parts.placed}
-        first, count = placed[attribute] if attribute else (0, len(sizes))
-        among = np.flatnonzero(sizes[first : first + count] >= probability.FEWEST) + first
-        clustered = parts.design is not None and parts.design.clustered
-        values, ends, status = [NAN, NAN], (NAN, NAN), OK
-        if len(among):
-            own = _those_of(bins, 1, among)
-            found = largest_calibration_error(own, level=self.table.level)
-            values = [float(plug_in(own).max()), max(float(found.value), 0.0)]
-            if not clustered:
-                ends = max(float(found.lower), 0.0), float(found.upper)
-        else:
-            status = undefined(f"no group has {probability.FEWEST} rows")
-        for name, value in zip(
-            (_MULTICALIBRATION, f"{_MULTICALIBRATION}_debiased"), values, strict=True
+        cells = np.concatenate(
+            [
+                np.arange(here.start, here.stop).reshape(groups.splits, -1)
+                for here, of in parts.placed
+                if not groups.attribute or of.attribute == groups.attribute
+            ],
+            axis=1,
+        )
+        size = parts.size[cells]
+        among = size >= probability.FEWEST
+        some = among.any(axis=1)
+        diagrams = _those_of(bins, 1, cells)
+        limits = largest_calibration_error(diagrams, among, level=self.table.level)
+        plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
+        value = np.where(some, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
+        ends = np.where(some, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+        if parts.design is not None and parts.design.clustered:
+            ends = np.full_like(ends, NAN)
+        least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
+        status = Statuses.ok((groups.splits, 1))
+        few = f"no group has {probability.FEWEST} rows"
+        status.flag(~some[:, None], "undefined", few)
+        self.table.add_bounded(
+            (_MULTICALIBRATION,) * 2,
+            value[..., None],
+            np.where(some, least, size.max(axis=1))[:, None],
+            (ends[0][:, None], ends[1][:, None]),
+            _of_clusters(0),
+            Where(groups.attribute),
+            statistic=(VALUE, DEBIASED),
+            setting=Setting(bins=self.bins),
+            status=status,
+        )
+
+    def _diagram(
+        self, target: Array, score: Array, everyone: Groups, design: Design | None
+    ) -> None:
+        cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
+        present, place, size = np.unique(cells, return_inverse=True, return_counts=True)
+        # The bins of a split that have rows are numbered from 0.
+        split = present // self.bins
+        number = np.arange(len(present)) - np.searchsorted(split, split)
+        shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
+
+        def by_number(values: NDArray[Any], nothing: float) -> NDArray[Any]:
+            every = np.full(shape, nothing, values.dtype)
+            every[number, split, 0] = values
+            return every
+
+        rows = by_number(size, 0)
+        for name, limits in zip(
+            ("reliability_mean_score", "reliability_base_rate"),
+            _points(target, score, place, design, self.table.level),
+            strict=True,
         ):
+            value, lower, upper = (by_number(end, NAN) for end in limits)
             self.table.add_bounded(
-                name,
+                (name,) * shape[0],
                 value,
-                int(sizes[among].min() if len(among) else sizes[first : first + count].max()),
-                ends,
-                _of_clusters(0),
-                Where(attribute),
-                setting=Setting(bins=self.bins),
-                status=status,
+                rows,
+                (lower, upper),
+                lambda b, s, _: f"n={rows[b, s, 0]}",
+                setting=[Setting(bins=self.bins, bin=b) for b in range(shape[0])],
+                there=rows > 0,
             )
 
-    def _diagram(self, target: Array, score: Array, design: Design | None) -> None:
-        cells = np.unique(probability.bins_of_width(score, self.bins), return_inverse=True)[1]
-        means, rates = _points(target, score, cells, design, self.table.level)
-        for i, size in enumerate(np.bincount(cells)):
-            setting = Setting(bins=self.bins, bin=i)
-            for name, limits in (
-                ("reliability_mean_score", means),
-                ("reliability_base_rate", rates),
-            ):
-                interval = (limits.lower[i], limits.upper[i])
-                self.table.add_bounded(
-                    name, limits.value[i], size, interval, f"n={size}", setting=setting
-                )
+
+def in_order(score: Array, split: Codes, splits: int) -> Codes:
+    """Return the places of rows by split, and by score in a split."""
+    if splits == 1:
+        return np.argsort(score, kind="stable")
+    return np.lexsort((score, split))
 
 
-def largest_calibration_error(bins: Bins, *, level: float = 0.95) -> Limits:
-    """Return the largest debiased calibration error of several groups (G, B), with its interval.
+def largest_calibration_error(
+    bins: Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
+) -> Limits:
+    """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
     Groups may overlap. The interval begins with the largest of lower ends that all hold at once,
     and ends with the largest upper end of any single group: the truly largest error is of one.
+
+    Parameters
+    ----------
+    among : (..., G) the groups that count; all by default.
+
+    Returns
+    -------
+    (...) limits, minus infinity of no groups.
     """
-    together = 1 - (1 - level) / len(bins.size)
-    lower = calibration_limits(bins, level=together).lower.max()
+    counted = np.ones(bins.size.shape[:-1], bool) if among is None else among
+    groups = np.maximum(counted.sum(axis=-1, keepdims=True), 1)
+    together = np.broadcast_to(1 - (1 - level) / groups, counted.shape)
     single = calibration_limits(bins, level=level)
-    return Limits(*(np.asarray(end) for end in (single.value.max(), lower, single.upper.max())))
+    lower = calibration_limits(bins, level=together).lower
+    ends = single.value, lower, single.upper
+    return Limits(*(np.where(counted, end, -np.inf).max(axis=-1) for end in ends))
 
 
 def _those_of(bins: Bins, binning: int, groups: Codes) -> Bins:
@@ -173,15 +213,15 @@ def calibration_batch(
         intervals then hold at once.
     """
     statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
-    ok = np.array([status == OK for status in statuses])
-    errors = np.where(ok, np.mean([plug_in(each) for each in diagrams], axis=0), NAN)
-    corrected, estimates = _mean_calibration(diagrams, level).value, []
-    for printed, less, binning in zip(errors, corrected, _BINNINGS, strict=True):
+    errors = np.mean([plug_in(each) for each in diagrams], axis=0)
+    errors = np.where(statuses.is_ok, errors, NAN)
+    corrected, rows = _mean_calibration(diagrams, level).value, []
+    for binning in _BINNINGS:
         setting = Setting(bins=bins, binning=binning)
-        for name, value, called in ((metric, printed, ""), (f"{metric}_debiased", less, metric)):
-            estimates.append(
-                Estimates(name, value.tolist(), statuses, _of_clusters, setting, 0.0, called, place)
-            )
+        rows += [
+            Named(metric, setting, VALUE, 0.0, 1.0, "", place),
+            Named(metric, setting, DEBIASED, 0.0, 1.0, metric, place),
+        ]
 
     def limits(level: Level) -> Limits:
         # Groups are compared by the second of each two.
@@ -191,25 +231,26 @@ def calibration_batch(
             found = Limits(found.value, *(np.full_like(end, NAN) for end in found[1:]))
         return Limits(*(np.repeat(end, 2, axis=0) for end in found))
 
-    return Batch(estimates, limits)
+    value = np.stack([errors, corrected], axis=1).reshape(len(rows), -1)
+    return Batch(rows, value, of_every(parts, len(rows)), [_of_clusters] * len(rows), limits)
 
 
 def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
-    """Return the mean of several calibration errors (2, G), with intervals that hold at once."""
+    """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
     each = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
     found = [calibration_limits(bins, level=each) for bins in diagrams]
     return Limits(*(np.mean(ends, axis=0) for ends in zip(*found, strict=True)))
 
 
 def ordered_bins(target: NDArray[np.generic], score: Array, data: Labelled, bins: int) -> Bins:
-    """Return reliability diagrams (2, G, bins) of a label, whose rows come in any order."""
-    order = np.argsort(score, kind="stable")
+    """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
+    order = in_order(score, data.split, data.splits)
     design = None if data.design is None else data.design.take(order)
-    parts = Parts((Groups.everyone(len(order)), *data.coded.values())).take(order, design)
+    parts = Parts.ordered(data, order, design)
     return _all_bins(parts, target[order].astype(np.float64), score[order], bins)
 
 
-def _of_clusters(g: int) -> str:
+def _of_clusters(c: int) -> str:
     return "no interval is known to hold for clustered rows"
 
 
@@ -220,17 +261,19 @@ def _points(
     bins = int(cells.max(initial=-1)) + 1
     if design is None:
         size = np.bincount(cells, minlength=bins)
-        means = loss_limits(Moments.of_groups(score, cells, bins), level=level)
+        moments = Moments.of_groups(score, cells, bins)
+        means = loss_limits(moments, level=level, least=0.0, most=1.0)
         return means, rate_limits(sums(target, cells, bins), size, level=level)
     sample = Sampled.of(design, cells, bins)
     mean, totals = sample.linearised(score)
-    means = around(mean, loss_limits(Moments.of_sampled(mean, totals, sample), level=level))
+    moments = Moments.of_sampled(mean, totals, sample)
+    means = around(mean, loss_limits(moments, level=level, least=0.0, most=1.0))
     counts = SurveyCounts.of(3 * target.astype(np.intp), cells, design, groups=bins)
     return means, counts.limits(selection_rate, level=level)
 
 
 def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
-    """Return reliability diagrams (2, G, bins), of bins of equal width and of equal mass."""
+    """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = parts.design if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
     found = [_cells(groups, target, score, bins=bins, weight=weight) for groups in parts.attributes]
@@ -243,9 +286,9 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
 def _cells(
     groups: Groups, target: Array, score: Array, *, bins: int, weight: Array | None
 ) -> Array:
-    """Return size, rows with label 1, mean score and weight of bins, (4, 2, G, bins)."""
+    """Return size, rows with label 1, mean score and weight of bins, (4, 2, S G, bins)."""
     # Rows come in the order of their scores, and so do those of each group.
-    codes, count, order = groups.codes, len(groups), groups.order
+    codes, count, order = groups.codes, groups.cells, groups.order
     by_mass = probability.bins_of_mass(score, codes, count, bins, weight=weight, order=order)
     shared = probability.mean_over_scores(target, score, codes, weight=weight, order=order)
     diagrams = [
@@ -276,8 +319,10 @@ def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | N
 
 def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
     target, score = arrays
-    # Where rows come in the order of their scores, so do those of every group.
-    ordered = bool((score[1:] >= score[:-1]).all())
+    # Where rows come in the order of their scores, split by split, so do those of every group.
+    everyone = parts.attributes[0].codes
+    later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
+    ordered = bool(later.all())
     if parts.design is None and ordered:
         found = _in_a_row([_areas_of(g, target, score) for g in parts.attributes])
     else:
@@ -302,7 +347,7 @@ def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
 
 def _areas_of(groups: Groups, target: Array, score: Array) -> scores.Areas:
     """Return the areas of one attribute's groups, of rows in the order of their scores."""
-    return scores.areas(target, score, groups.codes, len(groups), order=groups.order)
+    return scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
 
 
 KINDS: Kinds = {"auc": _area}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.estimates import Estimates, add_estimates, mean_batch
+from fairbench.evaluation.estimates import Named, add_estimates, mean_batch
 from fairbench.evaluation.prediction_sets import rate_batch
 from fairbench.evaluation.predictions import Labelled, Parts
 from fairbench.evaluation.table import MetricTable
@@ -19,33 +19,27 @@ class FrameCounts(NamedTuple):
 
     Attributes
     ----------
-    lengths : (n, M) frames of each row. limits : (M,) frames that are read of a row.
+    lengths : (n, M) frames of each row.
+    limits : (M,) frames that are read of a row, or (n, M) where that differs by split.
     """
 
     lengths: NDArray[np.int64]
     limits: NDArray[np.int64]
 
 
-def evaluate_truncation(
-    table: MetricTable, data: Labelled, frames: FrameCounts, *, minimum: int = 0
-) -> None:
+def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts) -> None:
     """Add the share of rows that is truncated, and those of frames cut off and filled up.
 
     Of everyone and of each group, with intervals and what compares the groups.
-
-    Parameters
-    ----------
-    minimum : shares of fewer rows are flagged.
     """
-    parts = Parts.of(len(data), data.groups, data.design)
-    named = [
-        Estimates(metric.name, (), parts.statuses(), str, called=metric.name, place=place)
+    parts, arguments = Parts.of_labelled(data), (data.target, *frames)
+    rows = [
+        Named(metric.name, least=0.0, most=1.0, called=metric.name, place=place)
         for place, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
     ]
-    each = data.target, *frames
-    shares = np.stack([TRUNCATED_FRAMES(*each), PADDED_FRAMES(*each)])
+    shares = np.stack([TRUNCATED_FRAMES(*arguments), PADDED_FRAMES(*arguments)])
     batches = [
-        rate_batch(TRUNCATED_ROWS(*each)[None], named[:1], parts),
-        mean_batch(shares, named[1:], parts, least=0.0),
+        rate_batch(TRUNCATED_ROWS(*arguments)[None], rows[:1], parts),
+        mean_batch(shares, rows[1:], parts, least=0.0),
     ]
-    add_estimates(table, parts, batches, minimum)
+    add_estimates(table, parts, batches)

@@ -12,8 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.columns import SETTINGS, STATUSES, setting_codes
-from fairbench.inference.rates import Limits, quantile
+from fairbench.evaluation.abstention import SHARES
+from fairbench.evaluation.columns import (
+    BELOW_EPSILON,
+    PAIRS_THAT_DIFFER,
+    SETTINGS,
+    STATUSES,
+    VALUE,
+    setting_codes,
+)
+from fairbench.inference.gaps import probability_below
+from fairbench.inference.rates import Limits, quantile, rate_limits
 from fairbench.inference.repeats import (
     FOLDS,
     ONE,
@@ -21,21 +30,22 @@ from fairbench.inference.repeats import (
     SAME,
     RunRates,
     Splits,
+    finite_mean,
     largest_mean_gap,
     mean_limits,
     mean_ratios,
     smallest_mean_ratio,
 )
-from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, declared, find, metrics_of
 from fairbench.metrics.sequences import TRUNCATED_ROWS
 
 Array = NDArray[np.float64]
 Texts: TypeAlias = NDArray[np.object_]
 Cells: TypeAlias = NDArray[np.intp]
-_BY = ["variant", "metric", "attribute", "group"]
+_BY = ["variant", "metric", "statistic", "attribute", "group"]
 _SPLIT = ["repeat", "fold"]
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
-# Means of these over repeats are normal enough for a t interval, although a repeat has none.
+# Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
 _SMOOTH = ("roc_auc", "rmse", "r2")
 _FEW = 5  # rows of an outcome, under which an interval says little of how rows were sampled
 _OF_RATES = ": their mean rates"
@@ -47,9 +57,10 @@ def summarise(
 ) -> pd.DataFrame:
     """Return mean, sd over repeats, the mean's interval, median n and status of every metric.
 
-    Hold-out repeats share rows: their mean has the corrected resampled t interval. Folds are judged
-    as one test set. The mean of a gap is that of the splits' gaps, as papers print it, and its
-    interval is that of the gap between the groups' mean rates, which chance does not widen.
+    The interval is of what these fits make of new people, on average (see
+    :mod:`fairbench.inference.repeats`). The mean of a gap is that of the splits' gaps, as papers
+    print it, and its interval is that of the gap between the groups' mean rates, which chance does
+    not widen.
     Undefined repeats are left out and counted in the reason.
 
     Parameters
@@ -61,9 +72,10 @@ def summarise(
 
     Returns
     -------
-    The columns of `per`, variant, metric, attribute, group, mean, sd, lower, upper, estimand (what
-    the interval is of), n, repeats, status (the most frequent that is not ok), reason (with the
-    repeats that have one, such as ``no positives (2 of 20)``) and the columns of the settings.
+    The columns of `per`, variant, metric, statistic, attribute, group, mean, sd, lower, upper,
+    estimand (what the interval is of), n, repeats, status (the most frequent that is not ok),
+    reason (with the repeats that have one, such as ``no positives (2 of 20)``) and the columns of
+    the settings.
     """
     code, settings = setting_codes(metrics)
     keys = metrics[[*per, *_BY]].assign(_setting=code)
@@ -76,20 +88,53 @@ def summarise(
              repeats=("value", "count"))
     )  # fmt: skip
     first = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
-    place = first.pop("_setting").to_numpy()
+    place = first["_setting"].to_numpy()
     outcomes = settings["outcome"].astype(object).fillna("") if "outcome" in settings else [""]
     outcome = np.asarray(outcomes, object)[place if len(outcomes) > 1 else place * 0]
     lower, upper = np.full((2, len(first)), np.nan)
     estimand = np.full(len(first), "", object)
     if intervals:
-        for cells, run in _runs(metrics, cell, first.assign(outcome=outcome), per, level):
+        about = first.assign(outcome=outcome)
+        for cells, run in _runs(metrics, cell, about, per, level):
             lower[cells], upper[cells], estimand[cells] = run.intervals()
+        means["mean"] = _borne_out(about, means["mean"].to_numpy(), lower, upper, settings, level)
+    del first["_setting"]
     summary = pd.concat([first, means], axis=1).assign(lower=lower, upper=upper, estimand=estimand)
     statuses = _outside(summary, _statuses(metrics, cell, len(means)))
     summary = pd.concat([summary[[*first, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
         **{name: settings[name].array.take(place) for name in SETTINGS if name in settings}
     )
+
+
+def _borne_out(
+    keys: pd.DataFrame,
+    mean: Array,
+    lower: Array,
+    upper: Array,
+    settings: pd.DataFrame,
+    level: float,
+) -> Array:
+    """Return the means (C,), of probabilities of small gaps as far as the gaps' intervals allow.
+
+    The papers' posterior, whose tables do not count the pairs that differ, stays as it is.
+    """
+    statistic = keys["statistic"].to_numpy(object)
+    below = np.flatnonzero(statistic == BELOW_EPSILON)
+    if not len(below):
+        return mean
+    of_gap = keys.drop(columns=["statistic", "_setting"])
+    gap = of_gap.groupby(list(of_gap), sort=False, observed=True).ngroup().to_numpy()
+    value, counted = np.full(gap.max() + 1, -1), np.zeros(gap.max() + 1, bool)
+    values = np.flatnonzero(statistic == VALUE)
+    value[gap[values]] = values
+    counted[gap[statistic == PAIRS_THAT_DIFFER]] = True
+    below = below[counted[gap[below]]]
+    epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[below]]
+    at, borne_out = value[gap[below]], mean.copy()
+    ends = lower[at], upper[at]
+    borne_out[below] = probability_below(mean[below], ends[0], ends[1], epsilon, level=level)
+    return borne_out
 
 
 def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd.DataFrame:
@@ -99,18 +144,21 @@ def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd
     ----------
     group : the number of each row's group, below `groups`.
     """
-    status, reason = np.full(groups, "ok", object), np.full(groups, "", object)
-    flags = (metrics["status"] != "ok").to_numpy(bool)
-    texts = (metrics[name].to_numpy(object)[flags] for name in ("status", "reason"))
-    often = Counter(zip(group[flags].tolist(), *texts, strict=True))
-    total, flagged = (np.bincount(each, minlength=groups) for each in (group, group[flags]))
-    rank = {kind: place for place, kind in enumerate(STATUSES)}
-    # The last of a group is written last: the most frequent, of equals the first in this order.
-    rarest_first = sorted(often, key=lambda each: (-often[each], rank[each[1]], each[2]))[::-1]
-    for place, kind, why in rarest_first:
-        status[place], reason[place] = kind, f"{why} ({flagged[place]} of {total[place]})"
-    kinds = pd.Categorical(status, list(STATUSES))
-    return pd.DataFrame({"status": kinds, "reason": pd.array(reason, dtype="str")})
+    flagged = np.flatnonzero((metrics["status"] != "ok").to_numpy(bool))
+    place, kinds = group[flagged].tolist(), list(metrics["status"].to_numpy(object)[flagged])
+    often = Counter(zip(place, kinds, metrics["reason"].to_numpy(object)[flagged], strict=True))
+    rank = {kind: code for code, kind in enumerate(STATUSES)}
+    # The most frequent, of equals the first in this order.
+    first: dict[int, tuple[int, int, str]] = {}
+    for (at, kind, why), count in often.items():
+        candidate = (-count, rank[kind], why)
+        first[at] = min(first.get(at, candidate), candidate)
+    total, flags = (np.bincount(each, minlength=groups) for each in (group, group[flagged]))
+    code, reason = np.zeros(groups, np.int8), np.full(groups, "", object)
+    for at, (_, kind_code, why) in first.items():
+        code[at], reason[at] = kind_code, f"{why} ({flags[at]} of {total[at]})"
+    statuses = pd.Categorical.from_codes(code, list(STATUSES))
+    return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
 def _outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
@@ -143,8 +191,10 @@ def _runs(
         there = np.isfinite(mine[3]).any(axis=0)
         value, lower, upper, n = mine[:, :, there]
         of_splits = (value, lower, upper, np.nan_to_num(n), places[there])
-        variant, metric, attribute, group, outcome = texts[:, cells]
-        about = variant, metric, attribute, group, outcome
+        variant, metric, statistic, attribute, group, outcome = texts[:, cells]
+        # What else is said of a metric than its value has none of the intervals of its name.
+        of_values = np.where(statistic == VALUE, metric, "").astype(object)
+        about = variant, of_values, attribute, group, outcome
         yield cells, _Run(*about, *of_splits, level=level)
 
 
@@ -156,7 +206,7 @@ class _Ends:
     upper: Array
     of_rates: NDArray[np.bool_]
 
-    def put(self, cells: int | Cells, limits: Limits, *, of_rates: bool = False) -> None:
+    def put(self, cells: Cells, limits: Limits, *, of_rates: bool = False) -> None:
         """Write the ends of some intervals."""
         self.lower[cells], self.upper[cells] = limits.lower, limits.upper
         self.of_rates[cells] = of_rates
@@ -168,7 +218,8 @@ class _Run:
 
     Attributes
     ----------
-    variant, metric, attribute, group, outcome : (C,) what each is about.
+    variant, metric, attribute, group, outcome : (C,) what each is about; no metric is named of
+        what is not its value.
     value, lower, upper, n : (C, S), NaN (n: 0) where a split has none.
     places : (S, 2) repeat and fold of every split.
     level : of the intervals.
@@ -205,7 +256,7 @@ class _Run:
         """How the splits share rows."""
         repeats, folds = (len(np.unique(column)) for column in self.places.T)
         if folds > 1:
-            return Splits(FOLDS, repeats)
+            return Splits(FOLDS, repeats, 1 / folds)
         if repeats == 1:
             return Splits(ONE)
         return Splits(SAME if self._same_rows() else REPEATS, repeats, self._test_share())
@@ -228,21 +279,23 @@ class _Run:
 
     def _of_values(self) -> _Ends:
         """Return the ends of means of values that have intervals in the splits, or are smooth."""
-        declared = [find(name) for name in self.metric]
+        known = [find(name) for name in self.metric]
         means = mean_limits(
             self.value, self.lower, self.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
+            chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
         )  # fmt: skip
         positive = np.nan_to_num(self.lower, nan=0.0).min(axis=1) >= 0
-        share = np.array([each is not None and _is_at_most_one(each) for each in declared], bool)
+        share = np.array([_is_share(name) for name in self.metric], bool)
         lower = np.where(positive, np.clip(means.lower, 0, None), means.lower)
         upper = np.where(share, np.clip(means.upper, None, 1), means.upper)
         # Of a folded value the splits' own ends are averaged: nothing is gained by repeating.
-        folded = np.array([each is not None and _is_folded(each) for each in declared], bool)
+        folded = np.array([each is not None and _is_folded(each) for each in known], bool)
         single = folded | (np.isfinite(self.value).sum(axis=1) == 1)
-        lower[single], upper[single] = _averaged(self.lower[single]), _averaged(self.upper[single])
-        known = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
-        lower[~known], upper[~known] = np.nan, np.nan
+        for ends, own in ((lower, self.lower), (upper, self.upper)):
+            ends[single] = finite_mean(own[single])
+        has_ends = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
+        lower[~has_ends], upper[~has_ends] = np.nan, np.nan
         return _Ends(lower, upper, np.zeros(len(lower), bool))
 
     def _of_rates(self, ends: _Ends) -> None:
@@ -266,6 +319,11 @@ class _Run:
         with np.errstate(invalid="ignore", divide="ignore"):
             effect = n * half**2 / (value * (1 - value))
         effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
+        wide = effect > 1  # the limits of few rows are wider than a normal interval, too
+        if wide.any():
+            of_counts = rate_limits(value[wide] * n[wide], n[wide], level=self.level)
+            plain = (of_counts.upper - of_counts.lower) / 2 / quantile(self.level)
+            effect[wide] = (half[wide] / plain) ** 2
         whole: Array = np.maximum(np.median(effect, axis=-1), 1.0)
         return np.nan_to_num(whole, nan=1.0)
 
@@ -280,33 +338,41 @@ class _Run:
         yield from found.values()
 
     def _of_groups(self, cells: dict[str, dict[str, int]], ends: _Ends) -> None:
-        """Write the ends of what compares an attribute's groups."""
+        """Write the ends of what compares an attribute's groups, all of a kind together."""
+        pairs: dict[str, list[tuple[Cells, Cells]]] = {}
+        gaps: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
         for name, places in cells.items():
             metric = _compared().get(name)
             if metric is None or any(rate.name not in cells for rate in metric.rates):
                 continue
-            of_rates = [np.array(list(cells[rate.name].values())) for rate in metric.rates]
-            if metric.interval == "widest":
-                self._of_gap(places[""], metric, of_rates, ends)
-            elif len(places) == len(of_rates[0]) - 1:
-                rates, others = self._rates(of_rates[0]), np.array(list(places.values()))
-                is_ratio = metric.interval == "ratio"
-                limits = mean_ratios(rates) if is_ratio else rates.against_first()
-                ends.put(others, limits, of_rates=is_ratio)
+            of_rates = np.array([list(cells[rate.name].values()) for rate in metric.rates])
+            if metric.interval != "widest":
+                others = np.array(list(places.values()))
+                if len(others) == of_rates.shape[1] - 1:
+                    pairs.setdefault(metric.interval, []).append((others, of_rates[0]))
+                continue
+            there = np.isfinite(self.value[of_rates]).any(axis=-1).all(axis=0)
+            if there.sum() > 1:
+                key = metric.is_gap, len(of_rates), there.tobytes()
+                gaps.setdefault(key, []).append((places[""], of_rates[:, there]))
+        for kind, several in pairs.items():
+            others, of_rate = (np.stack(each) for each in zip(*several, strict=True))
+            rates, is_ratio = self._rates(of_rate), kind == "ratio"
+            limits = mean_ratios(rates) if is_ratio else rates.against_first()
+            ends.put(others, limits, of_rates=is_ratio)
+        for (is_gap, count, _), of_gaps in gaps.items():
+            at = np.array([place for place, _ in of_gaps])
+            of_rates = np.stack([each for _, each in of_gaps], axis=1)
+            ends.put(at, self._gaps(of_rates, count, is_gap=is_gap), of_rates=True)
 
-    def _of_gap(self, place: int, metric: Metric, of_rates: list[Cells], ends: _Ends) -> None:
-        """Write the ends of a largest gap or smallest ratio, of the groups that have the rates."""
-        there = np.all([np.isfinite(self.value[cells]).any(axis=1) for cells in of_rates], axis=0)
-        if there.sum() < 2:
-            return
-        rates = [self._rates(cells[there], len(of_rates)) for cells in of_rates]
-        if metric.is_gap:
-            limits = largest_mean_gap(*rates)
-        elif there.sum() == 2:
-            limits = mean_ratios(rates[0]).take(0)
-        else:
-            limits = smallest_mean_ratio(rates[0])
-        ends.put(place, limits, of_rates=True)
+    def _gaps(self, of_rates: Cells, count: int, *, is_gap: bool) -> Limits:
+        """Return largest gaps or smallest ratios (M,), of cells (rates, M, G)."""
+        rates = [self._rates(each, count) for each in of_rates]
+        if is_gap:
+            return largest_mean_gap(*rates)
+        if of_rates.shape[-1] == 2:
+            return mean_ratios(rates[0]).take(0)
+        return smallest_mean_ratio(rates[0])
 
 
 @lru_cache(maxsize=1)
@@ -321,18 +387,20 @@ def _compared() -> Mapping[str, Metric]:
     return metrics_of(BINARY, "difference", "ratio", "widest")
 
 
-def _is_at_most_one(metric: Metric) -> bool:
-    return metric.interval in ("rate", "auc") or metric.name == "r2"
+def _is_share(metric: str) -> bool:
+    """Say whether a metric is never above 1."""
+    return metric.startswith(("reliability_", "individual_fairness_")) or metric in _at_most_one()
+
+
+@lru_cache(maxsize=1)
+def _at_most_one() -> frozenset[str]:
+    """Return the names of what is never above 1, such as shares and what compares them."""
+    bounded = [metric for metric in declared() if metric.at_most == 1]
+    shares = [metric.name for metric in bounded if metric.interval != "explained"]
+    compared = {f"{name}_{form}" for name in shares for form in ("gap", "difference")}
+    return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
 def _is_folded(metric: Metric) -> bool:
     """Say whether noise makes a metric's values larger on average, or may."""
     return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH
-
-
-def _averaged(values: Array) -> Array:
-    """Return the means (C,) of the finite values (C, S)."""
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Array = np.where(known, values, 0).sum(axis=1) / known.sum(axis=1)
-    return mean

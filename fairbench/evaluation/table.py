@@ -1,28 +1,67 @@
-"""The long table every evaluation returns, built row by row."""
+"""The long table every evaluation returns, assembled from blocks of arrays.
+
+An evaluation takes S splits at once. A block has values of M metrics in every split and in the G
+groups of an attribute, (M, S, G); the table is made of all blocks when they are there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from statistics import NormalDist
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, without_interval
-from fairbench.inference.means import ROWS, Moments, loss_limits
+from fairbench.evaluation.columns import (
+    COLUMNS,
+    DEBIASED,
+    KEYS,
+    OUTSIDE_BAND,
+    SETTINGS,
+    STATISTICS,
+    STATUSES,
+    VALUE,
+    without_interval,
+)
 from fairbench.inference.survey import Design
 
 NAN = float("nan")
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Texts = NDArray[np.object_]
+
+
+class About(Protocol):
+    """Whom values are about: groups of an attribute, an attribute, or everyone."""
+
+    @property
+    def attribute(self) -> str:
+        """The attribute; empty of everyone."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of G groups; one empty name of what is not about a group."""
 
 
 class Where(NamedTuple):
-    """Whom a metric is about: a group of an attribute, an attribute, or everyone."""
+    """Whom one value is about: a group of an attribute, an attribute, or everyone."""
 
     attribute: str = ""
     group: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The group alone."""
+        return (self.group,)
+
+
+class Several(NamedTuple):
+    """Whom values are about: some groups of an attribute."""
+
+    attribute: str
+    names: tuple[str, ...]
 
 
 class Setting(NamedTuple):
@@ -52,7 +91,8 @@ class Status(NamedTuple):
 
 
 EVERYONE, NO_SETTING, OK = Where(), Setting(), Status()
-Row: TypeAlias = tuple[str, str, str, float, float, float, int, str, str, Setting]
+_CODES = {kind: code for code, kind in enumerate(STATUSES)}
+_OK, _INSUFFICIENT, _UNDEFINED, _INVALID = range(len(STATUSES))
 
 
 def undefined(reason: str) -> Status:
@@ -60,193 +100,395 @@ def undefined(reason: str) -> Status:
     return Status("undefined", reason)
 
 
-def insufficient(reason: str) -> Status:
-    """Return the status of a value that rests on too few rows."""
-    return Status("insufficient", reason)
+@dataclass(frozen=True, eq=False)
+class Statuses:
+    """Whether values can be relied on, and why they cannot: two arrays of one shape.
+
+    Attributes
+    ----------
+    kind : places in `STATUSES`. reason : texts, empty where there is nothing to be said.
+    """
+
+    kind: NDArray[np.int8]
+    reason: Texts
+
+    @classmethod
+    def of(cls, status: Status | Statuses, shape: tuple[int, ...]) -> Statuses:
+        """Return statuses of a shape that is their own, all alike or broadcast."""
+        if isinstance(status, Statuses):
+            arrays = (np.broadcast_to(array, shape).copy() for array in status)
+            return cls(*arrays)
+        kind = np.full(shape, _CODES[status.kind], np.int8)
+        return cls(kind, np.full(shape, status.reason, object))
+
+    @classmethod
+    def ok(cls, shape: tuple[int, ...]) -> Statuses:
+        """Return statuses of values that can all be relied on."""
+        return cls.of(OK, shape)
+
+    @classmethod
+    def stacked(cls, several: Sequence[Statuses], axis: int = 0) -> Statuses:
+        """Return statuses of one shape along a new axis."""
+        return cls(*(np.stack(arrays, axis) for arrays in zip(*several, strict=True)))
+
+    @classmethod
+    def where(cls, first: Mask, one: Statuses, other: Statuses) -> Statuses:
+        """Return one's statuses where `first` holds, the other's elsewhere."""
+        return cls(*(np.where(first, a, b) for a, b in zip(one, other, strict=True)))
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Yield both arrays."""
+        yield self.kind
+        yield self.reason
+
+    def __getitem__(self, place: Any) -> Statuses:
+        """Return those at some places, which the arrays are indexed by."""
+        return Statuses(self.kind[place], self.reason[place])
+
+    @property
+    def is_ok(self) -> Mask:
+        """Where nothing is wrong."""
+        return np.asarray(self.kind == _OK)
+
+    @property
+    def has_value(self) -> Mask:
+        """Where there is a value, whatever it rests on."""
+        return np.asarray(self.kind <= _INSUFFICIENT)
+
+    def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
+        """Put another status in some places of these very arrays.
+
+        Parameters
+        ----------
+        why : the reason, or what returns it from the place, one whole number an axis.
+        """
+        # Of a single status without axes, there is one place, which is named by nothing.
+        places = np.nonzero(where) if self.kind.ndim else ()
+        if not np.any(where):
+            return
+        self.kind[places] = _CODES[kind]
+        if isinstance(why, str):
+            self.reason[places] = why
+        else:
+            named = zip(*(axis.tolist() for axis in places), strict=True) if places else [()]
+            texts = _texts([why(*place) for place in named])
+            self.reason[places] = texts if places else texts[0]
 
 
-def mean_of(losses: NDArray[np.float64]) -> float:
-    """Return the mean of per-row losses."""
-    return float(losses.mean())
+def _texts(texts: Sequence[str]) -> Texts:
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array
 
 
-def normal_interval(losses: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Return the ends of the normal interval of a mean; NaN of one row, and where it is NaN."""
-    n, mean = len(losses), mean_of(losses)
-    if n < 2 or not np.isfinite(mean):
-        return NAN, NAN
-    quantile = NormalDist().inv_cdf((1 + level) / 2)
-    half = quantile * float(losses.std(ddof=1)) / np.sqrt(n)
-    return mean - half, mean + half
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Values of M metrics in some splits and in the G groups of an attribute, (M, S, G) each.
+
+    Attributes
+    ----------
+    metrics, statistics, settings : (M,)
+    attribute, groups : whom values are about; the groups are (G,) names.
+    splits : (S,) of which splits they are.
+    there : which of the values are rows of the table; None where all are.
+    """
+
+    metrics: tuple[str, ...]
+    statistics: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    attribute: str
+    groups: tuple[str, ...]
+    splits: NDArray[np.intp]
+    value: Array
+    lower: Array
+    upper: Array
+    n: NDArray[np.int64]
+    status: Statuses
+    there: Mask | None = None
+
+    def take(self, places: Sequence[int]) -> Block:
+        """Return some of the metrics alone."""
+        chosen = list(places)
+        arrays = {name: getattr(self, name)[chosen] for name in ("value", "lower", "upper", "n")}
+        return replace(
+            self,
+            metrics=tuple(self.metrics[m] for m in chosen),
+            statistics=tuple(self.statistics[m] for m in chosen),
+            settings=tuple(self.settings[m] for m in chosen),
+            status=self.status[chosen],
+            there=None if self.there is None else self.there[chosen],
+            **arrays,
+        )
 
 
-@dataclass
+@dataclass(frozen=True)
 class MetricTable:
-    """Rows of one evaluation.
+    """The blocks of an evaluation.
 
     Attributes
     ----------
     level : probability of the intervals.
     frequentist : every interval holds for few rows and rare labels too, or there is none and the
         status says why; otherwise they are the papers': normal for means, and else none.
+    splits : (S,) the numbers of the splits that are evaluated, 0 by default.
+    minimum : values of fewer rows are flagged, if nothing else is wrong with them.
+    blocks : what was added, in that order.
     """
 
-    rows: list[Row] = field(default_factory=list)
     level: float = 0.95
     frequentist: bool = True
+    splits: tuple[int, ...] = (0,)
+    minimum: int = 0
+    blocks: list[Block] = field(default_factory=list)
+
+    def without_rows(self) -> MetricTable:
+        """Return an empty table of the same kind."""
+        return replace(self, blocks=[])
 
     def add(
         self,
-        metric: str,
-        value: float,
-        n: int,
-        where: Where = EVERYONE,
+        metrics: str | Sequence[str],
+        value: ArrayLike,
+        n: ArrayLike,
+        where: About = EVERYONE,
         *,
-        setting: Setting = NO_SETTING,
-        interval: tuple[float, float] = (NAN, NAN),
-        status: Status = OK,
+        statistic: str | Sequence[str] = VALUE,
+        setting: Setting | Sequence[Setting] = NO_SETTING,
+        interval: tuple[ArrayLike, ArrayLike] = (NAN, NAN),
+        status: Status | Statuses = OK,
         bounded: bool = False,
         lacking: str = "",
+        there: Mask | None = None,
+        fewest: ArrayLike | None = None,
     ) -> None:
-        """Append one row; a NaN value must come with a status that says why.
+        """Append values that broadcast to (M, S, G); one that is NaN must say why.
 
         Parameters
         ----------
-        lacking : why a value that is ok has no interval, if it is not for what the metric is.
+        metrics, statistic, setting : one, or one of each of M.
+        value, n, interval, status, there : arrays that broadcast, of what may differ.
         bounded : the interval holds where there is no value, too: over a rate of 0 there is no
             ratio, but one that it exceeds.
+        lacking : why a value that is ok has no interval, if it is not for what the metric is.
+        there : which of the values are rows at all.
+        fewest : the rows of the smallest group that a value compares, where `n` are those of all.
         """
-        value = float(value)
-        if value != value:
-            interval = interval if bounded else (NAN, NAN)
-            status = status if status.kind != "ok" else undefined("the value is not a number")
-        lower, upper = interval
-        if self.frequentist and status == OK and lower != lower:
-            status = Status("ok", lacking or without_interval(metric))
-        self.rows.append(
-            (metric, *where, value, float(lower), float(upper), int(n), *status, setting)
+        names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        if not names:
+            return
+        statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
+        settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
+        shape = len(names), len(self.splits), len(where.names)
+        values, lower, upper = (
+            np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
+        )
+        statuses, rows = Statuses.of(status, shape), np.broadcast_to(np.asarray(n, np.int64), shape)
+        missing = np.isnan(values)
+        if missing.any():
+            if not bounded:
+                lower, upper = (np.where(missing, NAN, end) for end in (lower, upper))
+            statuses.flag(missing & statuses.is_ok, "undefined", "the value is not a number")
+        if self.frequentist:
+            own = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
+            least = rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
+            whose = "" if fewest is None else " in the smallest group"
+            few = own & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
+            statuses.flag(few, "insufficient", lambda *place: f"n={least[place]}{whose}")
+            alike = lower == upper
+            if alike.any():  # a mean of what does not vary is no estimate
+                lower, upper = (np.where(alike, NAN, end) for end in (lower, upper))
+                same = alike & statuses.is_ok & (statuses.reason == "")
+                statuses.reason[same] = "no interval: its width would be 0"
+            bare = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
+            if bare.any():
+                reasons = [
+                    lacking or without_interval(*of) for of in zip(names, statistics, strict=True)
+                ]
+                statuses.reason[bare] = _texts(reasons)[np.nonzero(bare)[0]]
+        self.blocks.append(
+            Block(
+                names,
+                statistics,
+                settings,
+                where.attribute,
+                where.names,
+                np.array(self.splits),
+                values,
+                lower,
+                upper,
+                rows,
+                statuses,
+                None if there is None else np.broadcast_to(there, shape),
+            )
         )
 
     def add_bounded(
         self,
-        metric: str,
-        value: float,
-        n: int,
-        interval: tuple[float, float],
-        lacking: str,
-        where: Where = EVERYONE,
+        metrics: str | Sequence[str],
+        value: ArrayLike,
+        n: ArrayLike,
+        interval: tuple[ArrayLike, ArrayLike],
+        lacking: str | Callable[..., str],
+        where: About = EVERYONE,
         *,
-        setting: Setting = NO_SETTING,
-        status: Status = OK,
+        status: Status | Statuses = OK,
+        **options: Any,
     ) -> None:
-        """Append a value with its interval, of which the papers' evaluation has none.
+        """Append values with intervals, of which the papers' evaluation has none.
 
         Parameters
         ----------
-        lacking : why there is no interval, where it is NaN.
+        lacking : why there is no interval, where it is NaN; or what returns that from the place.
+        options : as of :meth:`add`.
         """
         if not self.frequentist:
-            interval = (NAN, NAN)
-        elif status == OK and np.isnan(interval[0]):
-            status = insufficient(lacking)
-        self.add(metric, value, n, where, setting=setting, interval=interval, status=status)
+            interval = NAN, NAN
+        else:
+            names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+            shape = len(names), len(self.splits), len(where.names)
+            status = Statuses.of(status, shape)
+            none = np.isnan(np.broadcast_to(np.asarray(interval[0], np.float64), shape))
+            plain = status.is_ok & (status.reason == "")
+            status.flag(none & plain, "insufficient", lacking)
+        self.add(metrics, value, n, where, interval=interval, status=status, **options)
 
-    def add_mean(
-        self,
-        metric: str,
-        losses: NDArray[np.float64],
-        where: Where = EVERYONE,
-        *,
-        setting: Setting = NO_SETTING,
-        status: Status = OK,
-    ) -> None:
-        """Append the mean of per-row losses with its interval, NaN if `status` is not ok."""
-        n = len(losses)
-        if n == 0 or status.kind != "ok":
-            reason = status if n else undefined(no_rows(where.group))
-            self.add(metric, NAN, n, where, setting=setting, status=reason)
-            return
-        mean = mean_of(losses)
-        interval = normal_interval(losses, self.level)
-        if self.frequentist and np.isfinite(mean):
-            limits = loss_limits(Moments.of(losses), level=self.level)
-            interval = (float(limits.lower), float(limits.upper))
-            if n < ROWS:
-                status = insufficient(f"n={n}, an interval needs {ROWS}")
-        self.add(metric, mean, n, where, setting=setting, interval=interval, status=status)
+    def take(self, chosen: Callable[[str], bool]) -> list[Block]:
+        """Return the blocks of some metrics, by their names, with these alone."""
+        kept = ((block, [m for m, name in enumerate(block.metrics) if chosen(name)])
+                for block in self.blocks)  # fmt: skip
+        return [block.take(places) for block, places in kept if places]
 
     def invalidated(self, reason: str) -> MetricTable:
         """Return the same rows without values, undefined for one reason."""
-        rows: list[Row] = [
-            (*row[:3], NAN, NAN, NAN, row[6], *undefined(reason), row[9]) for row in self.rows
-        ]
-        return MetricTable(rows, self.level, self.frequentist)
+        return replace(self, blocks=[_without_values(block, reason) for block in self.blocks])
 
-    def add_unweighted(self, rows: Iterable[Row], design: Design | None) -> None:
-        """Append rows of metrics that know nothing of how rows were sampled, and say so.
+    def add_unweighted(self, blocks: Iterable[Block], design: Design | None) -> None:
+        """Append blocks of metrics that know nothing of how rows were sampled, and say so.
 
         Of weighted rows their values would be of other people than those spoken of; of clustered
-        ones their intervals would be too short.
+        ones their intervals would be too short, and probabilities about ratios too sure.
         """
-        if design is None:
-            self.rows.extend(rows)
-            return
-        for row in rows:
-            status, interval = Status(*row[7:9]), row[4:6]
-            if design.weighted and status.kind not in ("undefined", "invalid"):
-                row = (*row[:3], NAN, NAN, NAN, row[6], *undefined("it takes no weights"), row[9])
-            elif not np.isnan(interval).all():
-                if status.kind == "ok":
-                    status = insufficient("its interval would take clustered rows for independent")
-                row = (*row[:4], NAN, NAN, row[6], *status, row[9])
-            self.rows.append(row)
+        self.blocks.extend(block if design is None else _unsampled(block, design)
+                           for block in blocks)  # fmt: skip
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns of `COLUMNS`."""
-        return pd.DataFrame(_columns(self.rows), columns=list(COLUMNS))
+        return pd.DataFrame(_columns(self.blocks)[0], columns=list(COLUMNS))
 
 
-# An evaluation, with the repeat, fold and variant that it is of.
-KeyedTable: TypeAlias = tuple[tuple[int, int, str], MetricTable]
+def _without_values(block: Block, reason: str) -> Block:
+    nothing = np.full(block.value.shape, NAN)
+    status = Statuses.of(undefined(reason), block.value.shape)
+    return replace(block, value=nothing, lower=nothing, upper=nothing, status=status)
 
 
-def concatenate(tables: Iterable[KeyedTable]) -> pd.DataFrame:
-    """Stack evaluations into one data frame, each with its repeat, fold and variant in front."""
-    parts = [(keys, table.rows) for keys, table in tables if table.rows]
-    lengths = [len(rows) for _, rows in parts]
+def _unsampled(block: Block, design: Design) -> Block:
+    status, value = Statuses.of(block.status, block.value.shape), block.value
+    sure = np.array([statistic == OUTSIDE_BAND for statistic in block.statistics])[:, None, None]
+    none = np.isnan(block.lower) & np.isnan(block.upper) & ~sure
+    lower, upper = (np.full(value.shape, NAN) for _ in range(2))
+    if design.weighted:
+        weighted = status.has_value
+        value = np.where(weighted, NAN, value)
+        status.flag(weighted, "undefined", "it takes no weights")
+    else:
+        status.flag(
+            ~none & status.is_ok,
+            "insufficient",
+            "its interval would take clustered rows for independent",
+        )
+    return replace(block, value=value, lower=lower, upper=upper, status=status)
+
+
+Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
+
+
+def concatenate(tables: Iterable[MetricTable], splits: Sequence[Split]) -> pd.DataFrame:
+    """Return the rows of evaluations as one data frame, split by split in the order given.
+
+    Parameters
+    ----------
+    splits : the repeat, the fold and the variant of every split that a table numbers.
+    """
+    columns, split = _columns([block for table in tables for block in table.blocks])
     keys = {
-        name: np.repeat(np.array([each[i] for each, _ in parts], dtype), lengths)
+        name: np.array([key[i] for key in splits], dtype)[split]
         for i, (name, dtype) in enumerate(zip(KEYS, (np.int64, np.int64, object), strict=True))
     }
-    rows = [row for _, each in parts for row in each]
-    return pd.DataFrame({**keys, **_columns(rows)}, columns=[*KEYS, *COLUMNS])
+    return pd.DataFrame({**keys, **columns}, columns=[*KEYS, *COLUMNS])
 
 
-def _columns(rows: list[Row]) -> dict[str, Any]:
-    """Return the columns of rows; the settings, of which there are few, are made once each."""
-    metric, attribute, group, value, lower, upper, n, status, reason, settings = (
-        zip(*rows, strict=True) if rows else ((),) * 10
-    )
-    kinds = {kind: code for code, kind in enumerate(STATUSES)}
-    codes: dict[Setting, int] = {}
-    place = np.array([codes.setdefault(each, len(codes)) for each in settings], np.intp)
-    values = {name: [each[i] for each in codes] for i, name in enumerate(SETTINGS)}
-    taken = {name: each for name, each in values.items() if any(v is not None for v in each)}
+def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]:
+    """Return the columns of all rows, by split and then as they were added, and their splits."""
+    subjects: dict[tuple[str, str, str, Setting], int] = {}
+    groups: dict[str, int] = {}
+    of_subject, of_group, of_split, there = [], [], [], []
+    for block in blocks:
+        shape = block.value.shape
+        described = zip(block.metrics, block.statistics, block.settings, strict=True)
+        subject = [
+            subjects.setdefault((metric, statistic, block.attribute, setting), len(subjects))
+            for metric, statistic, setting in described
+        ]
+        group = [groups.setdefault(name, len(groups)) for name in block.groups]
+        of_subject.append(np.broadcast_to(np.array(subject)[:, None, None], shape).ravel())
+        of_group.append(np.broadcast_to(np.array(group), shape).ravel())
+        of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
+        there.append(
+            np.ones(block.value.size, bool) if block.there is None else block.there.ravel()
+        )
+    if not blocks:
+        return _empty_table(), np.zeros(0, np.intp)
+    split = np.concatenate(of_split)
+    rows = np.argsort(split, kind="stable")
+    rows = rows[np.concatenate(there)[rows]]
+
+    def column(values: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([array.ravel() for array in values])[rows]
+
+    subject_of = np.concatenate(of_subject)[rows]
+    metric, statistic, attribute, settings = zip(*subjects, strict=True)
+    statistics = [STATISTICS.index(name) for name in statistic]
+    codes = {"status": column(block.status.kind for block in blocks)}
+    columns = {
+        "metric": _texts(metric)[subject_of],
+        "statistic": pd.Categorical.from_codes(
+            np.array(statistics, np.int8)[subject_of], list(STATISTICS)
+        ),
+        "attribute": _texts(attribute)[subject_of],
+        "group": _texts(list(groups))[np.concatenate(of_group)[rows]],
+        **{
+            name: column(getattr(block, name) for block in blocks)
+            for name in ("value", "lower", "upper", "n")
+        },
+        "status": pd.Categorical.from_codes(codes["status"], list(STATUSES)),
+        "reason": column(block.status.reason for block in blocks),
+        **_settings(settings, subject_of),
+    }
+    return columns, split[rows]
+
+
+def _settings(settings: Sequence[Setting], place: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the columns of settings, of which `place` (n,) says each row's."""
+    values = {name: [setting[i] for setting in settings] for i, name in enumerate(SETTINGS)}
+    taken = {name: column for name, column in values.items() if set(column) != {None}}
     empty = {dtype: _empty(dtype, len(place)) for dtype in set(SETTINGS.values())}
     return {
-        "metric": np.array(metric, object),
-        "attribute": np.array(attribute, object),
-        "group": np.array(group, object),
-        "value": np.array(value, float),
-        "lower": np.array(lower, float),
-        "upper": np.array(upper, float),
-        "n": np.array(n, np.int64),
-        "status": pd.Categorical.from_codes([kinds[each] for each in status], list(STATUSES)),
-        "reason": np.array(reason, object),
-        **{
-            name: pd.array(taken[name], dtype).take(place) if name in taken else empty[dtype]
-            for name, dtype in SETTINGS.items()
-        },
+        name: pd.array(taken[name], dtype).take(place) if name in taken else empty[dtype]
+        for name, dtype in SETTINGS.items()
+    }
+
+
+def _empty_table() -> dict[str, Any]:
+    nothing = np.zeros(0)
+    texts = {name: np.zeros(0, object) for name in ("metric", "attribute", "group", "reason")}
+    return {
+        **texts,
+        "statistic": pd.Categorical([], list(STATISTICS)),
+        **dict.fromkeys(("value", "lower", "upper"), nothing),
+        "n": nothing.astype(np.int64),
+        "status": pd.Categorical([], list(STATUSES)),
+        **_settings([], np.zeros(0, np.intp)),
     }
 
 
@@ -263,7 +505,7 @@ def no_rows(group: str) -> str:
     return f"no rows in group '{group}'" if group else "no rows"
 
 
-def invalid_rows(bad: NDArray[np.bool_], what: str) -> Status:
+def invalid_rows(bad: Mask, what: str) -> Status:
     """Say of how many rows a metric cannot be computed; ok where there is none."""
     if not bad.any():
         return OK

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.data.dataset import Task
+from fairbench.evaluation.columns import OUTSIDE_BAND, VALUE
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
-    EVERYONE,
     NAN,
     NO_SETTING,
-    OK,
     MetricTable,
     Setting,
-    Status,
-    Where,
-    insufficient,
+    Several,
+    Statuses,
     invalid_rows,
     no_rows,
-    undefined,
 )
-from fairbench.inference.means import ROOT_ROWS as FEWEST
-from fairbench.inference.means import Moments, around, loss_limits
+from fairbench.inference.means import ROWS, Moments, around, loss_limits
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
     probability_ratio_below,
+    quantile,
     ratio_limits,
 )
 from fairbench.metrics.group_means import GroupMeans, Neighbours, individual_fairness
 
 Array = NDArray[np.float64]
+FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
 
 
 def variances(data: Labelled) -> dict[str, Array]:
@@ -81,9 +79,7 @@ class UncertaintyEvaluation:
     """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
 
     table: MetricTable
-    level: float
     ratio_band: float
-    minimum: int
     negligible_sd: float
 
     def run(self, data: Labelled) -> None:
@@ -91,73 +87,126 @@ class UncertaintyEvaluation:
         given = variances(data)
         if not given:
             return
-        values, floor = np.stack(list(given.values())), self._floor(data)
-        # Measures that are not finite everywhere are undefined.
-        reasons = {name: invalid_rows(~np.isfinite(each), name) for name, each in given.items()}
-        for groups in (Groups.everyone(len(data)), *data.coded.values()):
-            means = GroupMeans.of(values.T, groups.codes, len(groups))
-            lowest = means.interval(self.level)[0][0]
+        measures, values = [f"{name}_uncertainty" for name in given], np.stack(list(given.values()))
+        # Measures that are not finite everywhere in a split are undefined there.
+        reasons = Statuses.ok((len(given), data.splits))
+        bad = ~np.isfinite(values)
+        for s in range(data.splits if bad.any() else 0):
+            for i, name in enumerate(given):
+                status = invalid_rows(bad[i, data.split == s], name)
+                here = np.zeros(reasons.kind.shape, bool)
+                here[i, s] = bool(status.reason)
+                reasons.flag(here, status.kind, status.reason)
+        for groups in (data.everyone, *data.coded.values()):
+            means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
+            lowest = means.interval(self.table.level)[0][..., 0, :].T
             found: GroupMeans | _Limits = means
             if self.table.frequentist:
-                found = _Limits.of(values, groups, self.level)
-            self._attribute(_MeasuredGroups(groups, reasons), found, lowest, floor)
+                found = _Limits.of(values, groups, self.table.level)
+            self._attribute(measures, groups, reasons, found, lowest, self._floor(data))
 
-    def _floor(self, data: Labelled) -> float:
-        """Return the variance under which there is nothing to divide by."""
+    def _floor(self, data: Labelled) -> Array:
+        """Return the variance (S,) under which there is nothing to divide by."""
         if data.task is not Task.REGRESSION:
-            return 2 * self.negligible_sd**2
-        return (self.negligible_sd * float(data.target.std())) ** 2
+            return np.full(data.splits, 2 * self.negligible_sd**2)
+        spread = np.array([part.target.std() for part in data.each_split()])
+        return (self.negligible_sd * spread) ** 2
 
     def _attribute(
-        self, at: _MeasuredGroups, means: GroupMeans | _Limits, lowest: Array, floor: float
+        self,
+        measures: Sequence[str],
+        groups: Groups,
+        reasons: Statuses,
+        means: GroupMeans | _Limits,
+        lowest: Array,
+        floor: Array,
     ) -> None:
-        lower, upper = means.interval(self.level)
-        self._add("", at, means.mean, lower, upper)
-        self._add("_difference", at, *means.difference(self.level))
+        """Add the measures (V, S) of one attribute, of which `lowest` is the reference's end."""
+        lower, upper = means.interval(self.table.level)
+        self._add(measures, "", groups, reasons, means.mean, lower, upper)
+        if len(groups) == 1:
+            return
+        self._add(measures, "_difference", groups, reasons, *means.difference(self.table.level))
         # What the paper calls F, and the probability that it is further from 1 than is fair.
-        reference = means.mean[0]
+        reference = means.mean[..., 0, :].T
         small = (np.fmin(lowest, reference) < floor) | (reference == 0)
-        at = at.without_small_denominators(reference, small)
-        self._add("_ratio", at, *means.ratio(self.level))
-        outside, band = means.ratio_outside(self.ratio_band), Setting(band=self.ratio_band)
-        self._add("_ratio_outside_band", at, outside, setting=band)
+        own = Statuses.of(reasons, reference.shape)
+
+        def why(i: int, s: int) -> str:
+            what = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
+            return f"{what}, too near 0 to divide by"
+
+        own.flag(small & own.is_ok, "undefined", why)
+        ratio = means.ratio(self.table.level)
+        self._add(measures, "_ratio", groups, own, *ratio)
+        # Where the ratio has no interval, nothing is known of how sure it is either.
+        outside = means.ratio_outside(self.ratio_band)
+        self._add(measures, "_ratio", groups, own, outside, band=self.ratio_band)
 
     def _add(
         self,
+        measures: Sequence[str],
         form: str,
-        at: _MeasuredGroups,
+        groups: Groups,
+        reasons: Statuses,
         values: Array,
         lower: Array | None = None,
         upper: Array | None = None,
-        setting: Setting = NO_SETTING,
+        *,
+        band: float | None = None,
     ) -> None:
-        """Add the values (G, V) of a form of the means; one that is not "" compares groups."""
-        for i, measure in enumerate(at.reasons):
-            for g in range(bool(form), len(at.groups)):
-                n, status = at.status(measure, [0, g] if form else [g], self.minimum)
-                value = NAN if status.kind in ("undefined", "invalid") else values[g, i]
-                interval = (NAN, NAN)
-                if lower is not None and upper is not None and n > 1:
-                    interval = (lower[g, i], upper[g, i])
-                if self.table.frequentist and status == OK and n < FEWEST:
-                    status = insufficient(f"n={n}, an interval needs {FEWEST}")
-                if np.isnan(value) and status.kind not in ("undefined", "invalid"):
-                    few = "the error of a mean of 1 row is unknown"
-                    status = undefined(few if n == 1 else status.reason)
-                self.table.add(
-                    f"{measure}_uncertainty{form}",
-                    value,
-                    n,
-                    at.groups.where(g),
-                    setting=setting,
-                    interval=interval,
-                    status=status,
-                )
+        """Add the values (S, G, V) of a form of the means; one that is not "" compares groups."""
+        size, names = groups.size, groups.names
+        weakest = np.broadcast_to(np.arange(len(names)), size.shape)
+        if form:
+            weakest = np.where(size[:, 1:] < size[:, :1], weakest[:, 1:], 0)
+            size, values = np.minimum(size[:, :1], size[:, 1:]), values[:, 1:]
+            names = names[1:]
+        value = np.moveaxis(values, -1, 0)
+        shape = value.shape
+        n = np.broadcast_to(size, shape)
+        status = Statuses.of(reasons[..., None], shape)
+
+        def where(s: int, g: int) -> str:
+            name = groups.names[weakest[s, g]]
+            return f" in group '{name}'" if name else ""
+
+        fine = status.is_ok
+        status.flag(
+            fine & (n < self.table.minimum),
+            "insufficient",
+            lambda i, s, g: f"n={n[i, s, g]}{where(s, g)}",
+        )
+        status.flag(
+            fine & (n == 0), "undefined", lambda i, s, g: no_rows(groups.names[weakest[s, g]])
+        )
+        value = np.where(status.has_value, value, NAN)
+        if self.table.frequentist:
+            few = status.is_ok & (n < FEWEST)
+            status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")
+        gone = np.isnan(value) & status.has_value
+        status.flag(gone & (n == 1), "undefined", "the standard error of a mean needs 2 rows")
+        status.flag(gone & (n != 1), "undefined", lambda *at: status.reason[at])
+        first, ends = int(bool(form)), [np.asarray(NAN), np.asarray(NAN)]
+        if lower is not None and upper is not None:
+            ends = [np.moveaxis(end[:, first:], -1, 0) for end in (lower, upper)]
+            ends = [np.where(n > 1, end, NAN) for end in ends]
+        outside = band is not None
+        self.table.add(
+            [f"{measure}{form}" for measure in measures],
+            value,
+            n,
+            Several(groups.attribute, names),
+            statistic=OUTSIDE_BAND if outside else VALUE,
+            setting=Setting(band=band) if outside else NO_SETTING,
+            interval=(ends[0], ends[1]),
+            status=status,
+        )
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """The means (G, V) of V measures in G groups, with intervals that skewed measures leave whole.
+    """The means (S, G, V) of V measures, with intervals that skewed measures leave whole.
 
     It answers as `GroupMeans` does, whose intervals take the logarithms of means to be normal:
     those of 50 rows cover 85 to 94 % where measures are as skewed as lognormal ones.
@@ -170,66 +219,40 @@ class _Limits:
     def of(cls, values: Array, groups: Groups, level: float) -> _Limits:
         """Return the means of measures (V, n) that are at least 0."""
         columns = np.nan_to_num(values, posinf=0, neginf=0)
-        moments = Moments.of_groups(columns, groups.codes, len(groups))
-        limits = loss_limits(moments, level=level, least=0.0, rows=FEWEST)
-        return cls(Limits(*(each.T for each in around(moments.mean, limits))), level)
+        moments = Moments.of_groups(columns, groups.codes, groups.cells)
+        limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
+        return cls(Limits(*(np.moveaxis(groups.shaped(end), 0, -1) for end in limits)), level)
 
     @property
     def mean(self) -> Array:
-        """The means (G, V)."""
+        """The means (S, G, V)."""
         return self.limits.value
 
     @property
     def _reference(self) -> Limits:
-        return Limits(*(each[:1] for each in self.limits))
+        return Limits(*(end[..., :1, :] for end in self.limits))
 
     def interval(self, level: float) -> tuple[Array, Array]:
-        """Return the ends (G, V) of the means' intervals."""
+        """Return the ends (S, G, V) of the means' intervals."""
         return self.limits.lower, self.limits.upper
 
     def difference(self, level: float) -> tuple[Array, Array, Array]:
-        """Return every mean minus the reference's and the ends of its interval, (G, V) each."""
+        """Return every mean minus the reference's and the ends of its interval, (S, G, V) each."""
         return difference_limits(self.limits, self._reference)
 
     def ratio(self, level: float) -> tuple[Array, Array, Array]:
-        """Return every mean over the reference's and the ends of its interval, (G, V) each."""
+        """Return every mean over the reference's and the ends of its interval, (S, G, V) each."""
         value, lower, upper = ratio_limits(self.limits, self._reference)
         none = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
         return value, np.where(none, NAN, lower), np.where(none, NAN, upper)
 
     def ratio_outside(self, band: float) -> Array:
-        """Return how sure it is (G, V) that the ratio is further than `band` from 1."""
+        """Return how sure it is (S, G, V) that the ratio is further than `band` from 1."""
         below, under = (
             probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
             for ratio in (1 - band, 1 + band)
         )
         return np.asarray(below + 1 - under)
-
-
-@dataclass(frozen=True)
-class _MeasuredGroups:
-    """The groups of an attribute; `reasons` are what is known of each measure's values, by name."""
-
-    groups: Groups
-    reasons: dict[str, Status]
-
-    def without_small_denominators(self, means: Array, small: NDArray[np.bool_]) -> _MeasuredGroups:
-        """Return the groups with a reason where the reference's mean is no denominator."""
-        reasons = dict(self.reasons)
-        for (name, reason), mean, is_small in zip(reasons.items(), means, small, strict=True):
-            if is_small and reason == OK:
-                what = f"{name}_uncertainty of group '{self.groups.names[0]}' is {mean:.2g}"
-                reasons[name] = undefined(f"{what}, too near 0 to divide by")
-        return replace(self, reasons=reasons)
-
-    def status(self, measure: str, among: list[int], minimum: int) -> tuple[int, Status]:
-        """Return how many rows the smallest of `among` has, and what that makes of the measure."""
-        g = min(among, key=lambda each: self.groups.size[each])
-        n, name = self.groups.size[g], self.groups.names[g]
-        if self.reasons[measure] != OK or n >= max(minimum, 1):
-            return n, self.reasons[measure]
-        where = f" in group '{name}'" if name else ""
-        return n, insufficient(f"n={n}{where}") if n else undefined(no_rows(name))
 
 
 REPLICATE = "replicate="  # how the labels of variants begin that differ in their draws alone
@@ -261,19 +284,20 @@ def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) ->
     n, setting = values.shape[1], Setting(variants=len(values))
     bad = np.asarray(~np.isfinite(values).all(axis=0))
     status = invalid_rows(bad, "uncertainty")
-    if status != OK:
+    if status.reason:
         values = np.full_like(values, NAN)
     sd = values.std(axis=0)
-    for name, value, row in (
-        ("max_sd", sd.max(), setting),
-        ("mean_sd", sd.mean(), setting),
-        ("mean_range", np.ptp(values, axis=0).mean(), setting),
-        *(("sd", np.quantile(sd, q), setting._replace(quantile=q)) for q in _QUANTILES),
-    ):
-        table.add(f"{prefix}_{name}", float(value), n, setting=row, status=status)
+    whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
+    names = ["max_sd", "mean_sd", "mean_range", *("sd" for _ in _QUANTILES)]
+    table.add(
+        [f"{prefix}_{name}" for name in names],
+        np.reshape([*whole, *np.quantile(sd, _QUANTILES)], (-1, 1, 1)),
+        n,
+        setting=[*(setting,) * len(whole), *(setting._replace(quantile=q) for q in _QUANTILES)],
+        status=status,
+    )
 
 
-Mask = NDArray[np.bool_]
 OUTCOMES = ("TN", "FP", "FN", "TP")
 
 
@@ -287,35 +311,74 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
         return
     score = "score" if "score" in data.predictions else "prediction"
     values = {"prediction": data.column(score), **variances(data)}
-    neighbours = Neighbours.of(data.encoded, k)
-    parts = list(_parts(data, attribute))
+    neighbours = [Neighbours.of(data.encoded[here], k) for here in data.slices]
     for name, column in values.items():
-        fairness = individual_fairness(column, neighbours)
-        for where, outcome, rows in parts:
-            _add(table, f"individual_fairness_{name}", fairness[rows], where, outcome)
+        fairness = np.concatenate(
+            [
+                individual_fairness(column[here], of)
+                for here, of in zip(data.slices, neighbours, strict=True)
+            ]
+        )
+        for groups, outcomes in _parts(data, attribute):
+            _add_fairness(table, f"individual_fairness_{name}", fairness.T, groups, outcomes)
 
 
-def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Where, str, Mask]]:
-    """Yield everyone, each group, and each group's true negatives, false positives ..."""
-    yield EVERYONE, "", np.ones(len(data), bool)
+def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
+    """Yield everyone, the groups, and each group's true negatives, false positives ..."""
+    yield data.everyone, ("",)
     if attribute not in data.groups:
         return
-    cell = 2 * data.target + data.column("prediction")
-    labels = data.groups[attribute].cat
-    for code, label in enumerate(labels.categories):
-        where, rows = Where(attribute, str(label)), labels.codes.to_numpy() == code
-        yield where, "", rows
-        for i, outcome in enumerate(OUTCOMES):
-            yield where, outcome, rows & (cell == i)
+    groups = data.coded[attribute]
+    yield groups, ("",)
+    cell = (2 * data.target + data.column("prediction")).astype(np.intp)
+    codes = len(OUTCOMES) * groups.codes + cell
+    names = tuple(name for name in groups.names for _ in OUTCOMES)
+    yield Groups(attribute, names, codes, groups.splits), OUTCOMES
 
 
-def _add(table: MetricTable, metric: str, fairness: Array, where: Where, outcome: str) -> None:
-    n = len(fairness)
-    for rank, losses in enumerate(fairness.T, start=1):
-        setting = Setting(outcome=outcome or None, k=rank)
-        if n and not np.isnan(losses[0]):
-            table.add_mean(metric, losses, where, setting=setting)
-            continue
-        none = f"no {outcome} in group '{where.group}'" if outcome else no_rows(where.group)
-        status = undefined(f"nobody has {rank} neighbours" if n else none)
-        table.add(metric, NAN, n, where, setting=setting, status=status)
+def _add_fairness(
+    table: MetricTable, metric: str, fairness: Array, groups: Groups, outcomes: Sequence[str]
+) -> None:
+    """Add the means of fairness (k, n) in cells, of which every group has one an outcome."""
+    moments = Moments.of_groups(fairness, groups.codes, groups.cells)
+    value = groups.shaped(moments.mean)
+    if table.frequentist:
+        limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
+        lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
+    else:
+        half = quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
+        lower, upper = groups.shaped(moments.mean - half), groups.shaped(moments.mean + half)
+    n = np.broadcast_to(groups.size, value.shape)
+    for place, outcome in enumerate(outcomes):
+        mine = slice(place, None, len(outcomes))
+        names = groups.names[mine]
+        status = _of_fairness(value[..., mine], n[..., mine], names, outcome, table.frequentist)
+        table.add(
+            (metric,) * len(value),
+            value[..., mine],
+            n[..., mine],
+            Several(groups.attribute, names),
+            setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
+            interval=(lower[..., mine], upper[..., mine]),
+            status=status,
+        )
+
+
+def _of_fairness(
+    value: Array,
+    n: NDArray[np.int64],
+    names: Sequence[str],
+    outcome: str,
+    frequentist: bool,
+) -> Statuses:
+    """Return the statuses of means (k, S, G) of the rows of one outcome, or of all."""
+    status = Statuses.ok(value.shape)
+    if frequentist:
+        status.flag(n < ROWS, "insufficient", lambda *at: f"n={n[at]}, an interval needs {ROWS}")
+    status.flag(np.isnan(value), "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
+
+    def empty(_: int, __: int, g: int) -> str:
+        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
+
+    status.flag(n == 0, "undefined", empty)
+    return status

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Dataset, Task
+from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.data.encoding import Encoder, Frame
 from fairbench.data.splits import Fold
 from fairbench.experiments.contracts import Model, RawOutputs, TrainingSet
@@ -69,13 +70,13 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
     keys: list[str | int] = [data.name, fold.repeat, fold.fold]
     if study.replicate:
         keys.append(study.replicate)
-    train, rest = _taken(data, fold)
     classes = len(data.classes)
-    frame, frame_of_rest = _encoded(study, fold, train, rest)
+    groups, groups_of_rest = _groups(data, fold, study.protect)
+    frame, frame_of_rest = _encoded(study, fold)
     training = TrainingSet(
         frame,
-        train.target.to_numpy(np.float64),
-        train.groups(study.protect),
+        data.target.to_numpy(np.float64)[fold.train],
+        groups,
         data.task,
         study.learner.capabilities.seeded,
         classes,
@@ -94,7 +95,7 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
     started = time.process_time()
     outputs = fitted.outputs(
         frame_of_rest,
-        rest.groups(study.protect),
+        groups_of_rest,
         rng(study.seed, "predict", *keys),
     )
     predict_seconds = time.process_time() - started
@@ -102,10 +103,22 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
     return outputs, {**seconds, "diagnostics": _diagnostics(models)}
 
 
+def _parts(fold: Fold) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the training rows, and the others."""
+    return fold.train, np.concatenate([fold.validation, fold.test])
+
+
 @lru_cache(maxsize=1)
-def _taken(data: Dataset, fold: Fold) -> tuple[Dataset, Dataset]:
-    """Return the training rows and the others, kept for the last fold seen."""
-    return data.take(fold.train), data.take(np.concatenate([fold.validation, fold.test]))
+def _groups(data: Dataset, fold: Fold, protect: tuple[str, ...]) -> tuple[pd.Series, pd.Series]:
+    """Return the groups of the training rows and of the others, kept for the last fold seen.
+
+    Of combined attributes a part has the combinations that occur in it.
+    """
+    train, rest = (data.sensitive.take(rows) for rows in _parts(fold))
+    return (
+        group_labels(data.name, train, data.privileged, protect),
+        group_labels(data.name, rest, data.privileged, protect),
+    )
 
 
 def _diagnostics(models: list[Model]) -> dict[str, float]:
@@ -120,7 +133,7 @@ def _diagnostics(models: list[Model]) -> dict[str, float]:
 _frames: tuple[tuple[str, str, str], tuple[Frame, Frame]] | None = None
 
 
-def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[Frame, Frame]:
+def _encoded(study: Study, fold: Fold) -> tuple[Frame, Frame]:
     """Return the encoded training rows and the others, kept for the last fold seen.
 
     Cells of one fold (variants, readings of different fitters) so share one frame object, and with
@@ -130,8 +143,9 @@ def _encoded(study: Study, fold: Fold, train: Dataset, rest: Dataset) -> tuple[F
     encoding = study.learner.encoding
     key = (study.dataset.digest, rows_digest(fold), str(encoding))
     if _frames is None or _frames[0] != key:
-        encoder = Encoder(encoding).fit(train.features)
-        _frames = (key, (encoder.transform(train.features), encoder.transform(rest.features)))
+        train, rest = (study.dataset.features.take(rows) for rows in _parts(fold))
+        encoder = Encoder(encoding).fit(train)
+        _frames = (key, (encoder.transform(train), encoder.transform(rest)))
     return _frames[1]
 
 

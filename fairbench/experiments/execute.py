@@ -4,7 +4,7 @@ A `Plan` is a run that was checked: its configuration, and the ids of its cells.
 the union of the missing cells of all plans, hands them to an executor (see `executors`), and has
 each run evaluated as soon as its own cells are there. A task, one cell or one evaluation, names its
 run by its configuration, so that it is small enough for any worker; the worker prepares the run
-itself.
+itself. `carry_out` does all of this for one run.
 """
 
 from __future__ import annotations
@@ -106,6 +106,15 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
+class Here:
+    """The executor that is this process."""
+
+    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
+        """Do one task after the other."""
+        return map(work, tasks)
+
+
+@dataclass(frozen=True)
 class RunEnd:
     """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
 
@@ -121,6 +130,25 @@ class RunEnd:
         if self.computed == 0:
             return f"nothing to fit: all {cells} cells were in the store ({seconds:.1f} s)"
         return f"fitted {self.computed} of {cells} cells in {seconds:.1f} s"
+
+    @property
+    def prepared(self) -> pipeline.PlannedRun:
+        """The run itself: its data set, its cells, and the folder that was written."""
+        return prepared(self.run)
+
+    def checked(self) -> RunEnd:
+        """Return this end, unless the run failed.
+
+        Raises
+        ------
+        UserError : it could not be carried out as it was asked for.
+        RuntimeError : a component failed; the message holds its traceback.
+        """
+        if self.trace:
+            raise RuntimeError(self.trace)
+        if self.error:
+            raise UserError(self.error)
+        return self
 
 
 def plan(cfg: DictConfig | Config) -> Plan:
@@ -266,6 +294,29 @@ class Execution:
         self.on_end(self.ends[run.id])
 
 
+def carry_out(
+    cfg: DictConfig | Config,
+    *,
+    executor: Executor | None = None,
+    draw: pipeline.DrawFigures | None = None,
+) -> RunEnd:
+    """Compute what is missing of one run, evaluate and store it, and return how it ended.
+
+    Parameters
+    ----------
+    executor : does the tasks; by default this process.
+    draw : draws the figures of the run, which without has none until they are asked for.
+
+    Raises
+    ------
+    UserError : unknown names, bad values, missing data, or what cannot be computed.
+    IncompatibleError : a combination that cannot work.
+    RuntimeError : a component failed; the message holds its traceback.
+    """
+    (end,) = Execution([plan(cfg)], executor or Here(), draw).carry_out()
+    return end.checked()
+
+
 def work(task: WorkUnit) -> Done:
     """Do a task in this process; an error is returned, so that the sweep goes on."""
     started = time.perf_counter()
@@ -287,7 +338,7 @@ def _work(task: WorkUnit) -> int:
     run, cells = _with_cells(task.run)
     again = not task.run.config["resume"]
     if task.cell is None:
-        return pipeline.finish(run, draw=task.draw, again=again).computed
+        return pipeline.finish(run, draw=task.draw, again=again)
     if task.cell not in cells:
         raise UserError(
             f"the code or the data of {run.name} changed after its cells were listed: run the same "

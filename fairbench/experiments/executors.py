@@ -21,7 +21,7 @@ from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
 from fairbench.core.processes import CallWith, serve
-from fairbench.experiments.execute import KILLED, Done, Executor, WorkUnit, too_long, work
+from fairbench.experiments.execute import KILLED, Done, Executor, Here, WorkUnit, too_long, work
 
 
 def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = None) -> Executor:
@@ -54,15 +54,6 @@ def processes(n_jobs: int, minutes: float | None = None) -> Executor:
 
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()
     return Workers(wanted, minutes) if wanted > 1 or minutes else Here()
-
-
-@dataclass(frozen=True)
-class Here:
-    """The process that runs the sweep."""
-
-    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
-        """Do one task after the other."""
-        return map(work, tasks)
 
 
 @dataclass(frozen=True)

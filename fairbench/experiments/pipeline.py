@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from omegaconf import DictConfig
 from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset, Task, feature_count
 from fairbench.data.splits import Fold, Split
+from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
@@ -25,9 +24,9 @@ from fairbench.experiments.compatibility import Combination, check, check_option
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.prices import cost_key
-from fairbench.experiments.run_evaluation import COSTS, RunEvaluation
+from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
-from fairbench.results.cells import BusyCellError, CorruptCellError, Store
+from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import UNVERIFIED, VERIFIED, Run
 
@@ -79,7 +78,7 @@ class PlannedRun:
         """The writer of the run's folder."""
         return RunWriter(self.store.run_path(self.id))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
@@ -88,25 +87,6 @@ class PlannedRun:
             parts.append(self.dataset.weight_digest)
         cells = [[cell.id, cell.variant] for cell in self.cells]
         return digest([cells, parts, code_digest(modules)])
-
-    def cached(self) -> list[bool]:
-        """Say of each cell whether it is in the store."""
-        return [self.store.has(cell.id) for cell in self.cells]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished run and what it took."""
-
-    run: PlannedRun
-    metrics: pd.DataFrame
-    computed: int
-    seconds: float
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """Means over repeats."""
-        return summarise(self.metrics, level=self.run.evaluator.level)
 
 
 def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
@@ -185,77 +165,43 @@ def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = Tr
         return True
 
 
-def ensure_all(
-    cells: Sequence[Cell],
-    store: Store,
-    *,
-    recompute: bool = False,
-    done: Callable[[bool], None] = lambda computed: None,
-) -> int:
-    """Ensure every cell, call `done` after each, and return how many were computed.
-
-    Cells that other processes are computing come last, so that processes share the work.
-    """
-    waiting = deque(cells)
-    computed = busy = 0
-    while waiting:
-        cell = waiting.popleft()
-        try:
-            fresh = ensure(cell, store, recompute=recompute, wait=busy >= len(waiting) + 1)
-        except BusyCellError:
-            waiting.append(cell)
-            busy += 1
-            continue
-        busy = 0
-        computed += fresh
-        done(fresh)
-    return computed
+def ensure_all(cells: Sequence[Cell], store: Store) -> int:
+    """Ensure every cell, one after the other, and return how many were computed."""
+    return sum(ensure(cell, store) for cell in cells)
 
 
-def execute(
-    run: PlannedRun,
-    *,
-    resume: bool = True,
-    draw: DrawFigures | None = None,
-    done: Callable[[bool], None] = lambda fresh: None,
-) -> Result:
-    """Compute what is missing of a run, evaluate it, and write its folder, in this process.
-
-    `done` is called after each cell, with whether it was computed. Without `draw` the run has no
-    figures until the same command asks for them.
-    """
-    started, computed = time.perf_counter(), 0
-    if not (resume and run.writer.finished(run.fingerprint)):
-        computed = ensure_all(run.cells, run.store, recompute=not resume, done=done)
-    result = finish(run, draw=draw, again=not resume)
-    return replace(
-        result, computed=computed + result.computed, seconds=time.perf_counter() - started
-    )
-
-
-def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = False) -> Result:
+def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = False) -> int:
     """Evaluate a run whose cells are in the store, and write its folder.
 
     A run that is finished already is left as it is, unless `again`; its figures are drawn if there
-    are none. A cell that turns out to be damaged is computed again.
+    are none.
+
+    Returns
+    -------
+    int
+        How many cells turned out to be damaged, and were computed again.
     """
-    started, computed = time.perf_counter(), 0
-    finished = not again and run.writer.finished(run.fingerprint)
-    if finished:
-        metrics = run.folder.metrics()
-    else:
-        try:
-            metrics, predictions = evaluate_run(run)
-        except CorruptCellError:
-            computed = ensure_all(run.cells, run.store)
-            metrics, predictions = evaluate_run(run)
-        shutil.rmtree(run.folder.figures, ignore_errors=True)
+    if not again and run.writer.finished(run.fingerprint):
+        _draw(run, draw)
+        return 0
+    computed = 0
+    try:
+        metrics, predictions = evaluate_run(run)
+    except CorruptCellError:
+        computed = ensure_all(run.cells, run.store)
+        metrics, predictions = evaluate_run(run)
+    shutil.rmtree(run.folder.figures, ignore_errors=True)
+    _draw(run, draw, metrics)
+    _write(run, metrics, predictions)
+    return computed
+
+
+def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | None = None) -> None:
+    """Draw a run's figures, if it is to have any and has none; its stored metrics by default."""
     if draw and not run.writer.has_figures():
         with run.writer.drawing() as temporary:
-            draw(metrics, run.name, run.protect, temporary)
-    if not finished:
-        _write(run, metrics, predictions)
-    return Result(run, metrics, computed, time.perf_counter() - started)
+            shown = run.folder.metrics() if metrics is None else metrics
+            draw(shown, run.name, run.protect, temporary)
 
 
 def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -316,5 +262,5 @@ def task_facts(run: PlannedRun) -> dict[str, Any]:
 
 
 def _seconds_per_cell(metrics: pd.DataFrame) -> float:
-    costs = metrics[metrics["metric"].isin(COSTS)]
-    return float(costs.groupby("metric")["value"].mean().sum())
+    values, names = metrics["value"].to_numpy(float), metrics["metric"].to_numpy()
+    return float(sum(values[names == name].mean() for name in COSTS))

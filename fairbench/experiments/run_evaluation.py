@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,10 +16,11 @@ from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding
 from fairbench.data.sequences import Sequences
 from fairbench.data.splits import Fold
+from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.evaluator import Evaluator, design_of, group_columns
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
-from fairbench.evaluation.table import KeyedTable, MetricTable, concatenate
+from fairbench.evaluation.table import MetricTable, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
@@ -28,11 +29,10 @@ from fairbench.inference.posterior import FREQUENTIST
 from fairbench.results.cells import Store
 from fairbench.results.predictions import TEST, VALIDATION
 
-COSTS = ("fit_seconds", "predict_seconds")
 Part: TypeAlias = "dict[str, NDArray[Any]]"  # columns of some rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """One cell read: the predictions of its test and validation rows.
 
@@ -40,6 +40,7 @@ class Reading:
     values, and the rows they are about.
     """
 
+    cell: Cell
     rows: NDArray[np.intp]
     test: Labelled
     validation: Labelled | None
@@ -51,6 +52,20 @@ class Reading:
         test = None if self.invalid else self.test
         parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
         return (_part(fold, part, rows, of) for part, rows, of in parts if len(rows))
+
+
+def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
+    """Return the uncertainties (n,) of the same rows, by the variant that has any."""
+    return {
+        reading.cell.variant: reading.test.column("uncertainty")
+        for reading in readings
+        if not reading.invalid and "uncertainty" in reading.test.predictions
+    }
+
+
+def _place(cell: Cell) -> tuple[int, int]:
+    """Return the repeat and the fold of a cell."""
+    return cell.fold.repeat, cell.fold.fold
 
 
 def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> Part:
@@ -98,27 +113,28 @@ class RunEvaluation:
         name = " x ".join(self.protect)
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
-        tables: list[KeyedTable] = []
-        predictions: list[Part] = []
-        for _, of_fold in groupby(ordered, key=lambda cell: (cell.fold.repeat, cell.fold.fold)):
-            tables += self._fold(list(of_fold), groups, predictions)
-        return concatenate(tables), _joined(predictions)
-
-    def _fold(
-        self, cells: list[Cell], groups: dict[str, pd.Series], predictions: list[Part]
-    ) -> list[KeyedTable]:
-        """Evaluate the run's own cell in full, variants overall, and all of them together."""
-        tables, uncertainty, fold = [], {}, cells[0].fold
-        for cell in cells:
-            reading = self.read(cell, {} if cell.variant else groups)
-            tables.append(((fold.repeat, fold.fold, cell.variant), self._evaluate(cell, reading)))
-            if not cell.variant:
-                predictions += reading.predictions(cell.fold)
-            if cell.variant and not reading.invalid and "uncertainty" in reading.test.predictions:
-                uncertainty[cell.variant] = reading.test.predictions["uncertainty"].to_numpy()
-        consistency = MetricTable(frequentist=self.evaluator.interval == FREQUENTIST)
-        evaluate_consistency(consistency, uncertainty)
-        return [*tables, ((fold.repeat, fold.fold, ""), consistency)]
+        # Of a fold come the run's own rows, then those of its variants, then those of them all.
+        folds = list(dict.fromkeys(_place(cell) for cell in ordered))
+        variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
+        splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
+        number = {
+            (*fold, variant): f * (len(variants) + 2) + v
+            for f, fold in enumerate(folds)
+            for v, variant in enumerate(("", *variants, None))
+        }
+        readings = [self.read(cell, {} if cell.variant else groups) for cell in ordered]
+        own = [reading for reading in readings if not reading.cell.variant]
+        others = [reading for reading in readings if reading.cell.variant]
+        tables = [*self._tables(own, number), *self._tables(others, number)]
+        for fold in folds:
+            of_fold = [reading for reading in others if _place(reading.cell) == fold]
+            consistency = MetricTable(
+                frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
+            )
+            evaluate_consistency(consistency, _uncertainties(of_fold))
+            tables.append(consistency)
+        parts = [part for reading in own for part in reading.predictions(reading.cell.fold)]
+        return concatenate(tables, splits), _joined(parts)
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
@@ -137,7 +153,7 @@ class RunEvaluation:
         validation = None
         if held_out.any() and not invalid:
             validation = self._part(cell, stored.columns, held_out, groups, invalid)
-        return Reading(rows, test, validation, invalid, notes)
+        return Reading(cell, rows, test, validation, invalid, notes)
 
     def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
         """Add what the evaluator asks for of what the rows were predicted from."""
@@ -192,23 +208,59 @@ class RunEvaluation:
             classes=self.dataset.classes,
         )
 
-    def _evaluate(self, cell: Cell, reading: Reading) -> MetricTable:
-        generator = rng(self.seed, "posterior", *self._keys(cell))
-        table = self.evaluator.rows(
-            reading.test, generator, validation=reading.validation, protect=" x ".join(self.protect)
+    def _tables(
+        self, readings: Sequence[Reading], number: Mapping[Any, int]
+    ) -> Iterator[MetricTable]:
+        """Yield the metrics of cells, all of those together that are evaluated alike.
+
+        Parameters
+        ----------
+        number : of the split of each repeat, fold and variant.
+        """
+        alike: dict[Any, list[Reading]] = {}
+        for reading in readings:
+            sampled = reading.test.design is not None  # whose clusters are of one split
+            columns, held_out = tuple(reading.test.predictions), reading.validation is not None
+            encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
+            alone = reading.cell.id if sampled else ""
+            key = reading.invalid, held_out, columns, encoding, alone
+            alike.setdefault(key, []).append(reading)
+        for several in alike.values():
+            cells = [reading.cell for reading in several]
+            places = [number[*_place(cell), cell.variant] for cell in cells]
+            table = self._evaluate(several, places)
+            for name in dict.fromkeys(name for reading in several for name in reading.notes):
+                noted = [reading.notes.get(name) for reading in several]
+                value, rows = zip(*(note or (np.nan, 0) for note in noted), strict=True)
+                there = [[note is not None] for note in noted]
+                arrays = np.reshape(value, (-1, 1)), np.reshape(rows, (-1, 1))
+                table.add(name, *arrays, there=np.array(there))
+            yield table
+
+    def _evaluate(self, readings: Sequence[Reading], places: Sequence[int]) -> MetricTable:
+        """Return the metrics of cells whose predictions have the same columns."""
+        test = Labelled.joined([reading.test for reading in readings])
+        held_out = [reading.validation for reading in readings if reading.validation is not None]
+        cells = [reading.cell for reading in readings]
+        table = self.evaluator.table(
+            test,
+            [rng(self.seed, "posterior", *self._keys(cell)) for cell in cells],
+            validation=Labelled.joined(held_out) if held_out else None,
+            protect=" x ".join(self.protect),
+            splits=places,
         )
-        features, encoding = self.dataset.features, cell.study.learner.encoding
+        features, encoding = self.dataset.features, cells[0].study.learner.encoding
         if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
             chosen = features.select(encoding.modalities or features.names)
-            limits = encoding.limits(features.take(cell.fold.train))
-            frames = FrameCounts(chosen.take(reading.rows).lengths, limits)
-            minimum = self.evaluator.minimum_group_size
-            evaluate_truncation(table, reading.test, frames, minimum=minimum)
-        if reading.invalid:
-            table = table.invalidated(reading.invalid)
-        for name, (value, rows) in reading.notes.items():
-            table.add(name, value, rows)
-        return table
+            limits = [encoding.limits(features.take(cell.fold.train)) for cell in cells]
+            rows = [reading.rows for reading in readings]
+            frames = FrameCounts(
+                chosen.take(np.concatenate(rows)).lengths,
+                np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0),
+            )
+            evaluate_truncation(table, test, frames)
+        invalid = readings[0].invalid
+        return table.invalidated(invalid) if invalid else table
 
     def _keys(self, cell: Cell) -> tuple[str, int, int]:
         return self.dataset.name, cell.fold.repeat, cell.fold.fold

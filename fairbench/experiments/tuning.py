@@ -23,11 +23,11 @@ from fairbench.core.fingerprint import digest
 from fairbench.core.formats import shortened
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.seeds import integer_seed, rng
+from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.experiments.build import Config
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.run_evaluation import COSTS
 from fairbench.experiments.study import Cell
 from fairbench.experiments.tuning_settings import Tuning
 from fairbench.experiments.tuning_trials import (

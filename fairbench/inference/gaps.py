@@ -68,24 +68,28 @@ class GroupLimits:
             shared if isinstance(shared, float) else shared[place],
         )
 
-    def only(self, groups: NDArray[np.bool_]) -> GroupLimits:
-        """Return the limits (R, G) of some groups alone, which may be others in each row.
+    def only(
+        self, groups: NDArray[np.bool_], *, unseen: NDArray[np.bool_] | None = None
+    ) -> GroupLimits:
+        """Return the limits (..., G) of some of the groups alone.
 
-        One of them takes the place of each group left out: that a pair is there twice makes no
-        gap larger.
+        Parameters
+        ----------
+        groups : (..., G) which ones.
+        unseen : others, of whose rates no row says anything: they may be anything from 0 to 1, and
+            gaps are of these groups, too.
         """
         if groups.all():
             return self
-        index = np.where(groups, np.arange(groups.shape[-1]), groups.argmax(axis=-1)[..., None])
+        none = np.zeros_like(groups) if unseen is None else unseen
+        nothing = Limits(
+            np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)
+        )
         single, together = (
-            Limits(*(np.take_along_axis(each, index, -1) for each in limits))
+            Limits(*(np.where(groups, *ends) for ends in zip(limits, nothing, strict=True)))
             for limits in (self.single, self.together)
         )
-        shared = self.correlation
-        if not isinstance(shared, float):
-            shared = np.take_along_axis(shared, index[..., None, :], -1)
-            shared = np.take_along_axis(shared, index[..., :, None], -2)
-        return GroupLimits(single, together, shared)
+        return GroupLimits(single, together, self.correlation)
 
 
 @lru_cache(maxsize=512)
@@ -99,6 +103,13 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
     if groups <= 2:
         return shared
     return float(2 * ndtr(range_quantile(shared, groups) / np.sqrt(2)) - 1)
+
+
+def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floats:
+    """Return the same of arrays of numbers of groups, such as differ from sample to sample."""
+    several, place = np.unique(groups, return_inverse=True)
+    levels = [simultaneous_level(level, int(count), rates) for count in several]
+    return np.reshape(np.array(levels)[place], np.shape(groups))
 
 
 @lru_cache(maxsize=512)
@@ -198,22 +209,76 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     The gap, at least what it surely is (the largest lower bound of any pair, all pairs and rates
     taken together) and at most the largest upper bound of any single pair: the truly widest pair
     is one pair, for which no correction is needed. The gap of the counts always lies inside.
+
+    A group without a value counts with the limits that it has (of no rows, 0 and 1): others may be
+    as far from it as that. One without limits takes no part, and with fewer than two values all
+    is NaN.
     """
-    values, lowers, uppers = [], [], []
+    found = []
     for each in rates:
         # A pair the other way round is the same with the other sign.
-        first, second = np.triu_indices(each.single.value.shape[-1])
+        first, second = np.triu_indices(each.single.value.shape[-1], 1)
         shared = each.correlation
         shared = shared if isinstance(shared, float) else shared[..., first, second]
-        wide, single = (
-            difference_limits(of.take(first), of.take(second), shared)
-            for of in (each.together, each.single)
+        wide, single = each.together, each.single
+        ends = _ends_of_pairs(
+            wide.take(first), single.take(first), wide.take(second), single.take(second), shared
         )
-        values.append(np.abs(wide.value).max(axis=-1))
-        lowers.append(np.maximum(wide.lower, -wide.upper).max(axis=-1))
-        uppers.append(np.maximum(single.upper, -single.lower).max(axis=-1))
-    value, lower, upper = (np.max(each, axis=0) for each in (values, lowers, uppers))
-    return Limits(value, np.clip(lower, 0, None), upper)
+        found.append([np.fmax.reduce(end, axis=-1, initial=np.nan) for end in ends])
+    value, lower, upper = (np.fmax.reduce(end) for end in zip(*found, strict=True))
+    return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
+
+
+def _ends_of_pairs(
+    first: Limits, one: Limits, second: Limits, other: Limits, correlation: Floats | float = 0.0
+) -> tuple[Floats, Floats, Floats]:
+    """Return the sizes of differences of pairs, what they are at least, and at most.
+
+    Parameters
+    ----------
+    first, second : the rates with the limits that hold for all pairs together.
+    one, other : the same with those of a single pair.
+    """
+    wide = difference_limits(first, second, correlation)
+    single = difference_limits(one, other, correlation)
+    upper = np.maximum(single.upper, -single.lower)
+    if np.isnan(upper).any():
+        furthest = np.maximum(one.upper - other.lower, other.upper - one.lower)
+        upper = np.where(np.isnan(upper), furthest, upper)
+    return np.abs(wide.value), np.maximum(wide.lower, -wide.upper), upper
+
+
+def probability_below(
+    posterior: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    level: float = 0.95,
+) -> Floats:
+    """Return the probability that gaps are under epsilon, as far as their intervals bear it out.
+
+    Parameters
+    ----------
+    posterior : (...) what a posterior says. It may be surer than any data of this size can make
+        one: with many small groups it takes for granted that some two are far apart, and with one
+        small group that it is like the others.
+    lower, upper : (...) the intervals of the gaps; NaN where there is none.
+    level : of the intervals.
+
+    Returns
+    -------
+    While the interval holds epsilon, no less than 1 - level and no more than level. Where the
+    interval is above epsilon at most 1 - level, where it is under epsilon at least level. So the
+    probability is under 1 - level (over level) only where the interval excludes epsilon, and
+    falsely no more often than the interval misses on that side, whatever the posterior.
+    """
+    risk = min(1 - level, 0.5)
+    above, under = np.asarray(lower) > epsilon, np.asarray(upper) < epsilon
+    least = np.where(under, 1 - risk, np.where(above, 0.0, risk))
+    most = np.where(above, risk, np.where(under, 1.0, 1 - risk))
+    probability: Floats = np.clip(np.asarray(posterior, float), least, most)
+    return probability
 
 
 _BLOCK = 1 << 16  # pairs that are compared at once
@@ -227,26 +292,28 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     Returns
     -------
     The gap, and the positions of the lower and of the higher group of the pair whose difference has
-    the largest lower bound.
+    the largest lower bound; -1 with fewer than two values.
     """
     groups = len(rates.single.value)
-    step = max(1, _BLOCK // groups)
-    surest, upper, low, high = -np.inf, -np.inf, 0, 0
+    step, both = max(1, _BLOCK // groups), (rates.together, rates.single)
+    surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
-        rows = slice(start, start + step)
-        wide, single = (
-            difference_limits(
-                Limits(*(each[rows, None] for each in limits)),
-                Limits(*(each[None, :] for each in limits)),
-            )
-            for limits in (rates.together, rates.single)
-        )
-        first, second = np.unravel_index(int(wide.lower.argmax()), wide.lower.shape)
-        if wide.lower[first, second] > surest:
-            surest, low, high = wide.lower[first, second], int(second), start + int(first)
-        upper = max(upper, single.upper.max())
-    gap = (np.ptp(rates.single.value), max(surest, 0.0), upper)
-    return Limits(*map(np.asarray, gap)), low, high
+        rows = np.arange(start, min(start + step, groups))
+        of_rows = [Limits(*(end[rows, None] for end in each)) for each in both]
+        _, lowers, uppers = _ends_of_pairs(of_rows[0], of_rows[1], *both)
+        lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # of one group alone
+        upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
+        furthest = np.where(np.isnan(lowers), -np.inf, lowers)
+        row, column = np.unravel_index(int(furthest.argmax()), furthest.shape)
+        if furthest[row, column] > surest:
+            surest, low, high = furthest[row, column], start + int(row), int(column)
+    if low < 0:
+        return Limits(*map(np.asarray, (np.nan, np.nan, np.nan))), low, high
+    values = rates.single.value
+    if values[low] > values[high]:
+        low, high = high, low
+    known = values[~np.isnan(values)]
+    return Limits(*map(np.asarray, (np.ptp(known), max(surest, 0.0), upper))), low, high
 
 
 def smallest_ratio(rates: GroupLimits) -> Limits:

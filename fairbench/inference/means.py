@@ -8,7 +8,7 @@ rows on there is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,15 @@ Floats = NDArray[np.float64]
 Level = float | Floats
 
 ROWS = 20  # of a mean
-ROOT_ROWS = 50  # of a mean of squares or its root: squares have far heavier tails
+# Of a mean of squares or its root: squares have far heavier tails, and of a few rows in a hundred
+# that err ten times as much as others fewer would often show none.
+ROOT_ROWS = 200
 RARE_ROWS = 10  # with the rarer label, of a mean loss of labels
-# How far out one more row is put, in distances of the outermost: of losses, and of squares.
-UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25
+# How far out one more row is put, in distances of the outermost: of losses, of squares, and of
+# squares with a heavy tail: between these tail indices it goes from one to the other.
+UNSEEN, _UNSEEN_SQUARE, _UNSEEN_HEAVY = 1.5, 2.25, 5.0
+_LIGHT, _HEAVY = 0.55, 0.65
+_CUBED = 300  # the exponent of two up to which cubes neither overflow nor vanish
 _ALL = 40  # from so many rows of the rarer label on, that they had to be 10 plays no part
 
 
@@ -38,6 +43,7 @@ class Moments:
     size, mean, sd : number of rows, their mean and standard deviation (NaN of too few rows).
     skewness : third standardised moment, 0 where nothing varies.
     lowest, highest : the outermost values.
+    least, most : how far out values may lie that were not seen, as far as that is known, else NaN.
     """
 
     size: Floats
@@ -46,6 +52,8 @@ class Moments:
     skewness: Floats
     lowest: Floats
     highest: Floats
+    least: Floats
+    most: Floats
 
     @classmethod
     def of(cls, values: ArrayLike) -> Moments:
@@ -55,29 +63,56 @@ class Moments:
         mean = x.mean(axis=-1)
         away = x - mean[..., None]
         squares, cubes = (away**2).sum(axis=-1), (away**3).sum(axis=-1)
-        size = np.full(mean.shape, float(n))
-        return cls(size, mean, *_spread(size, squares, cubes), x.min(axis=-1), x.max(axis=-1))
+        size, unknown = np.full(mean.shape, float(n)), np.full(mean.shape, np.nan)
+        outermost = x.min(axis=-1), x.max(axis=-1)
+        return cls(size, mean, *_spread(size, squares, cubes), *outermost, unknown, unknown)
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
-        """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1."""
-        rows = np.bincount(codes, minlength=groups)
-        present = np.flatnonzero(rows)
-        x = values
-        if len(present) > 1:  # of short numbers the sort is linear
-            small = codes.astype(np.int16) if groups < 2**15 else codes
-            x = values[..., np.argsort(small, kind="stable")]
-        found = np.full((6, *x.shape[:-1], groups), np.nan)
-        found[0] = rows
-        if len(present):
-            size, first = rows[present], (np.cumsum(rows) - rows)[present]
-            mean = np.add.reduceat(x, first, axis=-1) / size
-            away = x - np.repeat(mean, size, axis=-1)
-            square = away * away
-            squares, cubes = (np.add.reduceat(each, first, -1) for each in (square, square * away))
-            outermost = (f.reduceat(x, first, axis=-1) for f in (np.minimum, np.maximum))
-            found[1:, ..., present] = mean, *_spread(size.astype(float), squares, cubes), *outermost
-        return cls(*found)
+        """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1.
+
+        Rows are summed up some tens of thousands at a time, in memory that is used again, and the
+        parts joined (Pebay 2008, "Formulas for robust, one-pass parallel computation of covariances
+        and arbitrary-order statistical moments"). NaN of groups without rows.
+        """
+        scale = _extreme_scale(values, codes, groups)
+        if scale is not None:
+            found = cls.of_groups(values / scale[..., codes], codes, groups)
+            sd, mean = found.sd * scale, found.mean * scale
+            ends = found.lowest * scale, found.highest * scale
+            return replace(found, mean=mean, sd=sd, lowest=ends[0], highest=ends[1])
+        sums = _Sums.of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
+        for start in range(_AT_ONCE, len(codes), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            sums = sums.joined(_Sums.of(values[..., part], codes[part], groups))
+        size = np.broadcast_to(sums.size, sums.mean.shape)
+        sd, skewness = _spread(size, sums.squares, sums.cubes)
+        skewness = np.where(size > 0, skewness, np.nan)
+        unknown = np.full(sums.mean.shape, np.nan)
+        ends = sums.lowest, sums.highest
+        return cls(size, sums.mean, sd, skewness, *ends, unknown, unknown)
+
+    @classmethod
+    def by_label(
+        cls,
+        losses: Floats,
+        other: Floats,
+        label: NDArray[np.intp],
+        codes: NDArray[np.integer],
+        groups: int,
+    ) -> Moments:
+        """Return the moments (..., 2 G) of losses of rows with label 0 and 1, group by group.
+
+        Parameters
+        ----------
+        losses, other : (..., n) losses with the label (n,) that rows have, and with the other one.
+        """
+        found = cls.of_groups(losses, 2 * codes + label, 2 * groups)
+        return found.reaching(*_could_be(losses, other, label, codes, groups))
+
+    def reaching(self, least: Floats, most: Floats) -> Moments:
+        """Return the same of values that may lie so far out."""
+        return replace(self, least=least, most=most)
 
     @classmethod
     def of_sampled(cls, value: Floats, totals: Floats, sample: Sampled) -> Moments:
@@ -101,7 +136,7 @@ class Moments:
             found.mean + nearer * (each - found.mean) for each in (found.lowest, found.highest)
         )
         spread = nearer * found.sd, nearer * found.skewness
-        return cls(size, found.mean, *spread, lowest, highest)
+        return cls(size, found.mean, *spread, lowest, highest, found.least, found.most)
 
     @classmethod
     def joined(cls, several: Sequence[Moments]) -> Moments:
@@ -114,6 +149,108 @@ class Moments:
         return Moments(*(getattr(self, each.name)[..., index] for each in fields(self)))
 
 
+def _could_be(
+    losses: Floats,
+    other: Floats,
+    label: NDArray[np.intp],
+    codes: NDArray[np.integer],
+    groups: int,
+) -> tuple[Floats, Floats]:
+    """Return how little and how much (..., 2 G) the rows of a group could lose, by label.
+
+    That is the mean of the losses of the :data:`RARE_ROWS` rows of the group that would lose least,
+    and most, if they had the label.
+    """
+    ends = np.full((2, *losses.shape[:-1], 2 * groups), np.nan)
+    order, rows = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=groups)
+    for g, mine in enumerate(np.split(order, np.cumsum(rows)[:-1])):
+        few = min(len(mine), RARE_ROWS)
+        if not few:
+            continue
+        for either in (0, 1):
+            kept = label[mine] == either
+            values = np.where(kept, losses[..., mine], other[..., mine])
+            apart = np.partition(values, (few - 1, len(mine) - few), axis=-1)
+            both = apart[..., :few].mean(axis=-1), apart[..., len(mine) - few :].mean(axis=-1)
+            ends[..., 2 * g + either] = both
+    return ends[0], ends[1]
+
+
+def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats | None:
+    """Return powers of two (..., G) over values; None where no cube overflows or vanishes."""
+    largest = np.abs(values).max(initial=0.0)
+    if not np.isfinite(largest):
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    if not largest or 2.0**-_CUBED < largest < 2.0**_CUBED:
+        return None
+    most = np.zeros((groups, *values.shape[:-1]))
+    np.maximum.at(most, codes, np.moveaxis(np.abs(values), -1, 0))
+    return _power_of_two(np.moveaxis(most, 0, -1))
+
+
+_AT_ONCE = 1 << 16  # rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums of powers of distances from the mean, and the outermost values, of groups (..., G).
+
+    Of a group without rows all are NaN but its `size` (G,).
+    """
+
+    size: Floats
+    mean: Floats
+    squares: Floats
+    cubes: Floats
+    lowest: Floats
+    highest: Floats
+
+    @classmethod
+    def of(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> _Sums:
+        """Return the sums of (..., n) values of rows in groups 0 .. G - 1."""
+        rows = np.bincount(codes, minlength=groups)
+        present = np.flatnonzero(rows)
+        x = values
+        if len(present) > 1:  # of short numbers the sort is linear
+            small = codes.astype(np.int16) if groups < 2**15 else codes
+            x = values[..., np.argsort(small, kind="stable")]
+        found = np.full((5, *x.shape[:-1], groups), np.nan)
+        if len(present):
+            size, first = rows[present], (np.cumsum(rows) - rows)[present]
+            mean = np.add.reduceat(x, first, axis=-1) / size
+            away = x - np.repeat(mean, size, axis=-1)
+            square = away * away
+            squares, cubes = (np.add.reduceat(each, first, -1) for each in (square, square * away))
+            outermost = (f.reduceat(x, first, axis=-1) for f in (np.minimum, np.maximum))
+            found[..., present] = mean, squares, cubes, *outermost
+        return cls(rows.astype(float), *found)
+
+    def joined(self, other: _Sums) -> _Sums:
+        """Return the sums of both sets of rows together."""
+        own, its = self.size, other.size
+        size = own + its
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = other.mean - self.mean
+            mean = self.mean + apart * its / size
+            squares = self.squares + other.squares + apart**2 * own * its / size
+            cubes = self.cubes + other.cubes + apart**3 * own * its * (own - its) / size**2
+            cubes += 3 * apart * (own * other.squares - its * self.squares) / size
+        both = (
+            mean, squares, cubes,
+            np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
+        )  # fmt: skip
+        alone = (getattr(each, name) for name in _POWERS for each in (self, other))
+        pairs = zip(alone, alone, strict=True)
+        found = (
+            np.where(its == 0, mine, np.where(own == 0, others, of_both))
+            for (mine, others), of_both in zip(pairs, both, strict=True)
+        )
+        return _Sums(size, *found)
+
+
+_POWERS = ("mean", "squares", "cubes", "lowest", "highest")
+
+
 def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
     """Return standard deviation and skewness from sums of powers of distances from the mean."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -123,13 +260,18 @@ def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Float
 
 
 def loss_limits(
-    moments: Moments, *, level: Level = 0.95, least: Level = -np.inf, rows: Level = ROWS
+    moments: Moments,
+    *,
+    level: Level = 0.95,
+    least: Level = -np.inf,
+    most: float = np.inf,
+    rows: Level = ROWS,
 ) -> Limits:
     """Return means with their intervals, NaN of fewer than `rows` rows.
 
     Parameters
     ----------
-    least : the least that a mean can be, 0 of losses that are never negative.
+    least, most : the least and the most that a mean can be, 0 of losses that are never negative.
 
     Notes
     -----
@@ -140,12 +282,14 @@ def loss_limits(
     large losses, so the end is Student's of the sample and one row more, which lies one and a half
     times as far out as the outermost row, less the length of the other tail.
     """
-    return _bounded(centred_limits(moments, level=level), moments.size >= rows, least)
+    return _bounded(centred_limits(moments, level=level), moments.size >= rows, least, most)
 
 
-def _bounded(limits: Limits, enough: NDArray[np.bool_], least: Level) -> Limits:
-    lower = np.where(enough, np.maximum(limits.lower, least), np.nan)
-    return Limits(limits.value, lower, np.where(enough, limits.upper, np.nan))
+def _bounded(
+    limits: Limits, enough: NDArray[np.bool_], least: Level, most: float = np.inf
+) -> Limits:
+    lower, upper = np.maximum(limits.lower, least), np.minimum(limits.upper, most)
+    return Limits(limits.value, *(np.where(enough, end, np.nan) for end in (lower, upper)))
 
 
 def around(value: Floats, limits: Limits, least: Level = -np.inf) -> Limits:
@@ -169,13 +313,19 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
     above, below = moments.highest - moments.mean, moments.mean - moments.lowest
-    upper = _reach(moments, above, below, moments.skewness, level)
-    lower = _reach(moments, below, above, -moments.skewness, level)
+    upper = _reach(moments, above, below, moments.skewness, moments.most - moments.mean, level)
+    lower = _reach(moments, below, above, -moments.skewness, moments.mean - moments.least, level)
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, level: Level) -> Floats:
-    """Return how far the interval reaches on the side of a tail, away from the mean."""
+def _reach(
+    moments: Moments, tail: Floats, other: Floats, skewness: Floats, most: Floats, level: Level
+) -> Floats:
+    """Return how far the interval reaches on the side of a tail, away from the mean.
+
+    Where a row could lie further out than allowed for by the outermost, at a distance `most`, one
+    more row is put there.
+    """
     n, sd = moments.size, moments.sd
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of few rows, neither the skewness nor the length of the other tail says much.
@@ -183,16 +333,17 @@ def _reach(moments: Moments, tail: Floats, other: Floats, skewness: Floats, leve
         hall = -sd / np.sqrt(n) * _transformed(-_student(n, level), shorter / np.sqrt(n))
         unseen = UNSEEN * (tail - np.maximum(1 - ROWS / n, 0) * other)
         student = with_one_more(moments, unseen, level)
-    reach: Floats = np.where((tail >= other) & (unseen > 0), np.fmax(student, hall), hall)
-    return reach
+        possible = with_one_more(moments, most, level)
+    reach = np.where((tail >= other) & (unseen > 0), np.fmax(student, hall), hall)
+    return np.where(most > UNSEEN * tail, np.fmax(reach, possible), reach)
 
 
 def with_one_more(moments: Moments, distance: Floats, level: Level) -> Floats:
     """Return Student's upper end, from the mean, of a sample with a row more at a distance."""
     n = moments.size
     shift = distance / (n + 1)
-    variance = (moments.sd**2 * (n - 1) + distance**2 * n / (n + 1)) / n
-    return shift + _student(n + 1, level) * np.sqrt(variance / (n + 1))
+    spread = np.hypot(moments.sd * np.sqrt(1 - 1 / np.maximum(n, 1)), distance / np.sqrt(n + 1))
+    return shift + _student(n + 1, level) * spread / np.sqrt(n + 1)
 
 
 def _transformed(quantile: Floats, skewness: Floats) -> Floats:
@@ -209,36 +360,97 @@ def _student(n: Floats, level: Level) -> Floats:
     return np.where(n > 1, quantile, np.inf)
 
 
-def root_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
+def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats:
+    """Return how heavy the upper tails (..., G) of values (..., n) are; NaN of one row.
+
+    That is 1/2 of squares of errors that are normal, far out, and 2/3 of Student's with three
+    degrees of freedom. Their variance is finite under 1/2, their mean under 1.
+
+    Notes
+    -----
+    Hill (1975), "A simple general approach to inference about the tail of a distribution": the mean
+    logarithm of the outermost n^0.6 values (at least 10, at most half) over the next one.
+    Infinite where that is not positive.
+    """
+    index = np.full((*values.shape[:-1], groups), np.nan)
+    order, rows = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=groups)
+    for g, mine in enumerate(np.split(order, np.cumsum(rows)[:-1])):
+        n = len(mine)
+        if n < 2:
+            continue
+        outer = min(max(10, int(np.ceil(n**0.6))), n // 2)
+        apart = np.partition(values[..., mine], n - outer - 1, axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.log(apart[..., n - outer :] / apart[..., n - outer - 1, None]).mean(axis=-1)
+        index[..., g] = np.where(apart[..., n - outer - 1] > 0, over, np.inf)
+    return index
+
+
+def scaled(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
+    """Return values (n,) over their group's scale, and the scales (G,).
+
+    A scale is the power of two over the group's largest value: no square overflows or vanishes, and
+    no digit is lost.
+    """
+    largest = np.zeros(groups)
+    np.maximum.at(largest, codes, np.abs(values))
+    scale = _power_of_two(largest)
+    return values / scale[codes], scale
+
+
+def _power_of_two(size: Floats, *, beyond: float = 0.0) -> Floats:
+    """Return the powers of two over sizes; 1 of 0 and where the exponent is at most `beyond`."""
+    known = (size > 0) & np.isfinite(size)
+    exponent = np.frexp(np.where(known, size, 1.0))[1]
+    return np.where(known & (np.abs(exponent) > beyond), np.ldexp(1.0, exponent), 1.0)
+
+
+def unseen_distance(index: Floats, usual: float) -> Floats:
+    """Return how far out a row more is put, in distances of the outermost, by the tail's index.
+
+    Parameters
+    ----------
+    usual : where the tail is light; in heavy ones what was seen says little of what there is.
+    """
+    share = np.clip((index - _LIGHT) / (_HEAVY - _LIGHT), 0, 1)
+    distance: Floats = usual + (_UNSEEN_HEAVY - usual) * share
+    return distance
+
+
+def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
     """Return roots of means of squares with their intervals, NaN under :data:`ROOT_ROWS` rows.
 
     Parameters
     ----------
-    moments : of the squares; see :func:`heavy_limits`.
+    moments, index : of the squares; see :func:`heavy_limits`.
     """
-    squares = _heavy(moments, np.zeros_like(moments.mean), level)
+    squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
     return Limits(*(np.sqrt(np.maximum(each, 0)) for each in squares))
 
 
-def heavy_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
+def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
     """Return means of losses that grow like squares, NaN under :data:`ROOT_ROWS` rows.
 
     Such is a normal's negative log-likelihood, which has a least value for any sd.
 
+    Parameters
+    ----------
+    index : of the tail (:func:`tail_index`) of what the losses exceed the lowest by.
+
     Notes
     -----
     The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
-    sample and one row more that lies a good two times as far from the mean as the highest; the
-    lower is Hall's.
+    sample and one row more that lies a good two times as far from the mean as the highest, and five
+    times where the tail is heavy; the lower is Hall's.
     """
-    return _heavy(moments, moments.lowest, level)
+    return _heavy(moments, index, moments.lowest, level)
 
 
-def _heavy(moments: Moments, base: Floats, level: Level) -> Limits:
+def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limits:
     """Return the limits of means of losses of at least `base`."""
     n, mean = moments.size, moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
-        unseen = _UNSEEN_SQUARE * (moments.highest - moments.mean)
+        unseen = unseen_distance(index, _UNSEEN_SQUARE) * (moments.highest - moments.mean)
         shift = unseen / (n + 1)
         reach = with_one_more(moments, unseen, level) - shift
         upper = np.where(mean > 0, (mean + shift) * np.exp(reach / (mean + shift)), mean + reach)
@@ -331,14 +543,17 @@ class OutcomeMeans:
     counts: SurveyCounts
 
     @classmethod
-    def of(cls, losses: Floats, outcome: Floats, sample: Sampled, design: Design) -> OutcomeMeans:
-        """Return the mean losses of (..., n) losses of outcomes (n,) 0 or 1."""
+    def of(
+        cls, losses: Floats, other: Floats, outcome: Floats, sample: Sampled, design: Design
+    ) -> OutcomeMeans:
+        """Return the mean losses of (..., n) losses of outcomes (n,) 0 or 1, and of the others."""
         groups, label = len(sample.units), outcome.astype(np.intp)
         cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
         mean, totals = sample.linearised(losses)
         means = cells.means(losses)
         away = cells.share * (losses - means[..., cells.codes])
-        moments = Moments.of_sampled(means, cells.totals(away), cells)
+        possible = _could_be(losses, other, label, sample.codes, groups)
+        moments = Moments.of_sampled(means, cells.totals(away), cells).reaching(*possible)
         moments = moments.take(np.arange(2 * groups).reshape(-1, 2))
         zero, one = (sample.totals(np.where(label == each, away, 0.0)) for each in (0, 1))
         share = sample.linearised(outcome)[1]

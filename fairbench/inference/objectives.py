@@ -168,17 +168,15 @@ def point_table(
     ``metric``, ``run``, ``learner``, ``intervention``, ``method``, ``error``, ``gap``,
     ``error_variance``, ``gap_variance``, ``covariance``, ``dominated``.
     """
-    parts = []
+    rows = []
     for metric in METRICS:
         mine = [each[metric] for each in found]
-        part = pd.DataFrame({"metric": metric, "run": list(runs)})
-        part = pd.concat([part, pd.DataFrame(list(names))], axis=1)
-        part["error"], part["gap"] = [p.error for p in mine], [p.gap for p in mine]
-        for column, (i, j) in _ENTRIES.items():
-            part[column] = [p.covariance[i, j] for p in mine]
-        part["dominated"] = dominated(part[["error", "gap"]].to_numpy())
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+        behind = dominated(np.array([[p.error, p.gap] for p in mine])).tolist()
+        for run, name, point, is_behind in zip(runs, names, mine, behind, strict=True):
+            entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
+            front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
+            rows.append({**front, **entries, "dominated": is_behind})
+    return pd.DataFrame(rows)
 
 
 def _error(tables: Array) -> Array:

@@ -17,7 +17,8 @@ Chung et al. 2013, A nondegenerate penalized likelihood estimator for variance p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -28,6 +29,7 @@ from fairbench.inference.flags import below
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Generators = Sequence[np.random.Generator]
 
 # The prior of every logit spread: two Gamma distributions, by weight, shape and rate. Groups
 # may be as good as equal (mean 0.03). Otherwise they differ (mean 0.7), and a spread of next to
@@ -46,33 +48,44 @@ _DEGREES = 7.0  # of freedom of proposals, whose tails are then heavier than the
 class Pooled:
     """The posterior of the rates of G groups, from counts and from each other.
 
+    The axes before those of draws and groups are those of rates and of samples, if there are any.
+
     Attributes
     ----------
-    draws : (T, G) draws of all groups' rates together.
-    mean : (G,) posterior means.
-    spread : posterior mean of how far logits of groups lie from what their attributes say.
-    exception : (G,) probability that a group is unlike the others.
-    efficiency : effective over actual number of importance draws.
-    surprise : (G,) how probable a rate as far out as a group's is in a group like the others, in
-        either direction, and judged without the group itself; 1 for an empty group.
+    draws : (..., T, G) draws of all groups' rates together.
+    mean : (..., G) posterior means.
+    spread : (...) posterior mean of how far logits of groups lie from what their attributes say.
+    exception : (..., G) probability that a group is unlike the others.
+    efficiency : (...) effective over actual number of importance draws.
+    surprise : (..., G) how probable a rate as far out as a group's is in a group like the others,
+        in either direction, and judged without the group itself; 1 for an empty group.
     """
 
     draws: Floats
     mean: Floats
-    spread: float
+    spread: Floats
     exception: Floats
-    efficiency: float
+    efficiency: Floats
     surprise: Floats
 
+    @classmethod
+    def stacked(cls, several: Sequence[Pooled]) -> Pooled:
+        """Return several posteriors of one shape along a new first axis."""
+        return cls(*(np.stack([getattr(p, f.name) for p in several]) for f in fields(cls)))
+
+    def take(self, place: int) -> Pooled:
+        """Return the posterior at one position of the first axis."""
+        return Pooled(*(getattr(self, f.name)[place] for f in fields(self)))
+
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the credible interval of every group's rate, (G,) each."""
+        """Return the credible interval of every group's rate, (..., G) each."""
         tail = (1 - level) / 2
-        lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=0)
+        lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=-2)
         return np.minimum(lower, self.mean), np.maximum(upper, self.mean)
 
-    def gap_below(self, epsilon: float) -> float:
-        """Return the probability that no two groups' rates are `epsilon` or more apart."""
-        return float((np.ptp(self.draws, axis=1) < epsilon).mean())
+    def gap_below(self, epsilon: float) -> Floats:
+        """Return the probability (...) that no two groups' rates are `epsilon` or more apart."""
+        return np.asarray((np.ptp(self.draws, axis=-1) < epsilon).mean(axis=-1))
 
     @property
     def complement(self) -> Pooled:
@@ -80,15 +93,16 @@ class Pooled:
         return replace(self, draws=1 - self.draws, mean=1 - self.mean)
 
     def worst(self, *, largest: bool = False) -> Floats:
-        """Return each group's probability to have the smallest (or the largest) rate, (G,)."""
-        extreme = self.draws.argmax(axis=1) if largest else self.draws.argmin(axis=1)
-        return np.bincount(extreme, minlength=len(self.mean)) / len(extreme)
+        """Return each group's probability (..., G) to have the smallest (or the largest) rate."""
+        extreme = self.draws.argmax(axis=-1) if largest else self.draws.argmin(axis=-1)
+        groups = np.arange(self.mean.shape[-1])
+        return np.asarray((extreme[..., None] == groups).mean(axis=-2))
 
     def ranks(self, level: float = 0.95) -> tuple[Codes, Codes]:
-        """Return the interval of every group's rank, from 1 for the smallest rate, (G,) each."""
-        ranks = self.draws.argsort(axis=1).argsort(axis=1) + 1
+        """Return the interval (..., G) of every group's rank, from 1 for the smallest rate."""
+        ranks = self.draws.argsort(axis=-1).argsort(axis=-1) + 1
         tail = (1 - level) / 2
-        ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
+        ends = np.quantile(ranks, [tail, 1 - tail], axis=-2, method="inverted_cdf")
         return ends[0].astype(np.int64), ends[1].astype(np.int64)
 
 
@@ -224,37 +238,50 @@ def pool(
         race; without it groups are alike but for chance.
     draws : T.
     """
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    return pool_rates(y[None], n[None], generator, attributes=attributes, draws=draws)[0]
+    y, n = (np.asarray(each, np.float64)[None, None] for each in (successes, sizes))
+    return pool_rates(y, n, [generator], attributes=attributes, draws=draws).take(0).take(0)
 
 
 def pool_rates(
     successes: Floats,
     sizes: Floats,
-    generator: np.random.Generator,
+    generators: Generators,
     *,
     attributes: ArrayLike | None = None,
     draws: int = 1000,
-) -> list[Pooled]:
-    """Return the posteriors of several rates (R, G) of the same groups, each as of :func:`pool`."""
-    model = _Model(successes[:, None], sizes[:, None], *_design(attributes, sizes.shape[1]))
-    sample = _sampled(model, generator)
-    weights, y, n = sample.weights[:, None], model.successes, model.sizes
+) -> Pooled:
+    """Return the posteriors (R, S) of R rates of the same groups in S samples, as :func:`pool`.
+
+    Parameters
+    ----------
+    successes, sizes : (R, S, G) counts.
+    generators : (S,) of each sample's draws, which others do not bear on.
+    """
+    rates, samples, groups = successes.shape
+    # Every sample's rates in turn, as its generator draws for all of them at once.
+    y, n = (np.moveaxis(each, 1, 0).reshape(-1, groups) for each in (successes, sizes))
+    model = _Model(y[:, None], n[:, None], *_design(attributes, groups))
+    sample = _sampled(model, generators)
+    weights = sample.weights[:, None]
     first = sample.strength * sample.centre
     exception = sample.odds / (1 + sample.odds)
-    expected = (1 - exception) * (first + y) / (sample.strength + n)
-    expected += exception * (y + 0.5) / (n + 1)
+    expected = (1 - exception) * (first + model.successes) / (sample.strength + model.sizes)
+    expected += exception * (model.successes + 0.5) / (model.sizes + 1)
     spread = np.exp(sample.log_spreads[..., -1:])
-    means = [(weights @ each)[:, 0] for each in (expected, spread, exception)]
-    rates = _rate_draws(model, sample, exception, generator, draws)
-    efficiency = 1 / (sample.weights**2).sum(axis=1) / sample.weights.shape[1]
-    surprise = _surprise(successes, sizes, sample)
-    return [
-        Pooled(draws, mean, float(spread[0]), exception, float(efficient), surprising)
-        for draws, mean, spread, exception, efficient, surprising in zip(
-            rates, *means, efficiency, surprise, strict=True
-        )
-    ]
+    mean, spreads, exceptions = ((weights @ of)[:, 0] for of in (expected, spread, exception))
+    found = Pooled(
+        _rate_draws(model, sample, exception, generators, draws),
+        mean,
+        spreads[:, 0],
+        exceptions,
+        1 / (sample.weights**2).sum(axis=1) / sample.weights.shape[1],
+        _surprise(y, n, sample),
+    )
+
+    def shaped(values: Floats) -> Floats:
+        return np.moveaxis(values.reshape(samples, rates, *values.shape[1:]), 0, 1)
+
+    return Pooled(*(shaped(getattr(found, each.name)) for each in fields(found)))
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:
@@ -271,11 +298,11 @@ def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]
     return np.hstack(columns), np.array(block)
 
 
-def _sampled(model: _Model, generator: np.random.Generator) -> _Sample:
+def _sampled(model: _Model, generators: Generators) -> _Sample:
     """Draw effects for spreads near their posterior, and weight them by the exact one."""
     spreads, start, like, proposal = _proposed(model)
     modes, precision = model.mode(spreads, start, like, 2)
-    effects, density = _t_draws(modes, precision, generator)
+    effects, density = _t_draws(modes, precision, generators)
     spreads, proposal = (np.repeat(a, _EACH, axis=1) for a in (spreads, proposal))
     strength = model.strength(spreads)
     likelihood, odds = model.likelihood(effects, strength)
@@ -337,14 +364,14 @@ def _fitted(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return centre, np.asarray(np.linalg.cholesky(covariance + 0.04 * np.eye(points.shape[-1])))
 
 
-def _t_draws(
-    modes: Floats, precision: Floats, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _t_draws(modes: Floats, precision: Floats, generators: Generators) -> tuple[Floats, Floats]:
     """Return multivariate t draws (R, M * _EACH, B) around M modes, and their log densities."""
     root = np.linalg.cholesky(precision)
     rates, points, size = modes.shape
-    normals = generator.standard_normal((rates, points * _EACH, size))
-    scale = generator.chisquare(_DEGREES, normals.shape[:-1]) / _DEGREES
+    each = rates // len(generators), points * _EACH
+    drawn = [(g.standard_normal((*each, size)), g.chisquare(_DEGREES, each)) for g in generators]
+    normals, squares = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
+    scale = squares / _DEGREES
     away = normals / np.sqrt(scale)[..., None]
     columns = away.reshape(rates, points, _EACH, size).swapaxes(-1, -2)
     draws = modes[..., None] + np.linalg.solve(root.swapaxes(-1, -2), columns)
@@ -359,21 +386,28 @@ def _normalised(log: Floats) -> Floats:
 
 
 def _rate_draws(
-    model: _Model, sample: _Sample, exception: Floats, generator: np.random.Generator, draws: int
+    model: _Model, sample: _Sample, exception: Floats, generators: Generators, draws: int
 ) -> Floats:
     """Return (R, T, G) rates: systematically resampled effects, then each group given them."""
-    places = (np.arange(draws) + generator.random()) / draws
+    share = len(sample.weights) // len(generators)
+    start = np.repeat([generator.random() for generator in generators], share)
+    places = (np.arange(draws) + start[:, None]) / draws
     ends = np.cumsum(sample.weights, axis=1)[:, :-1]
-    chosen = np.stack([np.searchsorted(each, places) for each in ends])[..., None]
+    chosen = np.stack([np.searchsorted(*of) for of in zip(ends, places, strict=True)])[..., None]
     apart, strength, centre = (
         np.take_along_axis(each, chosen, 1) for each in (exception, sample.strength, sample.centre)
     )
-    alone = generator.random(apart.shape) < apart
-    first = np.where(alone, 0.5, strength * centre)
-    second = np.where(alone, 0.5, strength * (1 - centre))
-    a = generator.standard_gamma(first + model.successes)
-    b = generator.standard_gamma(second + model.sizes - model.successes)
-    return np.asarray(a / np.maximum(a + b, _TINY))
+    rates = []
+    for s, generator in enumerate(generators):
+        here = slice(s * share, (s + 1) * share)
+        alone = generator.random(apart[here].shape) < apart[here]
+        first = np.where(alone, 0.5, strength[here] * centre[here])
+        second = np.where(alone, 0.5, strength[here] * (1 - centre[here]))
+        y, n = model.successes[here], model.sizes[here]
+        a = generator.standard_gamma(first + y)
+        b = generator.standard_gamma(second + n - y)
+        rates.append(a / np.maximum(a + b, _TINY))
+    return np.concatenate(rates)
 
 
 def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:

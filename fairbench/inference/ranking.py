@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.inference.selection import Candidates, surely_larger
+from fairbench.inference.selection import Candidates, critical, surely_larger
 
 Array = NDArray[np.float64]
 BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
@@ -93,8 +93,7 @@ def standings(
     test_share: float,
     *,
     rope: float,
-    generator: np.random.Generator,
-    draws: int = 10000,
+    draws: StudentDraws,
 ) -> Standings:
     """Return the standings of methods that were measured in the same splits.
 
@@ -103,6 +102,7 @@ def standings(
     values : (R, M) finite; in split r, the value of method m, the larger the better.
     test_share : the share of the rows that a split tests, which sets how much splits overlap.
     rope : the largest difference that does not matter in practice, in the unit of `values`.
+    draws : of :func:`student_draws` for R splits.
 
     Returns
     -------
@@ -113,16 +113,39 @@ def standings(
         return Standings(np.full(methods, np.nan), np.full(methods, np.nan))
     # Rounding must not decide between methods that are equal in every split.
     distinct, place, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
-    drawn = posterior_draws(distinct, test_share, draws=draws, generator=generator).T
-    wins = np.bincount(drawn.argmax(axis=0), minlength=distinct.shape[1]) / draws
-    near = np.count_nonzero(drawn >= drawn.max(axis=0) - rope, axis=1) / draws
+    drawn = posterior_draws(distinct, test_share, draws).T
+    largest = drawn.max(axis=0)
+    is_largest = drawn == largest
+    is_largest[1:] &= ~np.logical_or.accumulate(is_largest)[:-1]  # of equal ones the first
+    wins, near = (
+        np.count_nonzero(each, axis=1) / drawn.shape[1]
+        for each in (is_largest, drawn >= largest - rope)
+    )
     place = place.reshape(-1)
     return Standings((wins / copies)[place], near[place])
 
 
-def posterior_draws(
-    values: Values, test_share: float, *, draws: int, generator: np.random.Generator
-) -> Values:
+@dataclass(frozen=True, eq=False)
+class StudentDraws:
+    """What T draws from a posterior of R splits are made of, whatever was measured in them.
+
+    Attributes
+    ----------
+    normal : (R, T) standard normals.
+    chisquare : (T,) with R - 1 degrees of freedom.
+    """
+
+    normal: Values
+    chisquare: Values
+
+
+def student_draws(splits: int, draws: int, generator: np.random.Generator) -> StudentDraws:
+    """Return draws for quantities measured in `splits` splits, 2 at least."""
+    normal = generator.standard_normal((draws, splits)).T
+    return StudentDraws(normal, generator.chisquare(splits - 1, size=draws))
+
+
+def posterior_draws(values: Values, test_share: float, draws: StudentDraws) -> Values:
     """Draw the expected values of methods from their joint posterior.
 
     A multivariate Student t with R - 1 degrees of freedom, the means as its location and
@@ -137,16 +160,17 @@ def posterior_draws(
     ----------
     values : (R, M), R at least 2.
     test_share : rho, between 0 (independent splits) and 1, both excluded at the top.
+    draws : of :func:`student_draws` for R splits.
 
     Returns
     -------
-    (draws, M), a view of an array with the draws last: sums and maxima over methods run over
+    (T, M), a view of an array with the draws last: sums and maxima over methods run over
     contiguous memory.
     """
     splits = len(values)
     location = values.mean(axis=0)
-    drawn: Values = (values - location).T @ generator.standard_normal((draws, splits)).T
-    drawn *= np.sqrt(inflation(splits, test_share) / generator.chisquare(splits - 1, size=draws))
+    drawn: Values = (values - location).T @ draws.normal
+    drawn *= np.sqrt(inflation(splits, test_share) / draws.chisquare)
     drawn += location[:, None]
     return drawn.T
 
@@ -190,11 +214,11 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     count, m = candidates.differences.shape
     spent = 1 - level
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    single = candidates.critical(0.2 * spent / bounded)
+    single = critical(0.2 * spent / bounded)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
     each = 0.8 * spent / max(count - 1, 1)
-    reach = candidates.critical(each / ((1 + candidates.folded) * m))
-    surely = candidates.critical(each)
+    reach = critical(each / ((1 + candidates.folded) * m))
+    surely = critical(each)
     spread = candidates.value_errors
     kept = (candidates.values - single * spread <= candidates.bounds).all(axis=1)
     within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
@@ -210,7 +234,7 @@ def larger_than(candidates: Candidates, place: int, *, level: float = 0.95) -> N
     """Say whose objectives are surely larger than that of one candidate, all at once, (k,)."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
-    return _behind(candidates, place, candidates.critical((1 - level) / statements))
+    return _behind(candidates, place, critical((1 - level) / statements))
 
 
 def _behind(candidates: Candidates, place: int, reach: float) -> NDArray[np.bool_]:

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.inference.means import UNSEEN, Level, Moments, with_one_more
+from fairbench.inference.means import (
+    ROOT_ROWS,
+    UNSEEN,
+    Level,
+    Moments,
+    scaled,
+    tail_index,
+    unseen_distance,
+    with_one_more,
+)
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 
@@ -17,8 +26,9 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
 RARE_ROWS = 10  # of either label, of an area
-EXPLAINED_ROWS = 50  # of a share of variance
+RARE_CLUSTERS = 5  # of equal size with either label, under which its rows count as so many
 RANK_ROWS = 20  # of a rank correlation
+_USUAL = 0.25  # the variance of a bin's count of labels from which on its noise is a normal one's
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +39,11 @@ class Areas:
     ----------
     area : NaN where there is only one label.
     positives, negatives : numbers of rows with label 1 and 0; of weighted or clustered rows, of
-        those of equal weight that say as much: at least as many as clusters do (Kish).
+        those of equal weight that say as much: at least as many as clusters do (Kish), and no more
+        under :data:`RARE_CLUSTERS` of them.
     variance : DeLong's, NaN where a label has under two rows.
-    units : how many clusters the variance is known from, where rows are clustered.
+    units : from how many clusters of equal size the variance would be as well known, where rows
+        are clustered.
     totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
     """
 
@@ -66,40 +78,76 @@ def areas(
     clusters it is that of their sums.
     """
     order = np.lexsort((score, codes)) if order is None else order
-    label, group = (target[order] > 0.5).astype(np.intp), codes[order]
-    weight = np.ones(len(order)) if design is None else design.weight[order]
-    won = _won(label, score[order], group, weight, groups)
-    cell = 2 * group + label
-    mass = np.bincount(cell, weight, 2 * groups)
+    label = target[order] > 0.5
+    weight = None if design is None else design.weight[order]
+    tied = _Tied.of(label, score[order], np.bincount(codes, minlength=groups), weight)
+    mass, won = tied.whole, tied.won
     with np.errstate(invalid="ignore", divide="ignore"):
-        area = np.bincount(group, weight * label * won, groups) / mass[1::2]
-        area = np.where(mass[::2] > 0, area, np.nan)
-        away = weight * (won - area[group]) / mass[cell]
-    if design is None:
-        rows = np.bincount(cell, minlength=2 * groups).astype(float)
+        area = np.bincount(tied.group, tied.mass[1] * won[1], groups) / mass[1]
+        area = np.where(mass[0] > 0, area, np.nan)
+        away = (won - area[tied.group]) / mass[:, tied.group]
+    if design is None or weight is None:
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = np.bincount(cell, away**2, 2 * groups) * (rows / (rows - 1))
-        several = (rows > 1).reshape(-1, 2).all(axis=1)
-        variance = np.where(several, squares.reshape(-1, 2).sum(axis=1), np.nan)
-        return Areas(area, rows[1::2], rows[::2], variance)
-    scores, placed = np.empty_like(away), np.empty_like(cell)
-    scores[order], placed[order] = away, cell
+            squares = sums(tied.mass * away**2, tied.group, groups)
+            parts = squares * (mass / (mass - 1))
+        variance = np.where((mass > 1).all(axis=0), parts.sum(axis=0), np.nan)
+        return Areas(area, mass[1], mass[0], variance)
+    scores, placed = np.empty(len(order)), 2 * codes
+    scores[order] = weight * away[label.astype(np.intp), tied.block]
+    placed[order] += label
     return _sampled_areas(area, scores, placed, design)
 
 
-def _won(label: Codes, score: Floats, group: Codes, weight: Floats, groups: int) -> Floats:
-    """Return what share of the other label's weight each row beats, of rows in order."""
-    new = np.ones(len(score), bool)
-    new[1:] = (score[1:] != score[:-1]) | (group[1:] != group[:-1])
-    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
-    under = []
-    for mine in (0, 1):
-        mass = weight * (label == mine)
-        of_block, whole = np.bincount(block, mass, len(first)), np.bincount(group, mass, groups)
-        before = np.cumsum(of_block) - of_block - (np.cumsum(whole) - whole)[group[first]]
+@dataclass(frozen=True, eq=False)
+class _Tied:
+    """Rows of one score and group together, B blocks of them in order.
+
+    Attributes
+    ----------
+    group : (B,). first : (B,) where each begins among the rows in order.
+    mass : (2, B) weight of the rows of label 0 and 1. whole : (2, G) of all of a group.
+    rows : how many there are.
+    """
+
+    group: Codes
+    first: Codes
+    mass: Floats
+    whole: Floats
+    rows: int
+
+    @classmethod
+    def of(
+        cls, label: NDArray[np.bool_], score: Floats, sizes: Codes, weight: Floats | None
+    ) -> _Tied:
+        """Return the blocks of rows (n,) by group, of which there are `sizes`, and by score."""
+        groups, ends = len(sizes), np.cumsum(sizes)
+        new = np.ones(len(score), bool)
+        np.not_equal(score[1:], score[:-1], out=new[1:])
+        new[ends[ends < len(score)]] = True
+        first = np.flatnonzero(new)
+        if weight is None:
+            ones = np.add.reduceat(label, first, dtype=np.intp) if len(first) else first
+            mass = np.stack([np.diff(first, append=len(score)) - ones, ones]).astype(np.float64)
+        else:
+            masses = np.stack([weight * ~label, weight * label])
+            mass = np.add.reduceat(masses, first, axis=1) if len(first) else masses
+        own = np.searchsorted(ends, first, side="right")
+        whole = sums(mass, own, groups)
+        return cls(own, first, mass, whole, len(score))
+
+    @property
+    def block(self) -> Codes:
+        """The block of every row in order, (n,)."""
+        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=self.rows))
+
+    @property
+    def won(self) -> Floats:
+        """What share of the other label's weight the rows of each label beat, (2, B)."""
+        before = np.cumsum(self.mass, axis=1) - self.mass / 2
+        before -= (np.cumsum(self.whole, axis=1) - self.whole)[:, self.group]
         with np.errstate(invalid="ignore", divide="ignore"):
-            under.append(((before + of_block / 2) / whole[group[first]])[block])
-    return np.asarray(np.where(label == 1, under[0], 1 - under[1]))
+            under = before / self.whole[:, self.group]
+        return np.stack([1 - under[1], under[0]])
 
 
 def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) -> Areas:
@@ -107,9 +155,10 @@ def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) ->
     groups = len(area)
     cells = Sampled.of(design, cell, 2 * groups)
     sample = Sampled.of(design, cell // 2, groups)
+    share = cells.totals(cells.share)[cells.pair] if cells.clustered else cells.share
     with np.errstate(invalid="ignore", divide="ignore"):
-        # As with a row left out, of the rows of a label.
-        scores = scores * np.sqrt(cells.units / (cells.units - 1))[cell]
+        # As with the cluster left out, of the rows of a label: the jackknife's variance.
+        scores = scores * np.sqrt(1 - 1 / cells.units)[cell] / (1 - share)
     totals = sample.totals(scores)
     variance = sums(totals**2, sample.group, groups)
     several = (cells.units > 1).reshape(-1, 2).all(axis=1) & (sample.units > 1)
@@ -117,10 +166,27 @@ def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) ->
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = sums(scores**2, sample.codes, groups) / variance
     size = np.fmax(np.minimum(rows, rows * np.repeat(effect, 2)), cells.size)
+    # Of very few clusters it is not known how alike their rows are.
+    size = np.where(cells.size < RARE_CLUSTERS, cells.size, size)
     negatives, positives = np.where(cells.units > 0, size, 0.0).reshape(-1, 2).T
     variance = np.where(several, variance, np.nan)
-    units = sample.units if design.clustered else None
+    units = _units(cells, sample, scores) if design.clustered else None
     return Areas(area, positives, negatives, variance, units, totals)
+
+
+def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
+    """Return from how many clusters of equal size the variances (G,) would be as well known.
+
+    Either label's part of a variance has one degree of freedom less than that label has effective
+    clusters (Kish), and their sum those of Satterthwaite (1946, "An approximate distribution of
+    estimates of variance components"), but no more than a group's clusters leave.
+    """
+    part = sums(cells.totals(scores) ** 2, cells.group, len(cells.units)).reshape(-1, 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_labels = part**2 / np.maximum(cells.size.reshape(-1, 2) - 1, 0)
+        freedom = part.sum(axis=1) ** 2 / of_labels.sum(axis=1)
+    units: Floats = np.fmin(freedom + 1, sample.size)
+    return units
 
 
 def area_limits(found: Areas, *, level: Level = 0.95) -> Limits:
@@ -160,7 +226,7 @@ def _newcombe(found: Areas, level: Level) -> Floats:
     """
     m, n, area = found.positives, found.negatives, found.area
     inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
-    rows, many = _quantile(level) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
+    rows, many = _quantile(level, found.units) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
     for _ in range(24):
         middle = (inner + outer) / 2
         spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
@@ -237,24 +303,63 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
     """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
 
     The error is that of the population in the same bins. The printed error is too large by at least
-    nothing, and at most by what chance adds, so the interval begins that much lower; each bin adds
-    what the limits of its rate allow, as independent errors add up. The printed error, which is
-    not debiased, always lies inside as well.
+    nothing, and at most by what chance adds, so the interval begins that much lower; each bin takes
+    off what the limits of its rate allow, as independent errors add up. It ends with the largest
+    error that would still show so little. The printed error, which is not debiased, always lies
+    inside as well.
     """
     z, weight, away = _quantile(level), bins.weight, bins.away
     lower, upper = _wilson(bins, z[..., None])
-    high = np.maximum(upper - bins.score, bins.score - lower) - np.abs(away)
     low = np.where(away > 0, bins.score + away - lower, upper - bins.score - away)
     error = plug_in(bins)
-    total = np.maximum(bins.size.sum(axis=-1), 1)
-    # How many rows fall in which bin is left to chance, too.
-    shares = z**2 * ((weight * away**2).sum(axis=-1) - error**2).clip(0) / total
     surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
     bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
-    down, up = (np.sqrt(((weight * each) ** 2).sum(axis=-1) + shares) for each in (low, high))
+    down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(bins, error))
     value = debiased(bins)
     lower = np.minimum(error - bias - down, value)
-    return Limits(value, _of_rows(bins, lower), _of_rows(bins, error + up))
+    upper = np.maximum(_largest(bins, error, level), np.maximum(error, value))
+    return Limits(value, _of_rows(bins, lower), _of_rows(bins, upper))
+
+
+def _between(bins: Bins, error: Floats) -> Floats:
+    """Return the variance of errors that comes of how many rows fall in which bin."""
+    variance = (bins.weight * bins.away**2).sum(axis=-1) - error**2
+    between: Floats = variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
+    return between
+
+
+def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
+    """Return the largest errors of a population that would still show so little.
+
+    Notes
+    -----
+    Noise makes distances of rates from scores look larger, by the less the larger they are. A
+    normal variable's mean size is convex in its mean, so that of all distances with one sum those
+    look smallest that are alike, some k standard errors each (Jensen): the largest k is sought with
+    which the error found is not too small. It is so by its own standard error, in which there is a
+    row more, as far away as a row can be: where labels are nearly always the same, the others, and
+    rare scores, may not have been seen.
+    """
+    rows = bins.size.sum(axis=-1)
+    each = bins.weight * bins.error
+    # Labels so rare that they hardly occur in a bin make less noise than a normal variable.
+    usual = np.clip((bins.size * bins.error) ** 2 / _USUAL, 0, 1)
+    noise, normal = (each * usual).sum(axis=-1), (each**2 * usual).sum(axis=-1)
+    unseen, reach = (1 - error) / (rows + 1), _quantile(level, rows + 1)
+    fixed = (each**2).sum(axis=-1) + _between(bins, error) + unseen**2
+
+    def allowed(k: Floats) -> Floats:
+        added = _folded_bias(k)
+        less = (k + added) ** 2 - k**2  # of the variance of 1
+        total: Floats = error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
+        return total
+
+    low, high = np.zeros_like(error), np.full_like(error, 40.0)
+    for _ in range(30):
+        middle = (low + high) / 2
+        possible = noise * middle <= allowed(middle)
+        low, high = np.where(possible, middle, low), np.where(possible, high, middle)
+    return allowed(low)
 
 
 def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:
@@ -281,11 +386,13 @@ def _of_rows(bins: Bins, values: Floats) -> Floats:
 class Explained:
     """Shares of variance (...) that predictions leave, and the moments of their rows' influence.
 
-    `totals` (P,) are sums of linearised scores by cluster and group, where rows were sampled.
+    `tails` (2, ...) are the indices of the influence's lower and upper tails, `totals` (P,) sums of
+    linearised scores by cluster and group, where rows were sampled.
     """
 
     left: Floats
     influence: Moments
+    tails: Floats
     totals: Floats | None = None
 
 
@@ -301,35 +408,41 @@ def explained(
     size = np.maximum(np.bincount(codes, minlength=groups), 1)
     share = 1 / size[codes] if sample is None else sample.share
     mean = np.bincount(codes, share * target, groups)
-    errors, spreads = (target - prediction) ** 2, (target - mean[codes]) ** 2
-    unexplained, total = (np.bincount(codes, share * each, groups) for each in (errors, spreads))
+    # Halves of numbers that do not overflow have differences that do not.
+    away, of_error = scaled(target / 2 - prediction / 2, codes, groups)
+    apart, of_spread = scaled(target / 2 - mean[codes] / 2, codes, groups)
+    unexplained, total = (np.bincount(codes, share * each**2, groups) for each in (away, apart))
     ends = Moments.of_groups(target, codes, groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where((total > 0) & (ends.lowest < ends.highest), unexplained / total, np.nan)
-        influence = np.nan_to_num(errors / unexplained[codes] - spreads / total[codes])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        ratio = unexplained / total * (of_error / of_spread) ** 2
+        left = np.where((total > 0) & (ends.lowest < ends.highest), ratio, np.nan)
+        influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
+    tails = tail_index(np.stack([-influence, influence]), codes, groups)
     if sample is None:
-        return Explained(left, Moments.of_groups(influence, codes, groups))
+        return Explained(left, Moments.of_groups(influence, codes, groups), tails)
     totals = sample.totals(share * influence)
     moments = Moments.of_sampled(np.zeros(groups), totals, sample)
-    return Explained(left, moments, totals)
+    return Explained(left, moments, tails, totals)
 
 
 def explained_limits(found: Explained, *, level: Level = 0.95) -> Limits:
-    """Return coefficients of determination with intervals, NaN under :data:`EXPLAINED_ROWS`.
+    """Return coefficients of determination with intervals, NaN under `ROOT_ROWS` rows.
 
     Notes
     -----
     On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
     mean of each row's influence: its squared error over the mean squared error, less its squared
     distance from the mean over the variance. As squares have long tails, either end is Student's of
-    the sample and one row more, one and a half times as far out as the outermost.
+    the sample and one row more, one and a half times as far out as the outermost, and five times
+    where the tail is heavy.
     """
     each = found.influence
-    above = with_one_more(each, UNSEEN * each.highest, level)
-    below = with_one_more(each, -UNSEEN * each.lowest, level)
+    left, right = unseen_distance(found.tails, UNSEEN)
+    above = with_one_more(each, right * each.highest, level)
+    below = with_one_more(each, -left * each.lowest, level)
     with np.errstate(over="ignore"):
         lower, upper = 1 - found.left * np.exp(above), 1 - found.left * np.exp(-below)
-    known = (each.size >= EXPLAINED_ROWS) & (found.left > 0)
+    known = (each.size >= ROOT_ROWS) & (found.left > 0) & np.isfinite(found.left)
     value = 1 - found.left
     return Limits(value, np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 

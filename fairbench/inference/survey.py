@@ -72,9 +72,13 @@ class Design:
         return len(self.weight)
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Design:
-        """Return the design of some of the rows alone."""
+        """Return the design of some of the rows alone, in that order."""
+        weight = self.weight[rows]
+        if not self.clustered:
+            # Every row is its own cluster, numbered as it comes: totals by cluster are the rows'.
+            return Design(weight, np.arange(len(weight)), len(weight), clustered=False)
         found, unit = np.unique(self.unit[rows], return_inverse=True)
-        return Design(self.weight[rows], unit, len(found), self.clustered)
+        return Design(weight, unit, len(found), clustered=True)
 
     def totals(self, scores: Floats) -> Floats:
         """Return the sums by cluster (..., units) of values of rows (..., n)."""

@@ -222,15 +222,6 @@ class Trials:
             level=level,
         )
         parts = [made.values[i * count : (i + 1) * count] for i in range(3)]
-        if count == 1:
-            # What is chosen for being smallest needs no correction at the other end.
-            plain = made.objective.lower
-            found = ChosenTails(
-                _turned(made.objective),
-                _turned(Tails(plain, parts[1][0].upper)),
-                Tails(plain, parts[2][0].upper),
-            )
-            return [found]
         return [
             ChosenTails(_turned(one), _turned(two), three)
             for one, two, three in zip(*parts, strict=True)

@@ -12,6 +12,12 @@ from fairbench.metrics.registry import BINARY, Metric
 Weights = NDArray[np.float64]
 
 
+def rows_kept(rows: ArrayLike, rate: ArrayLike) -> Weights:
+    """Return how many of some rows are kept when a share `rate` of them is abstained on."""
+    size, share = np.asarray(rows, float), np.asarray(rate, float)
+    return np.asarray(np.maximum(size - np.round(share * size), 1))
+
+
 def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
     """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
@@ -21,8 +27,7 @@ def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
     for, whatever the order of rows.
     """
     values = np.asarray(uncertainty, float)
-    rates = np.asarray(rate, float)[..., None]
-    kept = np.maximum(len(values) - np.round(rates * len(values)), 1)
+    kept = rows_kept(len(values), np.asarray(rate, float)[..., None])
     block = tie_blocks(values)
     size = np.bincount(block)
     before = np.cumsum(size) - size
@@ -51,6 +56,7 @@ AREA_UNDER_RISK_COVERAGE = Metric(
     sentence="The error rate of the least uncertain people, on average over how many of them.",
     task=BINARY,
     better="lower",
+    most=1.0,
     needs=("prediction", "uncertainty"),
     interval="none",
     function=_of_errors,

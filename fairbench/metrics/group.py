@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fairbench.metrics.rates import (
     FN,
     FP,
-    TN,
-    TP,
     Counts,
     Rate,
     accuracy,
@@ -202,23 +200,23 @@ ACCURACY_DIFFERENCE = _of_pairs("difference", "accuracy", accuracy)
 ACCURACY_RATIO = _of_pairs("ratio", "accuracy", accuracy)
 
 
-def debiased(metric: Callable[[Counts], Values], counts: Counts, resampled: Counts) -> float:
-    """Return a gap freed of the upward bias that many small groups give the plug-in.
+def debiased(metric: Callable[[Counts], Values], counts: Counts, resampled: Counts) -> Values:
+    """Return gaps (...) freed of the upward bias that many small groups give the plug-in.
 
     The bias is estimated by a parametric bootstrap (mean over `resampled` minus the plug-in) and
     subtracted; the result is cut off at 0.
 
     Parameters
     ----------
-    counts : (G, 4) observed counts.
-    resampled : (T, G, 4) multinomial counts around them.
+    counts : (..., G, 4) observed counts.
+    resampled : (T, ..., G, 4) multinomial counts around them.
     """
-    plug_in = float(metric(counts))
     samples = metric(resampled)
-    samples = samples[~np.isnan(samples)]
-    if np.isnan(plug_in) or not samples.size:
-        return float("nan")
-    return max(0.0, 2 * plug_in - float(samples.mean()))
+    known = ~np.isnan(samples)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, samples, 0.0).sum(axis=0) / known.sum(axis=0)
+    corrected: Values = np.maximum(0.0, 2 * metric(counts) - mean)
+    return corrected
 
 
 Array = NDArray[np.float64]
@@ -252,147 +250,213 @@ class RocHull:
         between = (values[cuts[1:-1] - 1] + values[cuts[1:-1]]) / 2
         # The rows at and under a threshold are given label 0: all rows, and the positives.
         zeros, fn = (np.concatenate([[0], sums.cumsum()])[cuts] for sums in (size, positives))
-        tn = zeros - fn
-        counts = np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
+        counts = _at_thresholds(zeros - fn, fn)
         return cls(np.concatenate([[-np.inf], between, [np.inf]]), counts)
 
-
-@dataclass(frozen=True, eq=False)
-class GroupThresholds:
-    """A threshold for every group, drawn anew for each row: `weights` (V,) of each hull."""
-
-    hulls: Sequence[RocHull]
-    weights: Sequence[Array]
-
-    def chance(self, score: Array, group: NDArray[np.int_]) -> Array:
-        """Return the probability (n,) with which each row is given label 1."""
-        return self.chance_at(thresholds_under(self.hulls, score, group))
-
-    def chance_at(self, under: NDArray[np.intp]) -> Array:
-        """Return the same of rows (n,) of which it is known which thresholds lie under them."""
-        chance: Array = np.concatenate([[0, *weights.cumsum()] for weights in self.weights])
-        return chance[under]
+    def counts_of(self, target: Array, score: Array) -> Array:
+        """Return the confusion counts (V, 4) of other rows (n,) at each threshold."""
+        under = np.searchsorted(self.thresholds, score, side="left")
+        size = len(self.thresholds) + 1
+        rows, fn = (np.bincount(under, w, size).cumsum() for w in (None, target))
+        return _at_thresholds(rows - fn, fn)[:-1]
 
     @property
-    def counts(self) -> Array:
-        """The expected confusion counts (G, 4) on the rows the hulls were made of."""
-        return np.stack([w @ hull.counts for hull, w in zip(self.hulls, self.weights, strict=True)])
+    def costs(self) -> Array:
+        """The errors (V,) in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000."""
+        near = np.abs(self.thresholds - 0.5).clip(max=0.5) / 500
+        return np.asarray(self.counts[:, FP] + self.counts[:, FN] + near)
 
 
-def thresholds_under(
-    hulls: Sequence[RocHull], score: Array, group: NDArray[np.int_]
-) -> NDArray[np.intp]:
-    """Return how many thresholds of its group lie under each score (n,), counted on by group."""
-    under, first = np.zeros(len(score), np.intp), 0
-    for g, hull in enumerate(hulls):
-        rows = group == g
-        under[rows] = first + np.searchsorted(hull.thresholds, score[rows], side="left")
-        first += len(hull.thresholds) + 1
-    return under
+def _at_thresholds(tn: Array, fn: Array) -> Array:
+    """Return the counts (V, 4) at thresholds of which the last is over all rows."""
+    return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
 
 
-_CLEARLY = 1e-5  # rows by which a threshold must be better, a hundred times what solvers tell apart
+Weights = list[Array]  # of one sample: for each group (E, V), of its V thresholds at E relaxations
+
+
+def expected_counts(weights: Weights, counts: Sequence[Array]) -> Array:
+    """Return the counts (E, G, 4) where every row's threshold is drawn anew.
+
+    Parameters
+    ----------
+    weights : the probability of each threshold, as :func:`least_error` has them.
+    counts : (V, 4) those at each threshold of each group.
+    """
+    return np.stack([w @ own for w, own in zip(weights, counts, strict=True)], axis=-2)
 
 
 def least_error(
-    hulls: Sequence[RocHull], rates: Sequence[Rate], relaxations: Sequence[float]
-) -> list[GroupThresholds]:
+    samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
+) -> list[Weights]:
     """Return the thresholds of least error whose rates differ by at most each relaxation.
 
     Parameters
     ----------
-    hulls : one for each of any number of groups.
+    samples : of each, a hull for each of any number of groups.
     rates : what is to be equal. Their denominators must not depend on the thresholds, and be
         above 0 in every group: selection, true positive or false positive rates.
-    relaxations : the largest difference of a rate between two groups that is allowed.
+    relaxations : (E,) the largest differences of a rate between two groups that are allowed.
 
     Notes
     -----
     Equalised odds of Hardt et al. (2016), relaxed as by Cruz and Hardt (2024): a linear
-    programme in the mixtures' weights and the lowest value of each rate. Where the thresholds that
-    are best without a constraint meet it, they solve the programme, and it is left out.
+    programme in the mixtures' weights and the lowest value of each rate. Of one rate, its solution
+    is where a convex function of the lowest value has its least value; of several, it is left to a
+    solver, but where the thresholds that are best without a constraint meet it.
     """
-    costs = _costs(hulls)
-    best = _unconstrained(hulls, costs)
-    width = np.inf if best is None else np.max([gap(rate, best.counts) for rate in rates])
-    programme = _Programme(hulls, costs, rates)
-    return [
-        best if best is not None and width <= relaxation else programme.solved(relaxation)
-        for relaxation in relaxations
-    ]
+    if len(rates) == 1:
+        return [_at_one_rate(hulls, rates[0], np.asarray(relaxations, float)) for hulls in samples]
+    return _at_several_rates(samples, rates, relaxations)
 
 
-def _costs(hulls: Sequence[RocHull]) -> list[Array]:
-    """Return errors in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000 row."""
-    return [
-        hull.counts[:, FP] + hull.counts[:, FN] + np.abs(hull.thresholds - 0.5).clip(max=0.5) / 500
-        for hull in hulls
-    ]
+_SAME = 1e-9  # rows, under which costs differ by rounding alone
 
 
-def _unconstrained(hulls: Sequence[RocHull], costs: Sequence[Array]) -> GroupThresholds | None:
-    """Return the best threshold of each group, None where one is not clearly the best."""
-    if any(np.diff(np.partition(cost, 1)[:2])[0] < _CLEARLY for cost in costs):
-        return None
-    return GroupThresholds(hulls, [np.eye(len(cost))[cost.argmin()] for cost in costs])
+@dataclass(frozen=True, eq=False)
+class _LeastCost:
+    """What a group costs at least at a value of one rate: convex, linear between vertices.
+
+    Attributes
+    ----------
+    thresholds : (H,) the places of those that are mixed. rate, cost : (H,) of each, by rate.
+    size : how many thresholds there are in all, V.
+    """
+
+    thresholds: NDArray[np.intp]
+    rate: Array
+    cost: Array
+    size: int
+
+    @classmethod
+    def of(cls, hull: RocHull, rate: Rate) -> _LeastCost:
+        """Return the lower convex hull of costs over rates: increasing slopes, as PAV makes them.
+
+        The ROC curve's hull is convex in every rate, too, but for what a threshold costs itself.
+        """
+        from scipy.optimize import isotonic_regression
+
+        values, costs = rate(hull.counts), hull.costs
+        order = np.lexsort((costs, values))
+        order = order[np.diff(values[order], prepend=-1.0) > 0]
+        across = np.diff(values[order])
+        slopes = np.diff(costs[order]) / across
+        places = order[isotonic_regression(slopes, weights=across).blocks]
+        return cls(places, values[places], costs[places], len(costs))
+
+    @property
+    def best(self) -> float:
+        """The rate at which it costs least."""
+        return float(self.rate[self.cost.argmin()])
+
+    def weights(self, rate: Array) -> Array:
+        """Return the mixtures (E, V) that cost least at values (E,) of the rate."""
+        above = np.searchsorted(self.rate, rate).clip(1, len(self.rate) - 1)
+        low, high = self.rate[above - 1], self.rate[above]
+        share, weights = (rate - low) / (high - low), np.zeros((len(rate), self.size))
+        rows = np.arange(len(rate))
+        weights[rows, self.thresholds[above - 1]] = 1 - share
+        weights[rows, self.thresholds[above]] = share
+        return weights
+
+
+def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Array) -> Weights:
+    """Return the thresholds of one sample whose values of a rate may differ by (E,)."""
+    groups = [_LeastCost.of(hull, rate) for hull in hulls]
+    # In a window of values each group takes the one nearest to its best. Over the lowest value of
+    # the window their sum is convex and linear between places where an end is at a vertex.
+    ends, width = np.unique(np.concatenate([group.rate for group in groups])), relaxations[:, None]
+    at = np.broadcast_to(ends, (len(relaxations), len(ends)))
+    low, high = np.hstack([at, at - width]), np.hstack([at + width, at])
+    values = [np.clip(group.best, low, high) for group in groups]
+    pairs = list(zip(groups, values, strict=True))
+    costs = np.sum([np.interp(value, group.rate, group.cost) for group, value in pairs], axis=0)
+    # Of windows that cost the same, which rounding would choose among, the highest is taken.
+    same = costs <= costs.min(axis=1, keepdims=True) + _SAME
+    place = np.where(same, low, -np.inf).argmax(axis=1)
+    rows = np.arange(len(relaxations))
+    return [group.weights(value[rows, place]) for group, value in pairs]
+
+
+_CLEARLY = 1e-5  # rows by which a threshold must be better, a hundred times what solvers tell apart
+_AT_ONCE = 100  # programmes that a solver is called for, as a call costs more than a small one
+
+
+def _at_several_rates(
+    samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
+) -> list[Weights]:
+    """Return the thresholds of each sample whose values of several rates may differ."""
+    found = [[np.zeros((len(relaxations), len(hull.costs))) for hull in of] for of in samples]
+    programmes, places = [], []
+    for hulls, weights in zip(samples, found, strict=True):
+        best = [hull.costs.argmin() for hull in hulls]
+        counts = np.stack([hull.counts[v] for hull, v in zip(hulls, best, strict=True)])
+        width = np.max([gap(rate, counts) for rate in rates])
+        if any(np.diff(np.partition(hull.costs, 1)[:2])[0] < _CLEARLY for hull in hulls):
+            width = np.inf
+        programme = _Programme(hulls, rates)
+        for e, relaxation in enumerate(relaxations):
+            if width <= relaxation:
+                for own, v in zip(weights, best, strict=True):
+                    own[e, v] = 1
+            else:
+                programmes.append((programme, relaxation))
+                places.append((weights, e))
+    for start in range(0, len(programmes), _AT_ONCE):
+        here = slice(start, start + _AT_ONCE)
+        for (weights, e), solution in zip(places[here], _solved(programmes[here]), strict=True):
+            for own, mixture in zip(weights, solution, strict=True):
+                own[e] = mixture
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Programme:
-    """The linear programme of thresholds whose `rates` are to be alike in all groups."""
+    """The linear programme of thresholds whose `rates` are to be alike in all groups.
+
+    Its variables are the weights of each group in turn, and the lowest value of each rate.
+    """
 
     hulls: Sequence[RocHull]
-    costs: Sequence[Array]
     rates: Sequence[Rate]
 
     @cached_property
-    def _owner(self) -> NDArray[np.intp]:
-        """Which group each threshold is of."""
-        return np.repeat(np.arange(len(self.hulls)), [len(cost) for cost in self.costs])
+    def costs(self) -> Array:
+        """What a unit of each variable costs."""
+        return np.concatenate([*(hull.costs for hull in self.hulls), np.zeros(len(self.rates))])
 
     @cached_property
-    def _rows(self) -> Any:
+    def rows(self) -> Array:
         """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
-        from scipy.sparse import csc_array
-
         groups, counts = len(self.hulls), np.concatenate([hull.counts for hull in self.hulls])
-        own = (self._owner == np.arange(groups)[:, None]).astype(float)
-        # The lowest value of each rate is a variable too, after the weights.
+        own = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
         lowest = np.repeat(np.eye(len(self.rates)), groups, axis=0)
         above = np.hstack([np.vstack([own * rate(counts) for rate in self.rates]), -lowest])
         whole = np.hstack([own, np.zeros((groups, len(self.rates)))])
-        return csc_array(np.vstack([above, -above, whole]))
+        return np.vstack([above, -above, whole])
 
-    def solved(self, relaxation: float) -> GroupThresholds:
-        """Return the thresholds of least error at one relaxation."""
-        # Without whole numbers, `milp` is `linprog` with half its checks and the same solution.
-        from scipy.optimize import LinearConstraint, milp
-
+    def limits(self, relaxation: float) -> Array:
+        """Return the least and the largest values (2, rows) at a relaxation."""
         size = len(self.hulls) * np.array([len(self.rates), len(self.rates), 1])
-        ends = [-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]
-        limits = LinearConstraint(self._rows, *(np.repeat(each, size) for each in ends))
-        cost = np.concatenate([*self.costs, np.zeros(len(self.rates))])
-        return GroupThresholds(self.hulls, _parts(milp(cost, constraints=limits).x, self._owner))
+        ends = np.array([[-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]])
+        return np.repeat(ends, size, axis=1)
+
+    def weights(self, solution: Array) -> Weights:
+        """Return each group's weights (V,), freed of the solver's rounding."""
+        ends = np.cumsum([len(hull.counts) for hull in self.hulls])
+        parts = np.split(solution.clip(min=0), ends)[:-1]
+        return [part / part.sum() for part in parts]
 
 
-def _parts(solution: Array, owner: NDArray[np.int_]) -> list[Array]:
-    """Return each group's weights, freed of the solver's rounding."""
-    weights = solution[: len(owner)].clip(min=0)
-    parts = (weights[owner == g] for g in range(owner[-1] + 1))
-    return [part / part.sum() for part in parts]
+def _solved(programmes: Sequence[tuple[_Programme, float]]) -> list[Weights]:
+    """Return the solutions of programmes at one relaxation each, solved side by side."""
+    # Without whole numbers, `milp` is `linprog` with half its checks and the same solution.
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import block_diag
 
-
-def expected_counts(
-    target: ArrayLike, chance: ArrayLike, group: NDArray[np.int_], *, n_groups: int
-) -> Array:
-    """Count (group, [TN, FP, FN, TP]) as (G, 4) where label 1 has probability `chance`, (n,)."""
-    y, p = np.asarray(target, float), np.asarray(chance, float)
-    counts = np.empty((n_groups, 4))
-    for cell, weight in (
-        (TN, (1 - y) * (1 - p)),
-        (FP, (1 - y) * p),
-        (FN, y * (1 - p)),
-        (TP, y * p),
-    ):
-        counts[:, cell] = np.bincount(group, weight, n_groups)
-    return counts
+    costs = [programme.costs for programme, _ in programmes]
+    limits = np.hstack([programme.limits(relaxation) for programme, relaxation in programmes])
+    rows = block_diag([programme.rows for programme, _ in programmes], format="csc")
+    solution = milp(np.concatenate(costs), constraints=LinearConstraint(rows, *limits)).x
+    parts = np.split(solution, np.cumsum([len(cost) for cost in costs])[:-1])
+    return [of.weights(part) for (of, _), part in zip(programmes, parts, strict=True)]

@@ -80,15 +80,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans:
-    """The means (G, V) of V kinds of values in G groups, reference first.
+    """The means (..., G, V) of V kinds of values in G groups, reference first.
 
     The posterior of a mean is taken to be normal on the logarithmic scale, as its size and skewness
     suggest, that of a difference to be normal: of means of many rows, both are.
 
     Attributes
     ----------
-    size : (G,) rows of each group.
-    mean, error : (G, V) means, and their standard errors; NaN where there are none.
+    size : (..., G) rows of each group.
+    mean, error : (..., G, V) means, and their standard errors; NaN where there are none.
     """
 
     size: NDArray[np.int64]
@@ -105,29 +105,34 @@ class GroupMeans:
             error = np.sqrt(squares / (size * (size - 1.0))[:, None])
         return cls(size, mean, error)
 
+    def shaped(self, splits: int) -> GroupMeans:
+        """Return the means (S G, V) of groups of several splits as (S, G, V)."""
+        mean, error = (each.reshape(splits, -1, each.shape[-1]) for each in (self.mean, self.error))
+        return GroupMeans(self.size.reshape(splits, -1), mean, error)
+
     def interval(self, level: float) -> tuple[Array, Array]:
-        """Return the ends (G, V) of the means' intervals."""
+        """Return the ends (..., G, V) of the means' intervals."""
         return _log_interval(self.mean, self._log_error, level)
 
     def difference(self, level: float) -> tuple[Array, Array, Array]:
-        """Return every mean minus the reference's and the ends of its interval, (G, V) each."""
-        value = self.mean - self.mean[0]
-        half = _quantile(level) * np.hypot(self.error, self.error[0])
+        """Return every mean less the reference's, with the ends of its interval, (..., G, V)."""
+        value = self.mean - self.mean[..., :1, :]
+        half = _quantile(level) * np.hypot(self.error, self.error[..., :1, :])
         return value, value - half, value + half
 
     def ratio(self, level: float) -> tuple[Array, Array, Array]:
-        """Return every mean over the reference's and the ends of its interval, (G, V) each.
+        """Return every mean over the reference's, and the ends of its interval, (..., G, V) each.
 
         The log response ratio of Hedges, Gurevitch and Curtis (1999).
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = self.mean / self.mean[0]
+            value = self.mean / self.mean[..., :1, :]
             return value, *_log_interval(value, self._ratio_log_error, level)
 
     def ratio_outside(self, band: float) -> Array:
-        """Return the probability (G, V) that the ratio is further than `band` from 1."""
+        """Return the probability (..., G, V) that the ratio is further than `band` from 1."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            log_ratio, error = np.log(self.mean / self.mean[0]), self._ratio_log_error
+            log_ratio, error = np.log(self.mean / self.mean[..., :1, :]), self._ratio_log_error
             below = np.log(1 - band) if band < 1 else -np.inf
             outside: Array = ndtr((below - log_ratio) / error) + ndtr(
                 (log_ratio - np.log1p(band)) / error
@@ -141,7 +146,7 @@ class GroupMeans:
 
     @property
     def _ratio_log_error(self) -> Array:
-        error: Array = np.hypot(self._log_error, self._log_error[0])
+        error: Array = np.hypot(self._log_error, self._log_error[..., :1, :])
         return error
 
 

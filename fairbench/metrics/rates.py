@@ -67,7 +67,7 @@ class Rate:
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the rate of every table in `counts` (..., 4)."""
         top, bottom = (_sum(counts, weights) for weights in (self.numerator, self.denominator))
-        undefined = np.full(np.shape(bottom), np.nan)
+        undefined = np.full_like(bottom, np.nan)  # draws that lie in memory side by side stay so
         rate: NDArray[np.float64] = np.divide(top, bottom, out=undefined, where=bottom > 0)
         return rate
 

@@ -64,7 +64,8 @@ class Metric:
         target's variance) : the same to a number; closed forms.
         ``none`` : the same to a number; the module that adds its rows makes its interval, if it
         has one. With ``groups``, lists of a column by group, where it needs scores of labels too.
-    least : the least that a mean can be, such as 0 of losses that are never negative.
+    least, most : the least and the most that a value can be, such as 0 of losses that are never
+        negative; see `at_most`.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
     rates : what a function of counts rests on, which says when it is undefined.
     epsilon : the difference that makes no difference in practice; `relative` : of the median value.
@@ -82,6 +83,7 @@ class Metric:
     interval: Interval
     function: Callable[..., Any]
     least: float = -np.inf
+    most: float = np.inf
     fewest: int = 0
     rates: tuple[Rate, ...] = ()
     epsilon: float = 0.01
@@ -93,6 +95,12 @@ class Metric:
     def __call__(self, *arrays: Any) -> Any:
         """Return what its function returns."""
         return self.function(*arrays)
+
+    @property
+    def at_most(self) -> float:
+        """What no value is above: 1 of shares, areas and what compares rates."""
+        share = self.interval in ("rate", "auc", "explained", "difference") or self.is_gap
+        return min(self.most, 1.0) if share else self.most
 
     @property
     def is_gap(self) -> bool:

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from fairbench.metrics.registry import REGRESSION, Metric
 
 Values = NDArray[np.float64]
+FEWEST = 100  # rows of a mean of sizes of errors: of lognormal ones fewer say too little
 
 
 def absolute_error_rows(target: ArrayLike, prediction: ArrayLike) -> Values:
@@ -29,6 +30,7 @@ MAE = Metric(
     better="lower",
     needs=("prediction",),
     interval="mean",
+    fewest=FEWEST,
     least=0.0,
     function=absolute_error_rows,
     relative=True,
@@ -155,7 +157,7 @@ CRPS = Metric(
     better="lower",
     needs=("prediction", "sd"),
     interval="mean",
-    fewest=50,
+    fewest=FEWEST,
     least=0.0,
     function=crps_normal_rows,
 )

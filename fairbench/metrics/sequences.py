@@ -17,7 +17,7 @@ def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Val
     ----------
     target : has no part in it.
     frames : (n, M) how many each row has in each modality.
-    read : (M,) how many are read of a row at the most.
+    read : (M,) how many are read of a row at the most, or (n, M) of each row.
     """
     longer = np.asarray(frames, float) > np.asarray(read, float)
     return np.asarray(longer.any(axis=1), np.float64)
@@ -33,7 +33,7 @@ def truncated_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> V
 def padded_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Values:
     """Return the share of what could be read of each row that it does not have."""
     most = np.asarray(read, float)
-    share: Values = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum()
+    share: Values = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)
     return share
 
 
@@ -43,6 +43,7 @@ TRUNCATED_ROWS = Metric(
     sentence="The share of people whose sequence is longer than the model reads.",
     task=BINARY,
     better="neither",
+    most=1.0,
     needs=("frames", "frames_read"),
     interval="mean",
     least=0.0,
@@ -56,6 +57,7 @@ TRUNCATED_FRAMES = Metric(
     sentence="The share of a person's frames that is cut off, on average.",
     task=BINARY,
     better="neither",
+    most=1.0,
     needs=("frames", "frames_read"),
     interval="mean",
     least=0.0,
@@ -69,6 +71,7 @@ PADDED_FRAMES = Metric(
     sentence="The share of the longest sequence that is read that a person's lacks, on average.",
     task=BINARY,
     better="neither",
+    most=1.0,
     needs=("frames", "frames_read"),
     interval="mean",
     least=0.0,

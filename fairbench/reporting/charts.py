@@ -334,17 +334,22 @@ def _key(series: Series, texts: Sequence[str]) -> str:
 def with_looks(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of runs with names, colours, markers, and letters of those not dominated."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
-    kind = table[varying].agg(", ".join, axis=1)
-    best = table[~table["dominated"] & table["gap"].notna()].sort_values("error", kind="stable")
-    letters = dict(zip(dict.fromkeys(best["run"]), ascii_lowercase, strict=False))
+    kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))
+    rows = list(zip(table["run"], table["dominated"], table["gap"], table["error"], strict=True))
+    best = [
+        i for i, (_, is_dominated, gap, _) in enumerate(rows) if not (is_dominated or isnan(gap))
+    ]
+    ordered = dict.fromkeys(rows[i][0] for i in sorted(best, key=lambda i: float(rows[i][3])))
+    letters = dict(zip(ordered, ascii_lowercase, strict=False))
     others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
     colours = {"none": _BLACK, **_cycled(others, _RUNS)}
+    markers = _cycled(dict.fromkeys(kind), MARKERS)
     return table.assign(
         kind=kind,
-        best=table.index.isin(best.index),
-        letter=table["run"].map(letters),
-        colour=table["intervention"].map(colours),
-        marker=kind.map(_cycled(dict.fromkeys(kind), MARKERS)),
+        best=np.isin(np.arange(len(rows)), best),
+        letter=[letters.get(run, np.nan) for run, *_ in rows],
+        colour=[colours[name] for name in table["intervention"]],
+        marker=[markers[name] for name in kind],
     )
 
 

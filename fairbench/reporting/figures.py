@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from fairbench.core.formats import visible
-from fairbench.evaluation.columns import without_classes
+from fairbench.evaluation.columns import values_of, without_classes
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE
 
@@ -31,7 +31,7 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_
 
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
-    every = metrics[metrics["variant"] == ""]
+    every = values_of(metrics[metrics["variant"] == ""])
     metrics = without_classes(every)
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:

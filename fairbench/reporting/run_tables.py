@@ -14,7 +14,10 @@ from fairbench.reporting.runs import about, headline
 from fairbench.results.catalogue import GROUPS, Catalogue
 from fairbench.results.runs import Run
 
-_FACTS = ("metric", "attribute", "group", "mean", "sd", "lower", "upper", "n", "repeats", "status")
+_FACTS = (
+    *("metric", "statistic", "attribute", "group"),
+    *("mean", "sd", "lower", "upper", "n", "repeats", "status"),
+)
 
 
 def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
@@ -100,9 +103,9 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``run``, ``name``, what was chosen, ``seed``, ``protect``; ``metric``, ``attribute``,
-        ``group``, ``mean``, ``sd``, ``lower``, ``upper``, ``n``, ``repeats``, ``status``,
-        ``reason``.
+        ``run``, ``name``, what was chosen, ``seed``, ``protect``; ``metric``, ``statistic``,
+        ``attribute``, ``group``, ``mean``, ``sd``, ``lower``, ``upper``, ``n``, ``repeats``,
+        ``status``, ``reason``. Of metrics that are named, all statistics.
 
     Raises
     ------

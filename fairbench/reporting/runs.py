@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
-from fairbench.evaluation.columns import status_text
+from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
@@ -17,7 +17,7 @@ from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.set_tables import set_tables
 from fairbench.results.runs import Run
 
-_FITS = ("constraint_active", "fit_seconds", "predict_seconds")
+FITS = ("constraint_active", *COSTS)
 _COLUMNS = (
     Column("metric"),
     Column("of"),
@@ -28,9 +28,9 @@ _COLUMNS = (
     Column("status"),
 )
 _CAPTION = (
-    "mean and sd: over repeats; 95 % interval: {}; a gap's is that between the groups' mean rates, "
-    "and may begin at 0; rows: how many test rows the value rests on; all metrics are in "
-    "metrics.parquet"
+    "mean and sd: over repeats; 95 % interval: {}; the interval of a gap is for the gap between "
+    "the groups' mean rates, and may begin at 0; rows: how many test rows the value rests on; all "
+    "metrics are in metrics.parquet"
 )
 
 
@@ -39,6 +39,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
     Those of single classes have a table of their own.
     """
+    summary = values_of(summary)
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     overall = summary["attribute"] == ""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
@@ -52,7 +53,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
         summary[overall & shown("everyone") & ~mass],
         summary[gaps & shown("gaps")],
         summary[groups & shown("groups")],
-        summary[overall & summary["metric"].isin(_FITS)],
+        summary[overall & summary["metric"].isin(FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -104,7 +105,8 @@ _CLASS_CAPTION = (
 
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of each class against the rest, of several classes."""
-    mine = summary[(summary["variant"] == "") & (summary["group"] == "")]
+    mine = values_of(summary)
+    mine = mine[(mine["variant"] == "") & (mine["group"] == "")]
     mine = mine[mine["outcome"].notna() & mine["attribute"].isin(["", protect])]
     found = {(row.metric, row.outcome): row for row in mine.itertuples()}
     names = [outcome for metric, outcome in found if metric == "base_rate"]
@@ -142,19 +144,19 @@ def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of groups estimated together, where an attribute has three or more."""
     mine = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
     mine = mine[mine["outcome"].isna()]
-    found = {(row.metric, row.group): row for row in mine[mine["group"] != ""].itertuples()}
+    mine = mine[(mine["group"] != "") & mine["statistic"].isin([VALUE, POOLED, WORST])]
+    found = {(row.metric, row.statistic, row.group): row for row in mine.itertuples()}
     rows: list[list[object]] = []
     rules = []
-    for (metric, group), row in found.items():
-        rate = str(metric).removesuffix("_pooled")
-        if rate == metric:
+    for (rate, statistic, group), row in found.items():
+        if statistic != POOLED:
             continue
-        if rows and rows[-1][0] != label(rate):
+        if rows and rows[-1][0] != label(str(rate)):
             rules.append(len(rows))
-        raw, worst = found[rate, group].mean, found[f"{rate}_worst", group].mean
+        raw, worst = (found[rate, which, group].mean for which in (VALUE, WORST))
         remark = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
-        rows.append([label(rate), group, raw, row.mean, ends, worst, row.n, remark])
+        rows.append([label(str(rate)), group, raw, row.mean, ends, worst, row.n, remark])
     if rows:
         title = f"groups of {protect}, estimated together"
         caption = _POOLED_CAPTION
@@ -191,7 +193,7 @@ def _of_class(metric: str) -> str:
 
 
 def about(summary: pd.DataFrame) -> str:
-    """Say what the intervals of a summary are of, such as ``of fits to new training rows``."""
+    """Say what the intervals of a summary are of, such as ``of the fits of these folds``."""
     found = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
     return f"of {found[0]}" if found else "there is none"
 

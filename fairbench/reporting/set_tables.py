@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from fairbench.evaluation.columns import values_of
 from fairbench.reporting.document.model import Column, Table
 
 _SET_COLUMNS = (
@@ -26,7 +27,8 @@ _LEVEL = 0.9  # the one that is shown, or the nearest to it
 
 def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the coverage and the size of sets of labels, of everyone and of the groups."""
-    mine = summary[(summary["variant"] == "") & summary["attribute"].isin(["", protect])]
+    mine = values_of(summary)
+    mine = mine[(mine["variant"] == "") & mine["attribute"].isin(["", protect])]
     levels = mine.loc[mine["metric"] == "set_size", "level"]
     if not len(levels):
         return

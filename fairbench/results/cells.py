@@ -74,11 +74,19 @@ class Store:
     @cached_property
     def pack(self) -> Pack | None:
         """The pack that the folder is, if it is one: it is only read."""
-        return open_pack(self.root) if is_pack(self.root) else None
+        return open_pack(self.root) if self._is_pack else None
+
+    @cached_property
+    def _is_pack(self) -> bool:
+        return is_pack(self.root)
+
+    def _refuse_pack(self) -> None:
+        if self._is_pack:
+            refuse_pack(self.root)
 
     def cell_path(self, cell_id: str) -> Path:
         """Return where a cell is kept."""
-        return self.root / "cells" / cell_id[:2] / f"{plain_id(cell_id)}.parquet"
+        return self.root.joinpath("cells", cell_id[:2], f"{plain_id(cell_id)}.parquet")
 
     def run_path(self, run_id: str) -> Path:
         """Return the folder of a run."""
@@ -99,8 +107,8 @@ class Store:
         BusyCellError : another process holds it, and `wait` is false.
         UserError : it holds it, and seems to be dead; or no lock can be made.
         """
-        refuse_pack(self.root)
-        path = self.root / "locks" / f"{plain_id(cell_id)}.lock"
+        self._refuse_pack()
+        path = self.root.joinpath("locks", f"{plain_id(cell_id)}.lock")
         with contextlib.ExitStack() as stack:
             try:
                 seconds = None if wait else 0.0
@@ -120,7 +128,7 @@ class Store:
         """Store a cell, whole or not at all."""
         import pyarrow as pa  # slow to import: listing runs does without
 
-        refuse_pack(self.root)
+        self._refuse_pack()
         meta = {"id": cell_id, "notes": dict(notes)}
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})

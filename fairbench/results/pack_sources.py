@@ -15,6 +15,7 @@ from pyarrow.parquet import read_schema
 from fairbench.core.errors import UserError
 from fairbench.core.files import read_table
 from fairbench.core.fingerprint import digest
+from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store, StoredCell
 from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
@@ -190,9 +191,6 @@ class Collected:
                 "and `fairbench store verify` computes cells again and says which is so"
             )
         self.differing.append(what)
-
-
-COSTS = ("fit_seconds", "predict_seconds")  # metrics that no two computations have alike
 
 
 def difference(one: Run, other: Run) -> str:

@@ -7,7 +7,6 @@ own file has the predictions alone, in the order of those rows.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, set_aside, write_bytes
+from fairbench.core.files import DamagedError, parquet_bytes, set_aside, write_bytes
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack
@@ -30,7 +29,6 @@ KEYS = ("repeat", "fold", "part", "row")
 VALIDATION, TEST = 1, 2
 _META = b"fairbench"
 _TYPES = {"repeat": np.int16, "fold": np.int16, "part": np.int8, "row": np.int32}
-_BYTES = {"compression": "zstd", "compression_level": 9}
 
 
 def rows_path(results: Path, split: str) -> Path:
@@ -52,18 +50,11 @@ def stored_predictions(results: Path, table: pd.DataFrame) -> tuple[bytes, str]:
     rows = {name: table[name].to_numpy(_TYPES[name]) for name in KEYS}
     split = _digest(rows)
     if not rows_stored(results, split):
-        write_bytes(rows_path(results, split), parquet_bytes(pa.table(rows)))
+        write_bytes(rows_path(results, split), parquet_bytes(pa.table(rows)), shows=True)
     columns = {str(n): _compact(table[n].to_numpy(np.float64)) for n in table if n not in KEYS}
     place = _places(columns)
     stored = pa.table({name: columns[name] for name in dict.fromkeys(place.values())})
     return parquet_bytes(stored.replace_schema_metadata({_META: json.dumps(place).encode()})), split
-
-
-def parquet_bytes(table: pa.Table) -> bytes:
-    """Return a table as the file that it is stored as."""
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, **_BYTES)
-    return buffer.getvalue()
 
 
 def _digest(rows: Mapping[str, NDArray[Any]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -164,7 +164,12 @@ class Run:
         raise UserError(f"{name} of run {self.id} is a table of the pack {self.results}: unpack it")
 
     def table(self, kind: str) -> pa.Table:
-        """Return one of the run's tables: its ``metrics``, ``summary`` or ``predictions``."""
+        """Return one of the run's tables as it was written.
+
+        Parameters
+        ----------
+        kind : ``metrics``, ``summary`` or ``predictions``.
+        """
         if self.pack:
             from fairbench.results.pack_tables import unpacked
 
@@ -179,40 +184,65 @@ class Run:
                 return pa.Table.from_pandas(found, preserve_index=False)
         return self.read_parquet(kind)
 
-    def read_parquet(self, kind: str, texts: Sequence[str] = ()) -> pa.Table:
-        """Return a table that is a Parquet file of the run's folder; `texts` as dictionaries."""
+    def read_parquet(
+        self, kind: str, texts: Collection[str] = (), columns: Collection[str] = ()
+    ) -> pa.Table:
+        """Return a table that is a Parquet file of the run's folder.
+
+        Parameters
+        ----------
+        texts : columns that are read as dictionaries, of those that there are.
+        columns : those that are read, of those that there are; all by default.
+        """
         import pyarrow as pa
-        from pyarrow.parquet import ParquetFile
+        from pyarrow.parquet import ParquetFile, read_schema
 
         content, path = self.content(f"{kind}.parquet"), self.path / f"{kind}.parquet"
         source = pa.BufferReader(content)
-        with reading(path, KeyError), ParquetFile(source, read_dictionary=list(texts)) as file:
-            check_parquet(file, str(path))
-            return file.read()
+        with reading(path, KeyError):
+            names = read_schema(source).names if texts else []
+            with ParquetFile(source, read_dictionary=[n for n in texts if n in names]) as file:
+                check_parquet(file, str(path))
+                there = file.schema_arrow.names
+                return file.read([n for n in there if n in columns] if columns else None)
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
+        from fairbench.results.upgrading import upgraded
+
         table = self.table("metrics")
         with reading(self.path / "metrics.parquet"):
-            return _with_columns(table.to_pandas(), (*_OF_ROWS, "repeat", "fold", "value"))
+            found = upgraded(table).to_pandas()
+            check_columns(found, METRICS)
+            return found
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
         found = self._packed_summary() if self.pack else self._summary()
-        return found.assign(feature=found["feature"].where(found["feature"] != ""))
+        texts = [name for name in ("feature", "outcome") if name in found]
+        return found.assign(**{name: found[name].where(found[name] != "") for name in texts})
 
     def _packed_summary(self) -> pd.DataFrame:
-        found = self.table("summary").to_pandas()
+        from fairbench.results.upgrading import upgraded
+
+        found = upgraded(self.table("summary")).to_pandas()
         with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
         return found.astype(dict.fromkeys(with_gaps, "float64"))
 
     def _summary(self) -> pd.DataFrame:
+        import pyarrow as pa
+
         from fairbench.core.formats import read_csv
+        from fairbench.results.upgrading import upgraded
 
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
+            found = read_csv(content, _SUMMARY_TEXTS)
+            if "statistic" not in found:
+                found = upgraded(pa.Table.from_pandas(found, preserve_index=False)).to_pandas()
             wanted = (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
-            return _with_columns(read_csv(content, _SUMMARY_TEXTS), wanted)
+            check_columns(found, wanted)
+            return found
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
@@ -252,14 +282,20 @@ def config_text(config: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-_SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature")
-_OF_ROWS = ("variant", "metric", "attribute", "group", "n", "status", "reason")
+_SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature", "outcome")
+_OF_ROWS = ("variant", "metric", "statistic", "attribute", "group", "n", "status", "reason")
+METRICS = (*_OF_ROWS, "repeat", "fold", "value")
 
 
-def _with_columns(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    if missing := [name for name in columns if name not in table]:
+def check_columns(there: Container[str], wanted: Sequence[str]) -> None:
+    """Check that columns are there.
+
+    Raises
+    ------
+    DamagedError : one is not.
+    """
+    if missing := [name for name in wanted if name not in there]:
         raise DamagedError(f"no column {missing[0]}")
-    return table
 
 
 def read_environment(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairbench.core.formats import count, interval, number
+from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import declared, label
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def run_html(run: Run) -> str:
     """Return the headline metrics of a run as a table of HTML."""
     import pandas as pd
 
-    shown = _headline(run.summary(), run.protect)
+    shown = _headline(values_of(run.summary()), run.protect)
     rows = [
         {
             "metric": label(each.metric),
@@ -60,7 +61,7 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     for part in _CHOICES:
         yield part, run.choices[part]
     yield "seed", run.seed
-    summary = run.summary()
+    summary = values_of(run.summary())
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
         for name in names:

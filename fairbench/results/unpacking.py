@@ -10,15 +10,14 @@ from functools import cached_property
 from pathlib import Path
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import sha256, write_bytes, write_table
-from fairbench.core.formats import csv_text
+from fairbench.core.files import parquet_bytes, sha256, write_bytes, write_files, write_table
 from fairbench.results.cells import CorruptCellError, Store, plain_id
 from fairbench.results.pack_file import PackFile
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import Pack, refuse_pack
-from fairbench.results.people import people_path
-from fairbench.results.predictions import parquet_bytes, rows_path
-from fairbench.results.run_writer import seal_run
+from fairbench.results.people import people_path, stored_people
+from fairbench.results.predictions import rows_path, rows_stored
+from fairbench.results.run_writer import seal_run, summary_text
 from fairbench.results.runs import FILES, LAST, Run, config_text, read_environment
 
 
@@ -94,16 +93,16 @@ class _Unpacking:
         return True
 
     def _splits(self, split: str) -> bool:
-        path = rows_path(self.results, split)
-        if path.is_file():
+        if rows_stored(self.results, split):
             return False
-        write_bytes(path, parquet_bytes(unpacked(self.pack.table("splits", split))))
+        path = rows_path(self.results, split)
+        write_bytes(path, parquet_bytes(unpacked(self.pack.table("splits", split))), shows=True)
         return True
 
     def _data(self, digest: str) -> bool:
-        path = people_path(self.results, digest)
-        if path.is_file():
+        if stored_people(self.results, digest) is not None:
             return False
+        path = people_path(self.results, digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         os.chmod(path.parent, 0o700)
         write_table(path, unpacked(self.pack.table("data", digest)), mode=0o600)
@@ -122,12 +121,11 @@ def _write_run(run: Run, path: Path) -> bool:
     contents = {
         "config.yaml": config_text(known["config"]).encode(),
         "cells.txt": run.content("cells.txt"),
-        "summary.csv": csv_text(run.table("summary").to_pandas()).encode(),
+        "summary.csv": summary_text(run.table("summary")).encode(),
         "metrics.parquet": parquet_bytes(run.table("metrics")),
         "predictions.parquet": parquet_bytes(run.table("predictions")),
     }
-    for name in FILES:
-        write_bytes(path / name, contents[name])
+    write_files(path, contents)
     known.pop("files")
     seal_run(path, known, {name: sha256(contents[name]) for name in FILES})
     nanoseconds = round(run.written * 1e9)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.metadata
 import logging
 import os
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 T = TypeVar("T")
+# Of a file, and of what is written ahead of it: inode, bytes, when changed, when anything did (ns).
+Stamp = tuple[int, ...]
 
 SCHEME = "sqlite:///"
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
@@ -88,11 +91,25 @@ def ask(
         with exclusive(address, idle_s, whole=whole):
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
-            return in_time(connected, idle_s=idle_s, total_s=total_s, before_s=imported)
+            with _rarely_collected():
+                return in_time(connected, idle_s=idle_s, total_s=total_s, before_s=imported)
     except BusyError as error:
         raise TrackingError(f"MLflow at {address} is held by {error}") from error
     except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
         raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+
+
+@contextlib.contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Have Python's collector pass over what is there already: MLflow's modules are a million.
+
+    It would look at them again and again while MLflow makes an object of every metric.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 # What is in the errors of requests, urllib3 and http.client, and what that means.
@@ -214,6 +231,35 @@ def _write_ahead(path: Path) -> None:
     """Have sqlite write ahead, which the file itself notes: a commit then costs far less."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = WAL")
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what changes whenever a local database is written; nothing if there is no file."""
+    try:
+        files = [path.stat()]
+    except OSError:
+        return ()
+    with contextlib.suppress(OSError):
+        ahead = path.with_name(f"{path.name}-wal").stat()
+        files += [ahead] if ahead.st_size else []
+    return tuple(
+        number
+        for file in files
+        for number in (file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
+    )
+
+
+def settled(path: Path) -> Stamp:
+    """Return the stamp of a local database when what was written ahead is in the file itself.
+
+    Whoever closes it last would put it there, and so change the stamp.
+    """
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(path, timeout=1)) as database,
+    ):
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return stamp(path)
 
 
 def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:

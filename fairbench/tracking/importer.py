@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.deadline import Progress
 from fairbench.core.errors import warn
-from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
@@ -25,8 +24,9 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import refuse_pack
 from fairbench.results.runs import Run, damaged_files
 from fairbench.results.sweeps import Sweep, read_sweeps
-from fairbench.tracking.database import SCHEME, TrackingError, ask
-from fairbench.tracking.metrics import LoggedMetric, logged_metrics
+from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settled, stamp
+from fairbench.tracking.metrics import LoggedMetric, latest_values, logged_metrics
+from fairbench.tracking.notes import NotedRun, read_note, write_note
 from fairbench.tracking.run_entry import (
     BEGUN,
     COLOUR,
@@ -53,8 +53,9 @@ T = TypeVar("T")
 
 _CONTENT = "fairbench.content"
 _FEW = 20
-_BATCH = 900  # metrics that are logged at once; MLflow takes 1,000 of metrics and parameters
-_NOTE = "mlflow.json"
+_PAGE = 100  # runs that MLflow is asked for at once: each comes with all that it has
+# Metrics, and parameters, that are logged at once; of both and tags MLflow takes 1,000.
+_METRICS, _PARAMETERS = 900, 90
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
@@ -150,31 +151,30 @@ class Tracking:
         TrackingError : the server is down or does not get on, or another process logs runs of this
             results folder, or to this database, for longer than is waited.
         """
-        finished = [(folder, each) for folder in folders if (each := folder.environment)]
+        runs = [folder for folder in folders if folder.environment]
+        if ask:
+            runs = list(filter(_whole, runs))
         swept = _swept(sweeps)
-        noted = {
-            folder.id: self._noted(folder, each, swept.get(folder.id, _Swept()))
-            for folder, each in finished
-        }
-        if not ask and all(noted.values()):
-            return {run_id: str(logged) for run_id, logged in noted.items()}
-        finished = [each for each in finished if _whole(each[0])]
-        with self._alone(finished):
-            logged = self.ask(partial(self._send, finished, swept), whole=ask)
-        self._note(finished, logged)
-        return {run_id: entry.id for run_id, entry in logged.items()}
+        if (noted := self._noted(runs, swept, unchanged=ask)) is not None:
+            return noted
+        if not ask:
+            runs = list(filter(_whole, runs))
+        with self._alone(runs):
+            sent = self.ask(partial(self._send, runs, swept), whole=ask)
+            self._note(runs, sent)
+        return {run_id: entry.id for run_id, entry in sent.logged.items()}
 
     def ask(self, work: Callable[[MlflowClient, Progress], T], *, whole: bool = False) -> T:
         """Return what `work` returns; see :func:`fairbench.tracking.database.ask`."""
         return ask(self.address, work, idle_s=self.idle_s, total_s=self.total_s, whole=whole)
 
     @contextlib.contextmanager
-    def _alone(self, runs: Sequence[tuple[Run, dict[str, Any]]]) -> Iterator[None]:
+    def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
             # Who holds it ends by itself where a server does not answer.
             patience = max(self.idle_s, self.total_s / 3)
-            for results in sorted({folder.results for folder, _ in runs}):
+            for results in sorted({folder.results for folder in runs}):
                 lock = locked(results / "locks" / "tracking.lock", seconds=patience)
                 with contextlib.suppress(OSError):  # who may not write there cannot lock it
                     try:
@@ -185,56 +185,79 @@ class Tracking:
 
     def _send(
         self,
-        runs: Sequence[tuple[Run, dict[str, Any]]],
+        runs: Sequence[Run],
         swept: Mapping[str, _Swept],
         client: MlflowClient,
         progress: Progress,
-    ) -> dict[str, LoggedRun]:
-        """Log what is not logged; return run id -> its entry."""
+    ) -> _Sent:
+        """Log what is not logged."""
+        file = _database(self.address)
+        before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
         progress()
-        known = entries(client, experiment, [folder.id for folder, _ in runs], progress)
+        known = entries(client, experiment, [folder.id for folder in runs], progress)
         sender = _Sender(client, experiment, progress)
         logged = {
             folder.id: sender.once(folder, known.get(folder.id, []), swept.get(folder.id, _Swept()))
-            for folder, _ in runs
+            for folder in runs
         }
         sender.open_on_what_was_logged()
-        return logged
+        return _Sent(logged, before, settled(file) if file else ())
 
-    def _note(
-        self, runs: Sequence[tuple[Run, dict[str, Any]]], logged: Mapping[str, LoggedRun]
-    ) -> None:
-        """Note in the folders of runs that they are in this database; of a server nothing is."""
+    def _noted(
+        self, runs: Sequence[Run], swept: Mapping[str, _Swept], *, unchanged: bool
+    ) -> dict[str, str] | None:
+        """Return run id -> MLflow id if all are noted to be in this database, with their sweeps.
+
+        Parameters
+        ----------
+        unchanged : whether a note counts only if the database has not been written since.
+        """
+        if not (file := _database(self.address)):
+            return None
+        place, now = self._place(file), stamp(file)
+        noted = {
+            run_id: entry
+            for results in {folder.results for folder in runs}
+            for run_id, entry in read_note(results, place).of(now, unchanged=unchanged).items()
+        }
+        for folder in runs:
+            entry = noted.get(folder.id)
+            names = swept.get(folder.id, _Swept()).names
+            if (
+                entry is None
+                or entry.fingerprint != folder.environment["fingerprint"]
+                or entry.sweeps != with_sweeps(entry.sweeps, names)
+            ):
+                return None
+        return {folder.id: noted[folder.id].id for folder in runs}
+
+    def _note(self, runs: Sequence[Run], sent: _Sent) -> None:
+        """Note in the results folders that runs are in this database; of a server nothing is."""
         if not (file := _database(self.address)):
             return
-        size = file.stat().st_size
-        for folder, environment in runs:
-            entry = logged[folder.id]
-            about = self._about(environment, file)
-            note = {**about, "size": size, "run": entry.id, "sweeps": entry.sweeps}
-            with contextlib.suppress(OSError):
-                write_text(folder.path / _NOTE, sealed_json(note))
+        place, certain = self._place(file), local(file)
+        for results in {folder.results for folder in runs}:
+            logged = {
+                folder.id: NotedRun(folder.environment["fingerprint"], entry.id, entry.sweeps)
+                for folder in runs
+                if folder.results == results
+                for entry in [sent.logged[folder.id]]
+            }
+            note = read_note(results, place).then(logged, sent.before, sent.after, certain=certain)
+            write_note(results, place, note)
 
-    def _noted(self, folder: Run, environment: dict[str, Any], swept: _Swept) -> str | None:
-        """Return the MLflow id that a run's folder notes, if it is of this very database.
+    def _place(self, file: Path) -> dict[str, str]:
+        return {"database": str(file), "experiment": self.experiment, "version": VERSION}
 
-        A database that was made anew is another file, and smaller.
-        """
-        try:
-            note = unsealed_json((folder.path / _NOTE).read_bytes())
-            if not (file := _database(self.address)) or note["size"] > file.stat().st_size:
-                return None
-            if with_sweeps(str(note["sweeps"]), swept.names) != note["sweeps"]:
-                return None
-            about = self._about(environment, file)
-            return str(note["run"]) if about == {name: note[name] for name in about} else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
 
-    def _about(self, environment: dict[str, Any], file: Path) -> dict[str, Any]:
-        known = {"database": str(file), "file": file.stat().st_ino, "experiment": self.experiment}
-        return {**known, "fingerprint": environment["fingerprint"], "version": VERSION}
+@dataclass(frozen=True)
+class _Sent:
+    """What MLflow has of runs, by their ids, and stamps of a local database before and after."""
+
+    logged: Mapping[str, LoggedRun]
+    before: Stamp
+    after: Stamp
 
 
 def _whole(folder: Run) -> bool:
@@ -293,7 +316,9 @@ def entries(
         progress()
         for run in _search(client, experiment, wanted, progress):
             named = run.data.tags
-            whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(run)
+            whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(
+                run.data.metrics, run.data.params, run.info.artifact_uri
+            )
             fingerprint = named.get(FINGERPRINT, "") if whole else ""
             begun = named.get(BEGUN, "")
             when = int(begun) if begun.isdecimal() else run.info.start_time
@@ -303,9 +328,9 @@ def entries(
     return found
 
 
-def _content(run: Any) -> str:
+def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts: str) -> str:
     """Return a digest of what MLflow shows of a run; people may add tags, and change the name."""
-    return digest([run.data.metrics, run.data.params, run.info.artifact_uri])
+    return digest([metrics, options, artifacts])
 
 
 def _search(
@@ -313,7 +338,7 @@ def _search(
 ) -> Iterable[Any]:
     token = None
     while True:
-        page = client.search_runs([experiment], wanted, max_results=1000, page_token=token)
+        page = client.search_runs([experiment], wanted, max_results=_PAGE, page_token=token)
         progress()
         yield from page
         token = page.token
@@ -375,9 +400,9 @@ class _Sender:
         # While there is no metric yet: MLflow reads all there are to change the status.
         client.set_terminated(run_id, end_time=ended)
         self.progress()
-        points = logged_metrics(folder)
-        self.names.update(point.name for point in points)
-        self._log_batch(run_id, points, parameters(folder, environment))
+        points, options = self._points(folder), dict(parameters(folder, environment))
+        content = _content(latest_values(points), options, run.info.artifact_uri)
+        self._log_batch(run_id, points, options, {_CONTENT: content})
         return run_id
 
     def _complete(self, run_id: str, folder: Run) -> None:
@@ -385,33 +410,41 @@ class _Sender:
 
         One that is cut short is no longer as it was logged, and is replaced by the next sync.
         """
-        there = self.client.get_run(run_id).data.metrics
+        run = self.client.get_run(run_id)
         self.progress()
+        there = run.data.metrics
+        points = [point for point in self._points(folder) if point.name not in there]
+        values = {**there, **latest_values(points)}
+        content = _content(values, run.data.params, run.info.artifact_uri)
+        self._log_batch(run_id, points, {}, {VERSION_TAG: VERSION, _CONTENT: content})
+
+    def _points(self, folder: Run) -> list[LoggedMetric]:
         points = logged_metrics(folder)
         self.names.update(point.name for point in points)
-        self._log_batch(run_id, [point for point in points if point.name not in there])
-        self.client.set_tag(run_id, VERSION_TAG, VERSION)
-        self.progress()
+        return points
 
     def _log_batch(
         self,
         run_id: str,
         points: Sequence[LoggedMetric],
-        options: Iterable[tuple[str, str]] = (),
+        options: Mapping[str, str],
+        tags: Mapping[str, str],
     ) -> None:
-        """Log metrics and parameters in one go, or in several where MLflow takes no more."""
-        from mlflow.entities import Metric, Param
+        """Log metrics and parameters in one go, or in several where MLflow takes no more.
+
+        The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
+        of something else, is a half one, and is logged again.
+        """
+        from mlflow.entities import Metric, Param, RunTag
 
         now = int(time.time() * 1000)
         metrics = [Metric(point.name, point.value, now, point.step) for point in points]
-        params = [Param(name, value) for name, value in options]
-        for start in range(0, max(len(metrics), 1), _BATCH):
-            self.client.log_batch(run_id, metrics[start : start + _BATCH], params)
+        params = [Param(name, value) for name, value in options.items()]
+        while len(metrics) > _METRICS or len(params) > _PARAMETERS:
+            self.client.log_batch(run_id, metrics[:_METRICS], params[:_PARAMETERS])
             self.progress()
-            params = []
-        # Last: an entry without it is a half one, and is logged again. Taken of what MLflow says
-        # that it has, since not every database keeps every digit.
-        self.client.set_tag(run_id, _CONTENT, _content(self.client.get_run(run_id)))
+            del metrics[:_METRICS], params[:_PARAMETERS]
+        self.client.log_batch(run_id, metrics, params, [RunTag(*tag) for tag in tags.items()])
         self.progress()
 
     def open_on_what_was_logged(self) -> None:

@@ -12,24 +12,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.abstention import OBJECTIVES
-from fairbench.evaluation.columns import setting_text
+from fairbench.evaluation.columns import SETTINGS, VALUE, setting_words
 from fairbench.evaluation.headlines import HEADLINES, task_of
 from fairbench.experiments.study import variant_label
 from fairbench.metrics.registry import declared
 from fairbench.results.runs import Run
 
 _LONGEST = 250
-_BY = ["attribute", "group", "metric"]
 HEADLINE, PARITY, ABSTENTION, CONSISTENCY = "headline", "parity", "abstention", "consistency"
 _FIRST_GAP = "statistical_parity"
 
@@ -67,21 +65,59 @@ def curve_names() -> list[str]:
 
 def logged_values(folder: Run) -> dict[str, float]:
     """Return what MLflow shows of a run in tables: of a curve the value of its last step."""
-    points = sorted(logged_metrics(folder), key=lambda point: point.step)
-    return {point.name: point.value for point in points}
+    return latest_values(logged_metrics(folder))
+
+
+def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
+    """Return the value of the last step of each metric."""
+    return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
+
+
+class Mean(NamedTuple):
+    """A row of a run's summary, as far as MLflow is told of it.
+
+    Attributes
+    ----------
+    settings : what it was taken at, name -> value; of `SETTINGS` those that it has.
+    """
+
+    variant: str
+    metric: str
+    statistic: str
+    attribute: str
+    group: str
+    mean: float
+    lower: float
+    upper: float
+    settings: Mapping[str, Any]
+
+
+def means_of(summary: pd.DataFrame) -> list[Mean]:
+    """Return the rows of a summary in plain values: a data frame of so few is slow to choose from.
+
+    Parameters
+    ----------
+    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    """
+    names = [name for name in SETTINGS if name in summary and summary[name].notna().any()]
+    settings = [
+        {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
+        for values in zip(*(summary[name].tolist() for name in names), strict=True)
+    ] or [{}] * len(summary)
+    *plain, _ = Mean._fields
+    rows = zip(*(summary[name].tolist() for name in plain), settings, strict=True)
+    return [Mean(*row) for row in rows]
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:
     """Return what MLflow is told of a run: means over repeats, their intervals, and curves."""
-    metrics, protect = folder.metrics(), folder.protect
-    values = dict(metric_values(metrics, protect)) | dict(
-        interval_values(folder.summary(), protect)
-    )
-    single = [*values.items(), *aligned_values(values, protect, task_of(metrics))]
-    curves = [
-        *abstention_curves(metrics, protect),
-        *consistency_curves(metrics, folder.config.get("consistency") or {}),
-    ]
+    summary, protect = folder.summary(), folder.protect
+    task = task_of(summary)
+    means = means_of(summary)
+    values = dict(metric_values(means, protect)) | dict(interval_values(means, protect))
+    single = [*values.items(), *aligned_values(values, protect, task)]
+    varied = consistency_curves(means, folder.config.get("consistency") or {}, task)
+    curves = [*abstention_curves(means, protect), *varied]
     return [*(LoggedMetric(name, value) for name, value in single), *curves]
 
 
@@ -104,67 +140,82 @@ def _gaps(task: str) -> tuple[str, ...]:
     return tuple(each.name for each in declared() if each.task == task and "gaps" in each.shown)
 
 
-def metric_values(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
+def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, mean over repeats) of every defined metric that is one number.
 
-    Those of everyone, and of the protected attribute and its groups; variants, other attributes and
-    points of diagrams are left to the metrics file, since a row of MLflow's database costs about
-    half a millisecond. Points of curves are others' to give.
+    Those of everyone and of the protected attribute, and of its groups those that the table of a
+    run shows. The rest, variants, other attributes and points of diagrams are left to the files: a
+    metric takes MLflow a tenth of a millisecond of CPU. Points of curves are others' to give.
 
     Parameters
     ----------
     protect : the attribute, or combination, of the headline metrics.
     """
-    own = (metrics["variant"] == "") & metrics["attribute"].isin(["", protect])
-    points = metrics["bin"].notna() | metrics["rate"].notna() | metrics["quantile"].notna()
-    shown = metrics[own & ~points & metrics["value"].notna()]
-    values: dict[tuple[str, ...], list[float]] = {}
-    named = zip(*(shown[name] for name in _BY), setting_text(shown), strict=True)
-    for parts, value in zip(named, shown["value"], strict=True):
-        values.setdefault(parts, []).append(value)
-    for parts, several in values.items():
-        yield _path(*parts), fmean(several)
+    for row in _own(means, protect):
+        if row.group and (row.metric not in _shown("groups") or row.statistic != VALUE):
+            continue
+        if not _POINTS & row.settings.keys() and isfinite(row.mean):
+            name = _statistic_name(row.metric, row.statistic)
+            yield _path(row.attribute, row.group, name, setting_words(row.settings)), row.mean
+
+
+_POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a curve
+
+
+def _own(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
+    """Yield the rows of the run's own variant, of everyone and of the protected attribute."""
+    return (row for row in means if not row.variant and row.attribute in ("", protect))
 
 
 _ENDS = ("lower", "upper")
 
 
-def interval_values(summary: pd.DataFrame, protect: str) -> Iterator[tuple[str, float]]:
+def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
 
-    Parameters
-    ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
-    shown = summary["metric"].isin([each.name for each in declared() if each.shown])
-    shown &= (summary["variant"] == "") & summary["attribute"].isin(["", protect])
-    shown &= (summary["binning"] != "mass") & summary["outcome"].isna()
-    for row in summary[shown].to_dict("records"):
-        name = _path(*(str(row[part]) for part in _BY))
-        for end in _ENDS:
-            if isfinite(row[end]):
-                yield _end_name(name, end), float(row[end])
+    for row in _own(means, protect):
+        of_bins = row.settings.get("binning") == "mass"
+        if row.group or row.metric not in _shown() or row.statistic != VALUE:
+            continue
+        if of_bins or "outcome" in row.settings:
+            continue
+        name = _path(row.attribute, row.metric)
+        for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
+            if isfinite(value):
+                yield _end_name(name, end), value
+
+
+@lru_cache(maxsize=2)
+def _shown(part: str = "") -> frozenset[str]:
+    """Return the metrics that the table of a run shows, in one part of it or anywhere."""
+    return frozenset(
+        metric.name for metric in declared() if metric.shown and part in (*metric.shown, "")
+    )
+
+
+def _statistic_name(metric: str, statistic: str) -> str:
+    """Return what a statistic of a metric is called: its value as the metric itself."""
+    return metric if statistic == VALUE else f"{metric} {statistic.replace('_', ' ')}"
 
 
 def _end_name(name: str, end: str) -> str:
     return f"{name[: _LONGEST - 6]} {end}"
 
 
-def abstention_curves(metrics: pd.DataFrame, protect: str) -> Iterator[LoggedMetric]:
+def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMetric]:
     """Yield error and gaps of the people who are left, by the percentage abstained on.
 
     A step of MLflow is a whole number: shares between two percentages are left to the file.
     """
-    own = (metrics["variant"] == "") & metrics["attribute"].isin(["", protect])
-    own &= metrics["rate"].notna() & (metrics["group"] == "") & metrics["feature"].isna()
-    for metric, rate, value in _means(metrics[own], "metric", "rate"):
-        if (step := _whole(100 * rate)) is not None:
-            name = metric.removeprefix(f"{ABSTENTION}_")
-            yield LoggedMetric(_metric_name([ABSTENTION, name]), value, step)
+    for row in _own(means, protect):
+        if not row.group and "rate" in row.settings and "feature" not in row.settings:
+            yield from _point(ABSTENTION, row, "rate")
 
 
 def consistency_curves(
-    metrics: pd.DataFrame, consistency: Mapping[str, Any]
+    means: Sequence[Mean], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
     """Yield how far people's uncertainties move, and what else a varied hyperparameter moves.
 
@@ -174,13 +225,12 @@ def consistency_curves(
     Parameters
     ----------
     consistency : of a run's configuration: which hyperparameter was varied, and its values.
+    task : of :func:`fairbench.evaluation.headlines.task_of`.
     """
-    everyone = metrics[(metrics["attribute"] == "") & (metrics["group"] == "")]
-    moved = everyone[(everyone["variant"] == "") & everyone["quantile"].notna()]
-    for metric, quantile, value in _means(moved, "metric", "quantile"):
-        if (step := _whole(100 * quantile)) is not None:
-            name = metric.removeprefix(f"{CONSISTENCY}_")
-            yield LoggedMetric(_metric_name([CONSISTENCY, name]), value, step)
+    everyone = [row for row in means if not row.attribute and not row.group]
+    for row in everyone:
+        if not row.variant and "quantile" in row.settings:
+            yield from _point(CONSISTENCY, row, "quantile")
     values = list(consistency.get("values") or [])
     if values:
         option = str(consistency["vary"])
@@ -189,11 +239,22 @@ def consistency_curves(
         labels = {
             variant_label(option, value): step for value, step in zip(values, steps, strict=True)
         }
-        meant = HEADLINES[task_of(metrics)]
+        meant = HEADLINES[task]
         shown = (meant["error"], meant["log loss"], "predictive_uncertainty")
-        rows = everyone[everyone["metric"].isin(shown) & everyone["variant"].isin(labels)]
-        for metric, label, value in _means(rows, "metric", "variant"):
-            yield LoggedMetric(_metric_name([CONSISTENCY, varied, metric]), value, labels[label])
+        for row in everyone:
+            chosen = row.metric in shown and row.statistic == VALUE
+            if chosen and row.variant in labels and isfinite(row.mean):
+                name = _metric_name([CONSISTENCY, varied, row.metric])
+                yield LoggedMetric(name, row.mean, labels[row.variant])
+
+
+def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
+    """Yield a point of a curve if its place is a whole percentage, and its value is defined."""
+    step = _whole(100 * row.settings[at])
+    if step is not None and isfinite(row.mean):
+        yield LoggedMetric(
+            _metric_name([kind, row.metric.removeprefix(f"{kind}_")]), row.mean, step
+        )
 
 
 def _last(option: str) -> str:
@@ -209,15 +270,6 @@ def _steps(values: Sequence[Any]) -> list[int]:
 def _whole(value: float) -> int | None:
     """Return a number without the rounding error of its last digits, if it is a whole one."""
     return round(value) if abs(value - round(value)) < 1e-6 else None
-
-
-def _means(rows: pd.DataFrame, name: str, at: str) -> Iterable[tuple[str, Any, float]]:
-    """Yield (name, place, mean over repeats) of every defined value."""
-    values: dict[tuple[str, Any], list[float]] = {}
-    rows = rows[rows["value"].notna()]
-    for metric, place, value in zip(rows[name], rows[at], rows["value"], strict=True):
-        values.setdefault((metric, place), []).append(value)
-    return [(metric, place, fmean(several)) for (metric, place), several in values.items()]
 
 
 def _path(attribute: str, *parts: str) -> str:

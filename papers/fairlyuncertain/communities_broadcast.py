@@ -12,8 +12,8 @@ from hydra import compose, initialize_config_dir
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.execute import carry_out
 from fairbench.metrics.regression import normal_nll_rows
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.results.predictions import TEST
@@ -33,8 +33,7 @@ def nlls(method: str, chosen: Splits) -> tuple[list[float], list[float]]:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         words = ["dataset=communities", f"method={method}", *chosen.overrides]
         cfg = compose("config", words, return_hydra_config=True)
-    run = pipeline.prepare(cfg)
-    pipeline.execute(run)
+    run = carry_out(cfg).prepared
     by_row, broadcast = [], []
     for cell in run.cells:
         stored = run.store.read(cell.id)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.execute import carry_out
 from fairbench.metrics.regression import (
     crps_normal_rows,
     distribution_parity,
@@ -75,8 +75,7 @@ def predictions(
     with initialize_config_dir(str(CONF), version_base="1.3"):
         words = ["experiment=fairlyuncertain/table4", f"dataset={dataset}", f"method={method}"]
         cfg = compose("config", [*words, *chosen.overrides], return_hydra_config=True)
-    run = pipeline.prepare(cfg)
-    pipeline.execute(run)
+    run = carry_out(cfg).prepared
     group = run.dataset.groups(run.protect).cat.codes.to_numpy()
     for cell in run.cells:
         columns = run.store.read(cell.id).columns

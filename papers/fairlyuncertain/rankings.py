@@ -15,6 +15,7 @@ from rich.table import Table
 
 from fairbench.cli.command import Results
 from fairbench.core.errors import UserError
+from fairbench.evaluation.columns import values_of
 from fairbench.inference.rates import Limits
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.reporting.papers.matching import command
@@ -109,7 +110,9 @@ def _alike(first: Run, second: Run, but: str) -> bool:
 
 
 def _values(run: Run, score: str) -> Array:
-    found = run.metrics().query(f"metric == '{score}' and attribute == '' and variant == ''")
+    found = values_of(run.metrics()).query(
+        f"metric == '{score}' and attribute == '' and variant == ''"
+    )
     values: Array = found.sort_values("repeat")["value"].to_numpy(float)
     return values
 
@@ -117,7 +120,8 @@ def _values(run: Run, score: str) -> Array:
 def _differences(run: Run) -> Array:
     """Return the difference of the two groups' selection rates in every hold-out."""
     words = f"metric == 'selection_rate' and attribute == '{run.protect}' and variant == ''"
-    found = run.metrics().query(words).pivot(index="repeat", columns="group", values="value")
+    rows = values_of(run.metrics()).query(words)
+    found = rows.pivot(index="repeat", columns="group", values="value")
     rates = found.to_numpy(float)
     return rates[:, 0] - rates[:, 1] if rates.shape[1] == 2 else np.empty(0)
 

@@ -21,7 +21,9 @@ from rich.table import Table
 from scipy.stats import t
 
 from fairbench.cli.command import Results
-from fairbench.experiments import pipeline
+from fairbench.evaluation.columns import values_of
+from fairbench.experiments.execute import carry_out
+from fairbench.experiments.pipeline import PlannedRun
 from papers import CONF, run_main
 from papers.options import number_of_seeds
 
@@ -52,14 +54,15 @@ def population(learner: str, sizes: tuple[int, int], seed: int, results: Path) -
         "tracking=none", f"results={results}", *LEARNERS[learner],
     ]  # fmt: skip
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        run = pipeline.prepare(compose("config", options, return_hydra_config=True))
-    metrics = pipeline.execute(run).metrics
+        cfg = compose("config", options, return_hydra_config=True)
+    run = carry_out(cfg).prepared
+    metrics = values_of(run.folder.metrics())
     of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
     means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]
     return [*np.concatenate(means), *_true(run)]
 
 
-def _true(run: pipeline.PlannedRun) -> Iterator[float]:
+def _true(run: PlannedRun) -> Iterator[float]:
     (cell,) = run.cells
     assert run.dataset.truth is not None
     p = run.dataset.truth["probability"].to_numpy()[cell.fold.test]

@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
-from fairbench.experiments import pipeline
+from fairbench.evaluation.columns import values_of
+from fairbench.experiments.execute import carry_out
 from papers import CONF, PAPERS, run_main
 from papers.options import number_of_seeds
 from papers.uncertainty_fairness.tables import METRICS, PAIRS, SYNTHETIC, ratios, single_runs
@@ -55,8 +56,8 @@ def runs(dataset: str, options: tuple[str, ...], seeds: int, results: Path) -> p
     for run, chosen in enumerate(words):
         overrides = [*chosen.split(), *options, "tracking=none", f"results={results}"]
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            planned = pipeline.prepare(compose("config", overrides, return_hydra_config=True))
-        metrics = pipeline.execute(planned).metrics
+            cfg = compose("config", overrides, return_hydra_config=True)
+        metrics = values_of(carry_out(cfg).prepared.folder.metrics())
         parts.append(metrics[metrics["group"].ne("")].assign(dataset=dataset, run=run))
     return pd.concat(parts, ignore_index=True)
 

@@ -54,6 +54,4 @@ def joint_counts(first: RunPredictions, second: RunPredictions) -> NDArray[np.in
     """Return the joint counts (R, G, 8) of two runs' pooled folds, a row a cross-validation."""
     labels = Labels.of(first, ())
     pairs = zip(first.repeats.values(), second.repeats.values(), strict=True)
-    return np.stack(
-        [sum(labels.joint(a, b) for a, b in zip(*folds, strict=True)) for folds in pairs]
-    )
+    return np.stack([labels.joint(*folds).sum(axis=0) for folds in pairs])

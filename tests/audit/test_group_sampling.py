@@ -11,7 +11,7 @@ from fairbench.auditing.calibration import calibrations
 from fairbench.auditing.conclusions import conclude
 from fairbench.auditing.group_sampling import GroupSampling, WeightedScores
 from fairbench.auditing.reading import read_audit_table
-from fairbench.evaluation.columns import setting_text
+from fairbench.evaluation.columns import setting_text, values_of
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.rates import accuracy
 from tests.audit.tables import parse, predictions, written
@@ -45,7 +45,8 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     weighed = assess(table, options).metrics
     plain = assess(replace(table, sampling=None), options).metrics
     keys = ["metric", "attribute", "group", "setting"]
-    weighed, plain = (each.assign(setting=setting_text(each)) for each in (weighed, plain))
+    tables = (values_of(each) for each in (weighed, plain))
+    weighed, plain = (each.assign(setting=setting_text(each)) for each in tables)
     both = weighed.merge(plain, on=keys, suffixes=("", "_plain")).query("metric in @SCORES")
     assert len(both) >= 5 * 12
     np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-12)

@@ -7,6 +7,7 @@ from scipy import stats
 
 from benchmarks.coverage import constructions as made
 from fairbench import Evaluator, evaluate
+from fairbench.evaluation.columns import values_of
 
 RESAMPLES, QUANTILES = 60, [0.025, 0.975]
 
@@ -70,7 +71,7 @@ def test_the_intervals_of_before_are_the_evaluations():
     group, hard = np.repeat(["a", "b"], [60, 30]), draw.integers(0, 2, 90)
     evaluator = Evaluator(draws=20_000, interval="dirichlet")
     table = evaluate(draw.integers(0, 2, 90), hard, sensitive_features=group, evaluator=evaluator)
-    rows = table.set_index(["metric", "group"])
+    rows = values_of(table).set_index(["metric", "group"])
     chosen = [int(hard[group == name].sum()) for name in "ab"]
     counts = made.Counts(np.array([chosen]), np.array([60, 30]))
     lower, upper = made.rate_posterior(counts, draw)

@@ -9,7 +9,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.inference.ranking import probability_better
 from fairbench.metrics.rates import binary_confusion
 from fairbench.results.catalogue import Catalogue
@@ -35,9 +35,7 @@ def results(tmp_path_factory):
     """Return a results folder with every run of RUNS, and their ids."""
     folder, ids = tmp_path_factory.mktemp("compare") / "results", {}
     for name, overrides in RUNS.items():
-        run = pipeline.prepare(configuration(*COMMON, *overrides, results=folder))
-        pipeline.execute(run)
-        ids[name] = run.id
+        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).run.id
     return folder, ids
 
 

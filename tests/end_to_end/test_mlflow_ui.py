@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.results.runs import Run
-from fairbench.tracking.metrics import metric_values, opening_names
+from fairbench.tracking.metrics import means_of, metric_values, opening_names
 from tests.harness import ROOT, run_py
 
 DOWN = "http://127.0.0.1:9"
@@ -125,7 +125,7 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     assert "accuracy" in names_and_values
     for folder in (cwd / "results" / "runs").iterdir():
         run = Run(folder)
-        accuracy = dict(metric_values(run.metrics(), run.protect))["accuracy"]
+        accuracy = dict(metric_values(means_of(run.summary()), run.protect))["accuracy"]
         assert f"{accuracy:.3g}" in names_and_values
 
 

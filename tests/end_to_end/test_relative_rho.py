@@ -12,7 +12,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import compare_pair, effective_sample_fraction
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.inference.effective_counts import mean_relative_shrinkage
 from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, configuration
@@ -36,9 +36,7 @@ def results(tmp_path_factory):
 
 
 def run(folder, *words):
-    prepared = pipeline.prepare(configuration(*COMMON, *words, results=folder))
-    pipeline.execute(prepared)
-    return prepared.id
+    return carry_out(configuration(*COMMON, *words, results=folder)).run.id
 
 
 def load(results, name):

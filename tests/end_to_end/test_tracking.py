@@ -18,7 +18,14 @@ from fairbench.results.runs import Run
 from fairbench.results.sweeps import Sweep, keep_sweep
 from fairbench.tracking.database import TrackingError, damaged, local
 from fairbench.tracking.importer import Tracking, entries
-from fairbench.tracking.metrics import logged_metrics, logged_values, metric_values
+from fairbench.tracking.metrics import (
+    LoggedMetric,
+    logged_metrics,
+    logged_values,
+    means_of,
+    metric_values,
+)
+from fairbench.tracking.notes import NOTE
 from fairbench.tracking.run_entry import COLOUR, SWEEP, VERSION, VERSION_TAG
 from tests.harness import ROOT, fairbench, run_folder, run_py
 
@@ -61,7 +68,7 @@ def test_sync_logs_what_is_missing_once(cwd):
     folder = Run(run_folder(cwd / "results"))
     assert run.data.tags["fairbench.run_id"] == folder.path.name
     assert run.data.metrics == pytest.approx(logged_values(folder))
-    headline = dict(metric_values(folder.metrics(), folder.protect))
+    headline = dict(metric_values(means_of(folder.summary()), folder.protect))
     assert headline.items() <= logged_values(folder).items()
     (error,) = summarise(folder.metrics()).query("metric == 'error_rate' and group == ''")["lower"]
     assert run.data.metrics["error_rate lower"] == pytest.approx(error)
@@ -293,6 +300,65 @@ def test_who_logs_already_is_waited_for_and_named(cwd):
         Tracking(uri="sqlite:///other.db", idle_s=0.2).sync([folder])
 
 
+def unasked(*arguments, **options):
+    raise AssertionError("MLflow was asked")
+
+
+def test_what_is_there_is_not_asked_for_until_the_database_is_written(cwd, tmp_path, monkeypatch):
+    shutil.copytree(cwd / "results", tmp_path / "results")
+    folder = Run(run_folder(tmp_path / "results"))
+    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    logged = tracking.sync([folder])
+    with monkeypatch.context() as patched:
+        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        assert tracking.sync([folder]) == logged
+        with pytest.raises(AssertionError, match="asked"):
+            tracking.sync([folder], [Sweep("seed=0", (folder.id,))])
+    client, _, _ = client_and_runs(tmp_path)
+    client.set_tag(logged[folder.id], "owner", "Ada")
+    with monkeypatch.context() as patched:
+        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        with pytest.raises(AssertionError, match="asked"):
+            tracking.sync([folder])
+    client.delete_run(logged[folder.id])
+    assert list(tracking.sync([folder])) == [folder.id]
+    assert tracking.sync([folder]) != logged
+    (folder.path / "config.yaml").unlink()
+    assert tracking.sync([folder]) == {}
+
+
+def test_a_note_that_is_damaged_or_of_another_experiment_counts_for_nothing(
+    cwd, tmp_path, monkeypatch
+):
+    shutil.copytree(cwd / "results", tmp_path / "results")
+    folder = Run(run_folder(tmp_path / "results"))
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    Tracking(uri=uri).sync([folder])
+    monkeypatch.setattr("fairbench.tracking.importer.ask", unasked)
+    with pytest.raises(AssertionError, match="asked"):
+        Tracking(uri=uri, experiment="other").sync([folder], ask=False)
+    note = folder.results / NOTE
+    note.write_bytes(note.read_bytes().replace(b"fairbench", b"fairbenca", 1))
+    with pytest.raises(AssertionError, match="asked"):
+        Tracking(uri=uri).sync([folder], ask=False)
+
+
+def test_more_options_and_metrics_than_mlflow_takes_at_once(cwd, tmp_path, monkeypatch):
+    shutil.copytree(cwd / "results", tmp_path / "results")
+    folder = Run(run_folder(tmp_path / "results"))
+    config = {**folder.config, "many": {f"option{i}": i for i in range(150)}}
+    seal_run(folder.path, folder.environment | {"config": config})
+    points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
+    monkeypatch.setattr("fairbench.tracking.importer.logged_metrics", lambda run: points)
+    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    logged = tracking.sync([Run(folder.path)])
+    client, experiment, (run,) = client_and_runs(tmp_path)
+    assert run.data.metrics == dict(point[:2] for point in points)
+    assert run.data.params["many.option149"] == "149"
+    (entry,) = entries(client, experiment.experiment_id, [folder.id])[folder.id]
+    assert (entry.id, entry.fingerprint) == (logged[folder.id], folder.environment["fingerprint"])
+
+
 def finished(run):
     return [{"job": "", "status": "finished", "run": run.id, "message": ""}]
 
@@ -341,7 +407,22 @@ def killed(*arguments, **options):
     raise OSError("killed")
 
 
-@pytest.mark.parametrize("broken", ["log_batch", "set_tag", "get_run", "log_artifact"])
+def killed_in_a_batch(monkeypatch):
+    """Have whoever logs a batch be killed when its metrics are written and its tags are not."""
+    from mlflow.tracking import MlflowClient
+
+    log_batch = MlflowClient.log_batch
+
+    def half(client, run_id, metrics=(), params=(), tags=()):
+        log_batch(client, run_id, metrics, params)
+        killed()
+
+    monkeypatch.setattr(MlflowClient, "log_batch", half)
+
+
+@pytest.mark.parametrize(
+    "broken", ["log_inputs", "log_artifact", "set_terminated", "log_batch", "half of log_batch"]
+)
 def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
     cwd, tmp_path, monkeypatch, broken
 ):
@@ -351,7 +432,10 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     sweeps = [Sweep("seed=0", (folder.id,))]
     with monkeypatch.context() as patched:
-        patched.setattr(MlflowClient, broken, killed)
+        if broken == "half of log_batch":
+            killed_in_a_batch(patched)
+        else:
+            patched.setattr(MlflowClient, broken, killed)
         with pytest.raises(TrackingError, match="killed"):
             tracking.sync([folder], sweeps)
     _, _, (half,) = client_and_runs(tmp_path)
@@ -379,22 +463,21 @@ def entry_of_the_version_before(path):
     client = MlflowClient(f"sqlite:///{path}")
     experiment = client.get_experiment_by_name("fairbench").experiment_id
     (run,) = client.search_runs([experiment])
-    client.set_tag(run.info.run_id, importer._CONTENT, importer._content(run))
+    content = importer._content(run.data.metrics, run.data.params, run.info.artifact_uri)
+    client.set_tag(run.info.run_id, importer._CONTENT, content)
     client.set_tag(run.info.run_id, "owner", "Ada")
     return run.info.run_id
 
 
 @pytest.mark.parametrize("cut_short", [False, True])
 def test_an_entry_of_the_version_before_is_completed(cwd, tmp_path, monkeypatch, cut_short):
-    from mlflow.tracking import MlflowClient
-
     folder, path = Run(run_folder(cwd / "results")), tmp_path / "mlflow.db"
     tracking = Tracking(uri=f"sqlite:///{path}")
     tracking.sync([folder])
     old = entry_of_the_version_before(path)
     if cut_short:
         with monkeypatch.context() as patched:
-            patched.setattr(MlflowClient, "set_tag", killed)
+            killed_in_a_batch(patched)
             with pytest.raises(TrackingError, match="killed"):
                 tracking.sync([folder])
     for _ in range(2):

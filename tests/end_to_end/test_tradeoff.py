@@ -8,7 +8,8 @@ from fairbench.cli.main import run_command
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.tradeoff_runs import candidates, part_names, run_points
 from fairbench.core.errors import UserError
-from fairbench.experiments import pipeline
+from fairbench.evaluation.columns import values_of
+from fairbench.experiments.execute import carry_out
 from fairbench.inference.objectives import METRICS, dominated
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration
@@ -31,9 +32,7 @@ RUNS = {
 def results(tmp_path_factory):
     folder, ids = tmp_path_factory.mktemp("tradeoff") / "results", {}
     for name, overrides in RUNS.items():
-        run = pipeline.prepare(configuration(*COMMON, *overrides, results=folder))
-        pipeline.execute(run)
-        ids[name] = run.id
+        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).run.id
     return folder, ids
 
 
@@ -60,7 +59,7 @@ def test_namesakes_are_told_apart_by_the_options_that_differ():
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
-    metrics, run = stored.metrics(), load_predictions(stored)
+    metrics, run = values_of(stored.metrics()), load_predictions(stored)
     found = run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:

@@ -18,7 +18,8 @@ table = fairbench.evaluate(
     [0, 1, 1, 0] * 20, [0, 1, 0, 0] * 20, sensitive_features={"sex": list("ffmm") * 20},
     score=[0.1, 0.8, 0.4, 0.2] * 20,
 )
-print(fairbench.__file__, table.query("metric == 'equalized_odds'").value.item())
+found = table.query("metric == 'equalized_odds' and statistic == 'value'")
+print(fairbench.__file__, found.value.item())
 """
 
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from fairbench import evaluate
+from fairbench.evaluation.columns import VALUE
 from tests.evaluation.labelled import worded
 
 
@@ -26,7 +27,8 @@ def table_of(counts, evaluator=None, **options):
     return table.set_index(["metric", "attribute", "group"]).sort_index()
 
 
-def row(table, metric, attribute="", group=""):
+def row(table, metric, attribute="", group="", *, statistic=VALUE):
     rows = table.loc[[(metric, attribute, group)]]
+    rows = rows[rows["statistic"] == statistic]
     assert len(rows) == 1
     return rows.iloc[0]

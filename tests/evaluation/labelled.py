@@ -5,7 +5,7 @@ import pandas as pd
 
 import fairbench
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import setting_text, status_text
+from fairbench.evaluation.columns import VALUE, setting_text, status_text
 from fairbench.evaluation.predictions import Labelled
 
 
@@ -27,8 +27,9 @@ def evaluate(*arrays, **options):
     return worded(fairbench.evaluate(*arrays, **options))
 
 
-def by_place(table):
-    """Return the rows of a metric table by metric, group and setting."""
+def by_place(table, statistic=VALUE):
+    """Return the rows of one statistic of a metric table by metric, group and setting."""
     frame = worded(table if isinstance(table, pd.DataFrame) else table.frame())
+    frame = frame[frame["statistic"] == statistic]
     assert not frame.duplicated(["metric", "attribute", "group", "setting"]).any()
     return {(row.metric, row.group, row.setting): row for row in frame.itertuples()}

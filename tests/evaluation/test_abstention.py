@@ -8,8 +8,10 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import AbstentionEvaluation, can_abstain
+from fairbench.evaluation.abstention import AbstentionEvaluation, _Ordered, can_abstain
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable
+from fairbench.metrics.abstention import keep_weights
 from tests.evaluation.labelled import by_place, labelled
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.
@@ -208,3 +210,21 @@ def test_only_ordered_classifications_abstain():
     assert not can_abstain(labelled([1, 0], prediction=[1, 0]))
     values = labelled([1, 2], prediction=[1, 2], uncertainty=[1, 2], task=Task.REGRESSION)
     assert not can_abstain(values)
+
+
+def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
+    draw, splits, shares = np.random.default_rng(2), [], np.array([0, 0.07, 0.3, 0.5, 0.99])
+    for n in (40, 7, 90):
+        kinds = draw.integers(2, size=(2, n)), np.append(["a", "b"], draw.choice(["a", "b"], n - 2))
+        (target, prediction), groups = kinds
+        uncertainty = np.round(draw.random(n), 1)
+        splits.append(labelled(target, groups, prediction=prediction, uncertainty=uncertainty))
+    rates = np.stack([shares, shares, shares[::-1]], axis=1)
+    counts = _Ordered.of(Labelled.joined(splits), "g").counts(rates)
+    for s, split in enumerate(splits):
+        kept = keep_weights(split.column("uncertainty"), rates[:, s])
+        for k, weights in enumerate(kept):
+            chosen = split.coded["g"].codes, split.target, split.column("prediction")
+            direct = np.zeros((2, 2, 2))
+            np.add.at(direct, tuple(each.astype(int) for each in chosen), weights)
+            np.testing.assert_allclose(counts[k, s], direct.reshape(2, 4), atol=1e-12)

@@ -7,13 +7,14 @@ from sklearn import metrics as sk
 
 import fairbench
 from fairbench.core.errors import UserError
+from fairbench.evaluation.columns import values_of
 from fairbench.metrics.classes import FORMS, averaged, one_vs_rest, right_or_wrong
 from fairbench.metrics.rates import binary_confusion, confusion
 from fairbench.metrics.registry import MULTICLASS, metrics_of
 from tests.evaluation.labelled import worded
 
 NAMES = ("low", "middle", "high")
-PLACE = ["metric", "attribute", "group", "setting"]
+PLACE = ["metric", "statistic", "attribute", "group", "setting"]
 
 
 def drawn(n=300, classes=3, seed=0):
@@ -35,7 +36,8 @@ def evaluated(y, scores, g, **options):
 
 
 def value(table, metric, group="", attribute="", outcome=""):
-    rows = table[(table["metric"] == metric) & (table["group"] == group)]
+    rows = values_of(table)
+    rows = rows[(rows["metric"] == metric) & (rows["group"] == group)]
     rows = rows[(rows["attribute"] == attribute) & (rows["binning"] != "mass")]
     rows = rows[rows["outcome"].eq(outcome) if outcome else rows["outcome"].isna()]
     assert len(rows) == 1
@@ -92,7 +94,7 @@ def test_a_class_that_a_group_has_not_is_left_out_of_that_group_and_named():
     table = evaluated(*drawn())
     row = table[table["metric"] == "equal_opportunity_class_mean"].iloc[0]
     assert row["status"].startswith("insufficient: class 'high': without 'c': no positives")
-    one = table[(table["metric"] == "true_positive_rate") & (table["group"] == "c")]
+    one = values_of(table[(table["metric"] == "true_positive_rate") & (table["group"] == "c")])
     assert one.set_index("outcome").loc["high", "status"].startswith("undefined: no positives")
     # A class without a gap at all makes no average undefined, but flags it.
     y, scores, g = drawn()

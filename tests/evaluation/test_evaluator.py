@@ -8,10 +8,19 @@ from hypothesis import strategies as st
 
 from fairbench import Evaluator
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import COLUMNS
+from fairbench.evaluation.columns import (
+    BELOW_EPSILON,
+    COLUMNS,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
+    POOLED,
+    VALUE,
+    WORST,
+    values_of,
+)
 from tests.evaluation.labelled import evaluate
 
-KEYS = ["metric", "attribute", "group", "setting"]
+KEYS = ["metric", "statistic", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100, spread_groups=(3,), bins=5)
 deterministic = settings(max_examples=10, deadline=None, derandomize=True)
 
@@ -110,12 +119,12 @@ def test_a_posteriors_intervals_depend_on_the_seed_alone_and_values_do_not(inter
         for seed in (0, 0, 1)
     )
     assert_same(first, again)
-    pooled = first["metric"].str.endswith(("_pooled", "_worst"))
+    pooled = first["statistic"].isin([POOLED, WORST])
     first, other = first[~pooled], other[~pooled]
     differ = (first["lower"].dropna() != other["lower"].dropna()).any()
     assert differ == (interval == "dirichlet")
-    drawn = first["metric"].str.endswith(("_below", "_band", "_debiased"))
-    assert_same(first.loc[~drawn, [*KEYS, "value"]], other.loc[~drawn, [*KEYS, "value"]])
+    columns = [*KEYS, "value"]
+    assert_same(values_of(first)[columns], values_of(other)[columns])
 
 
 def test_inputs_are_left_as_they_were():
@@ -283,8 +292,7 @@ def test_names_of_groups_in_another_order_change_no_value(drawn, new):
     found = table_of(renamed, privileged={"group": names[reference]})
     parts = []
     for table in (expected, found):
-        drawn = ("_below", "_band", "_debiased", "_pooled", "_worst")
-        observed = table[~table["metric"].str.endswith(drawn)]
+        observed = table[table["statistic"].isin([VALUE, PAIRS_THAT_DIFFER])]
         reason = observed["status"].str.partition(":")[0]
         parts.append(observed[[*KEYS, "value", "n"]].assign(reason=reason))
     assert_same(*parts, rtol=1e-9, atol=1e-12)
@@ -306,7 +314,7 @@ def test_exactly_the_undefined_values_are_nan_and_every_row_says_how_many_rows(d
     assert table["n"].dtype == np.int64
     assert table["n"].between(0, len(columns["target"])).all()
     # Of an empty group, the others say something.
-    empty = (table["n"] == 0) & ~table["metric"].str.endswith(("_pooled", "_worst"))
+    empty = (table["n"] == 0) & ~table["statistic"].isin([POOLED, WORST])
     assert (table.loc[empty, "status"].str.startswith("undefined")).all()
 
 
@@ -317,8 +325,8 @@ def test_intervals_are_ordered_and_shares_are_within_zero_and_one(drawn):
     table = table_of(columns)
     assert (table["lower"] <= table["upper"])[table["lower"].notna()].all()
     rates = table["metric"].str.endswith(("_rate", "accuracy", "_score", "_value", "_auc"))
-    ends = table["metric"].str.endswith(("_below", "_band"))
-    shares = table.loc[rates | ends, "value"].dropna()
+    probabilities = table["statistic"].isin([BELOW_EPSILON, OUTSIDE_BAND, WORST])
+    shares = table.loc[rates | probabilities, "value"].dropna()
     assert len(shares) > 10
     assert shares.between(0, 1).all()
 
@@ -329,7 +337,7 @@ def test_swapping_the_labels_swaps_the_error_rates(drawn):
     columns, _ = drawn
     flipped = {**columns, "target": 1 - columns["target"], "prediction": 1 - columns["prediction"]}
     table, mirrored = (
-        each.set_index(["metric", "attribute", "group"])["value"]
+        values_of(each).set_index(["metric", "attribute", "group"])["value"]
         for each in (table_of(columns), table_of(flipped))
     )
     for one, other in (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator
+from fairbench.evaluation.columns import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.counted import row, table_of
 from tests.evaluation.labelled import evaluate
@@ -19,11 +20,8 @@ NO_POSITIVES = {"a": [8, 5, 6, 20], "b": [9, 6, 0, 0]}
         ("balanced_accuracy", "b", 0, "undefined: no positives in group 'b'"),
         ("equal_opportunity_difference", "b", 0, "undefined: no positives in group 'b'"),
         ("equal_opportunity_ratio", "b", 0, "undefined: no positives in group 'b'"),
-        ("equal_opportunity_ratio_outside_band", "b", 0, "undefined: no positives in group 'b'"),
         ("equal_opportunity", "", 0, "undefined: no positives in group 'b'"),
-        ("equal_opportunity_below", "", 0, "undefined: no positives in group 'b'"),
         ("equalized_odds", "", 0, "undefined: no positives in group 'b'"),
-        ("equalized_odds_below", "", 0, "undefined: no positives in group 'b'"),
         ("true_positive_rate", "a", 26, "ok"),
         ("false_positive_rate", "b", 15, "ok"),
         ("false_positive_rate_gap", "", 13, "ok"),
@@ -39,6 +37,20 @@ def test_rows_of_a_group_without_positives(metric, group, n, status):
     found = row(table_of(NO_POSITIVES), metric, "group", group)
     assert (found["n"], found["status"]) == (n, status)
     assert np.isnan(found["value"]) == status.startswith("undefined")
+
+
+@pytest.mark.parametrize(
+    ("metric", "statistic", "group"),
+    [
+        ("equal_opportunity_ratio", OUTSIDE_BAND, "b"),
+        ("equal_opportunity", BELOW_EPSILON, ""),
+        ("equalized_odds", BELOW_EPSILON, ""),
+    ],
+)
+def test_nothing_is_said_of_a_metric_of_a_group_without_positives(metric, statistic, group):
+    found = row(table_of(NO_POSITIVES), metric, "group", group, statistic=statistic)
+    assert (found["n"], found["status"]) == (0, "undefined: no positives in group 'b'")
+    assert np.isnan(found["value"])
 
 
 def test_f1_is_flagged_by_its_rows_not_by_its_denominator():
@@ -99,6 +111,37 @@ def test_a_group_without_rows_is_named_and_voids_nothing(metric):
     assert row(posterior, metric, "group")["status"] == "undefined: no rows in group 'z'"
 
 
+def test_the_gap_of_all_groups_allows_for_one_that_has_no_row_of_the_rate():
+    counts = {"a": [90, 90, 90, 90], "b": [90, 80, 70, 60], "c": [9, 8, 0, 0]}
+    table = table_of(counts)
+    found = row(table, "equal_opportunity", "group")
+    others = row(table_of({name: counts[name] for name in "ab"}), "equal_opportunity", "group")
+    single = [row(table, "true_positive_rate", "group", name) for name in "ab"]
+    assert found["status"] == "insufficient: without 'c': no positives"
+    assert found["value"] == others["value"]
+    assert found["lower"] == others["lower"]
+    assert found["upper"] == max(max(each["upper"], 1 - each["lower"]) for each in single)
+    below = row(table, "equal_opportunity", "group", statistic=BELOW_EPSILON)
+    assert below["value"] <= 0.95
+    seen = row(table, "statistical_parity", "group")
+    assert seen["upper"] < 1
+
+
+def test_a_probability_that_a_gap_is_small_agrees_with_its_interval():
+    draw = np.random.default_rng(0)
+    for _ in range(3):
+        counts = {name: draw.multinomial(60, [0.3, 0.2, 0.1, 0.4]) for name in "abcdefgh"}
+        counts["i"] = draw.multinomial(2000, draw.dirichlet([5, 5, 5, 5]))
+        table = table_of(counts, Evaluator(epsilon=0.02))
+        below = table[table["statistic"] == BELOW_EPSILON]
+        assert len(below) > 4
+        for (name, *where), found in below.iterrows():
+            gap = row(table, name, *where)
+            assert gap["upper"] > 0.02
+            least, most = (0, 0.05) if gap["lower"] > 0.02 else (0.05, 0.95)
+            assert least <= found["value"] <= most + 1e-12
+
+
 def test_a_ratio_over_a_rate_of_zero_says_what_it_exceeds():
     table = table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]})
     found = row(table, "statistical_parity_ratio", "group", "b")
@@ -112,7 +155,6 @@ def test_a_ratio_over_a_rate_of_zero_says_what_it_exceeds():
     [
         ("disparate_impact", "", "undefined: selection_rate of group 'a' is 0"),
         ("statistical_parity_ratio", "b", "undefined: selection_rate of group 'a' is 0"),
-        ("accuracy_ratio_outside_band", "b", "ok"),
         ("equal_opportunity_ratio", "b", "undefined: true_positive_rate of group 'a' is 0"),
         ("false_positive_rate_ratio", "b", "undefined: false_positive_rate of group 'a' is 0"),
         ("statistical_parity_difference", "b", "ok"),
@@ -124,6 +166,13 @@ def test_ratios_to_a_reference_rate_of_zero(metric, group, status):
     found = row(table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]}), metric, "group", group)
     assert found["status"] == status
     assert np.isnan(found["value"]) == (status != "ok")
+
+
+def test_a_ratio_to_a_rate_above_zero_is_surely_inside_or_outside_the_band():
+    table = table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]})
+    found = row(table, "accuracy_ratio", "group", "b", statistic=OUTSIDE_BAND)
+    assert found["status"] == "ok"
+    assert 0 <= found["value"] <= 1
 
 
 def test_disparate_impact_of_several_groups_is_undefined_only_if_nobody_is_selected():
@@ -162,8 +211,9 @@ def test_one_group_has_rates_and_neither_gaps_nor_differences():
 def test_many_tiny_groups_leave_no_resample_to_correct_with():
     group = np.repeat(np.arange(40), 2).astype(str)
     target, prediction = np.tile([0, 1], 40), np.tile([0, 1, 1, 0], 20)
-    table = evaluate(target, prediction, sensitive_features=group).set_index(["metric", "group"])
-    assert table["status"]["equal_opportunity", ""].startswith("insufficient: n=1 in group")
-    found = table.loc["equal_opportunity_debiased", ""]
+    table = evaluate(target, prediction, sensitive_features=group)
+    table = table.set_index(["metric", "statistic", "group"])
+    assert table["status"]["equal_opportunity", VALUE, ""].startswith("insufficient: n=1 in group")
+    found = table.loc["equal_opportunity", DEBIASED, ""]
     assert np.isnan(found["value"])
     assert found["status"] == "undefined: no resample has the rates of every group"

@@ -7,6 +7,7 @@ from fairlearn import metrics as fl
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, precision_score
 
 from fairbench import Evaluator, evaluate
+from fairbench.evaluation.columns import values_of
 from tests.evaluation.counted import row, table_of
 
 
@@ -44,7 +45,7 @@ def test_intersections_match_a_metric_frame_of_two_sensitive_features(seed):
     frame = fl.MetricFrame(
         metrics=METRIC_FRAME, y_true=target, y_pred=prediction, sensitive_features=sensitive
     )
-    table = evaluate(target, prediction, sensitive_features=sensitive)
+    table = values_of(evaluate(target, prediction, sensitive_features=sensitive))
     rows = table[table["attribute"] == "sex x race"].set_index(["metric", "group"])["value"]
     assert set(rows.xs("accuracy").index) == {f"{s} x {r}" for s, r in frame.by_group.index}
     for (sex, race), expected in frame.by_group.iterrows():
@@ -61,7 +62,7 @@ def test_intersections_match_a_metric_frame_of_two_sensitive_features(seed):
 
 def test_every_attribute_matches_its_own_metric_frame():
     target, prediction, sensitive = random_labels(5)
-    table = evaluate(target, prediction, sensitive_features=sensitive)
+    table = values_of(evaluate(target, prediction, sensitive_features=sensitive))
     for attribute in ("sex", "race"):
         frame = fl.MetricFrame(
             metrics=METRIC_FRAME,

@@ -7,6 +7,7 @@ from scipy import stats
 
 import fairbench
 from fairbench.core.errors import UserError
+from fairbench.evaluation.columns import BELOW_EPSILON, POOLED, VALUE, WORST
 from fairbench.evaluation.evaluator import Evaluator, evaluate
 from fairbench.evaluation.many_groups import parts_of, unlike_everyone_else
 from fairbench.inference.flags import differs_from_rest
@@ -22,16 +23,17 @@ def people(rows=1200, seed=0):
     return target, prediction, features
 
 
-def rows_of(table, metric, attribute):
-    return table[(table["metric"] == metric) & (table["attribute"] == attribute)]
+def rows_of(table, metric, attribute, statistic=VALUE):
+    rows = table[(table["metric"] == metric) & (table["attribute"] == attribute)]
+    return rows[rows["statistic"] == statistic]
 
 
 def test_attributes_of_three_groups_or_more_have_pooled_rates_and_worst_groups():
     table = evaluate(*people()[:2], sensitive_features=people()[2])
     for rate in ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate"):
-        assert rows_of(table, f"{rate}_pooled", "sex").empty
+        assert rows_of(table, rate, "sex", POOLED).empty
         for attribute, groups in (("race", 4), ("sex x race", 8)):
-            pooled = rows_of(table, f"{rate}_pooled", attribute)
+            pooled = rows_of(table, rate, attribute, POOLED)
             raw = rows_of(table, rate, attribute)
             raw = raw[raw["group"] != ""]
             assert list(pooled["group"]) == list(raw["group"])
@@ -40,7 +42,7 @@ def test_attributes_of_three_groups_or_more_have_pooled_rates_and_worst_groups()
             assert pooled["value"].between(pooled["lower"], pooled["upper"]).all()
             assert np.ptp(pooled["value"]) < np.ptp(raw["value"])
             assert (pooled["upper"] - pooled["lower"]).mean() < (raw["upper"] - raw["lower"]).mean()
-            worst = rows_of(table, f"{rate}_worst", attribute)
+            worst = rows_of(table, rate, attribute, WORST)
             assert worst["value"].sum() == pytest.approx(1)
             extreme = (
                 raw["value"].argmax() if rate[:5] in ("error", "false") else raw["value"].argmin()
@@ -51,8 +53,8 @@ def test_attributes_of_three_groups_or_more_have_pooled_rates_and_worst_groups()
 def test_equal_groups_are_probably_close_and_the_papers_posterior_has_no_pooled_rows():
     target, prediction, features = people(8000)
     table = evaluate(target, prediction, sensitive_features=features)
-    below = rows_of(table, "statistical_parity_below", "race")["value"].item()
-    odds = rows_of(table, "equalized_odds_below", "race")["value"].item()
+    below = rows_of(table, "statistical_parity", "race", BELOW_EPSILON)["value"].item()
+    odds = rows_of(table, "equalized_odds", "race", BELOW_EPSILON)["value"].item()
     papers = evaluate(
         target,
         prediction,
@@ -60,9 +62,9 @@ def test_equal_groups_are_probably_close_and_the_papers_posterior_has_no_pooled_
         evaluator=Evaluator(interval="dirichlet"),
     )
     assert below > 0.8
-    assert below > rows_of(papers, "statistical_parity_below", "race")["value"].item()
+    assert below > rows_of(papers, "statistical_parity", "race", BELOW_EPSILON)["value"].item()
     assert 0 < odds <= below
-    assert not papers["metric"].str.endswith(("_pooled", "_worst")).any()
+    assert not papers["statistic"].isin([POOLED, WORST]).any()
 
 
 def test_a_group_unlike_the_others_and_one_without_rows_say_so():
@@ -71,15 +73,15 @@ def test_a_group_unlike_the_others_and_one_without_rows_say_so():
     prediction = (generator.random(1200) < np.where(race == "h", 0.9, 0.3)).astype(int)
     target = np.where(race == "a", 0, generator.integers(0, 2, 1200))
     table = evaluate(target, prediction, sensitive_features={"race": race})
-    pooled = rows_of(table, "selection_rate_pooled", "race").set_index("group")
+    pooled = rows_of(table, "selection_rate", "race", POOLED).set_index("group")
     assert list(pooled.index[pooled["status"] != "ok"]) == ["h"]
     assert "unlike the other groups" in pooled["reason"]["h"]
-    pooled = rows_of(table, "true_positive_rate_pooled", "race").set_index("group")
+    pooled = rows_of(table, "true_positive_rate", "race", POOLED).set_index("group")
     assert pooled["status"]["a"] == "insufficient"
     assert pooled["reason"]["a"] == "no positives: from the other groups alone"
     assert 0 < pooled["lower"]["a"] < pooled["upper"]["a"] < 1
     nobody = evaluate(0 * target, prediction, sensitive_features={"race": race})
-    pooled = rows_of(nobody, "true_positive_rate_pooled", "race")
+    pooled = rows_of(nobody, "true_positive_rate", "race", POOLED)
     assert (pooled["status"] == "undefined").all()
     assert pooled["value"].isna().all()
 
@@ -133,14 +135,13 @@ def test_counts_that_make_no_sense_are_refused(counts, sizes, options, message):
 def stored(counts, sizes, repeats=1):
     """Return rows of a run's table: selection rates (repeats, attributes, groups) of sizes."""
     rows = [
-        (repeat, "", "selection_rate", f"a{a}", f"g{g}", count / size, size)
+        (repeat, "", "selection_rate", VALUE, f"a{a}", f"g{g}", count / size, size)
         for repeat in range(repeats)
         for (a, g), count in np.ndenumerate(counts[repeat])
         for size in [sizes[g]]
     ]
-    return pd.DataFrame(
-        rows, columns=["repeat", "variant", "metric", "attribute", "group", "value", "n"]
-    )
+    names = ["repeat", "variant", "metric", "statistic", "attribute", "group", "value", "n"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def test_groups_unlike_everyone_else_are_those_that_a_false_discovery_rate_allows():

@@ -16,7 +16,7 @@ def excluded(table):
     swapped = table["lower"] > table["upper"] + slack
     wrong = table[((table["status"] == "ok") & outside) | swapped]
     return wrong.assign(setting=setting_text(wrong))[
-        ["metric", "attribute", "group", "setting", "value", "lower", "upper", "status"]
+        ["metric", "statistic", "group", "setting", "value", "lower", "upper", "status"]
     ]
 
 

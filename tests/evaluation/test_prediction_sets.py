@@ -62,9 +62,7 @@ def sizes(design, replications, rows, classes, share):
 def test_the_interval_of_a_mean_size_covers(classes, share, rows, monkeypatch):
     # The groups stand for 600 samples; their pairs are not of interest here.
     monkeypatch.setattr("fairbench.evaluation.estimates._add_differences", lambda *_: None)
-    monkeypatch.setattr(
-        "fairbench.evaluation.estimates._gaps", lambda found, _: [None] * len(found)
-    )
+    monkeypatch.setattr("fairbench.evaluation.estimates._add_gaps", lambda *_: None)
     found = sizes(None, 600, rows, classes, share)
     truth = float(np.arange(classes + 1) @ share)
     held = [

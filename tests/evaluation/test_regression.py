@@ -16,7 +16,7 @@ from tests.evaluation.labelled import evaluate
 UA_SP = "uncertainty_aware_statistical_parity"
 
 
-def sample(n=300):
+def sample(n=900):
     draw = np.random.default_rng(0)
     group = draw.choice(["a", "b", "c"], n)
     target = draw.normal(1.0 * (group == "b"), 1)
@@ -82,13 +82,14 @@ def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions_and_is_counted(
     """The published code's largest distance skips the NaN, and calls the method perfectly fair."""
     _, mean, sd, groups = sample()
     table = MetricTable()
-    predictions = pd.DataFrame({"prediction": mean, "sd": np.where(np.arange(300) < 2, -sd, sd)})
+    wrong = np.where(np.arange(len(sd)) < 2, -sd, sd)
+    predictions = pd.DataFrame({"prediction": mean, "sd": wrong})
     labels = pd.Series(pd.Categorical(groups))
     evaluate_regression(
         table, Labelled(mean, predictions, {"group": labels}, Task.REGRESSION), levels=()
     )
     rows = table.frame().query("attribute == 'group' and group == ''").set_index("metric")
-    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 300 rows"
+    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 900 rows"
     assert np.isnan(rows.loc[UA_SP, "value"])
     assert rows.loc["statistical_parity", "status"] == "ok"
 
@@ -148,3 +149,18 @@ def test_the_mean_of_a_single_row_has_no_interval():
     assert (found["value"], found["n"]) == (0.5, 1)
     assert np.isnan(found["lower"])
     assert np.isnan(found["upper"])
+
+
+def test_errors_whose_squares_overflow_have_a_root_mean_square_and_an_interval():
+    target, mean, _, group = sample()
+    known = evaluate(target, mean, sensitive_features=group, task="regression")
+    factor = np.where(group == "c", 1e-180, np.where(group == "b", 1.0, 1e199))
+    found = evaluate(target * factor, mean * factor, sensitive_features=group, task="regression")
+    for metric in ("rmse", "r2"):
+        one, two = (t[t["metric"] == metric].set_index("group") for t in (known, found))
+        for name, scale in (("a", 1e199), ("b", 1.0), ("c", 1e-180)):
+            scale = scale if metric == "rmse" else 1.0
+            for column in ("value", "lower", "upper"):
+                expected = one.loc[name, column] * scale
+                assert two.loc[name, column] == pytest.approx(expected, rel=1e-9, abs=0)
+            assert two.loc[name, "status"] == "ok"

@@ -7,6 +7,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from fairbench import Evaluator
+from fairbench.evaluation.columns import DEBIASED, values_of
 from fairbench.evaluation.scores import largest_calibration_error
 from fairbench.inference.scores import Bins
 from fairbench.metrics.probability import multicalibration_error, nll_of_sd, reliability
@@ -29,7 +30,8 @@ def table_of(evaluator=None, **columns):
 
 
 def value(table, metric, group="", setting=""):
-    rows = table.query("metric == @metric and group == @group and setting == @setting")
+    rows = values_of(table)
+    rows = rows.query("metric == @metric and group == @group and setting == @setting")
     assert len(rows) == 1
     return rows["value"].iloc[0]
 
@@ -154,12 +156,13 @@ def test_the_multicalibration_error_is_the_largest_of_groups_of_a_hundred_rows()
     table = evaluate(label, score > 0.5, sensitive_features=groups, score=score)
     of_groups = [(label[groups == g], score[groups == g]) for g in "ab"]
     largest = multicalibration_error(*zip(*of_groups, strict=True))
-    rows = table[table["metric"] == "multicalibration_error"]
+    both = table[table["metric"] == "multicalibration_error"]
+    rows = values_of(both)
     assert rows["attribute"].tolist() == ["", "group"]
     assert rows["value"].to_numpy() == pytest.approx(largest)
     assert ((rows["lower"] < 0.3) & (rows["upper"] > 0.3)).all()
     assert (rows["n"] == [150, 150]).all()
-    less = table[table["metric"] == "multicalibration_error_debiased"]
+    less = both[both["statistic"] == DEBIASED]
     assert (less["value"].to_numpy() < largest).all()
 
 
@@ -192,3 +195,25 @@ def bins_by_mass(score, label, bins=15):
     cell = np.arange(len(score)) * bins // len(score)
     size = np.bincount(cell, minlength=bins).astype(float)
     return size, np.bincount(cell, label, bins), np.bincount(cell, score, bins) / size
+
+
+def test_a_gap_without_a_group_that_has_rows_has_no_interval():
+    """The group of five rows has no interval of its own, and may be the one that differs."""
+    draw = np.random.default_rng(0)
+    score, group = draw.random(605), np.repeat(["a", "b", "c"], [300, 300, 5])
+    label = (draw.random(605) < score).astype(int)
+
+    def gap_of(rows):
+        table = evaluate(
+            label[rows], (score[rows] > 0.5).astype(int), sensitive_features={"g": group[rows]},
+            score=score[rows],
+        )  # fmt: skip
+        found = table[table["metric"].isin(["log_loss_gap", "roc_auc_gap"])]
+        assert len(found) == 2
+        return found.set_index("metric")
+
+    everyone, large = gap_of(np.arange(605)), gap_of(np.arange(600))
+    assert everyone[["lower", "upper"]].isna().all(axis=None)
+    assert everyone["status"].str.startswith("insufficient: without 'c': ").all()
+    assert large[["lower", "upper"]].notna().all(axis=None)
+    np.testing.assert_allclose(everyone["value"], large["value"])

@@ -10,6 +10,7 @@ from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
 from fairbench.evaluation.table import MetricTable
 from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.sequences import padded_frames, truncated_frames, truncated_rows
 from tests.harness import configuration
@@ -48,6 +49,18 @@ def test_groups_have_rates_with_intervals_and_differences():
         assert (rows.loc[metric, "status"] == "ok").all()
 
 
+def test_shares_of_frames_never_have_limits_above_one():
+    draw, groups = np.random.default_rng(3), pd.Series(pd.Categorical(["A", "B"] * 30))
+    lengths = draw.choice([900, 5000], (60, 1), p=[0.2, 0.8])
+    predictions = pd.DataFrame({"prediction": np.zeros(60)})
+    data = Labelled(np.zeros(60), predictions, {"sex": groups}, Task.BINARY)
+    table = MetricTable()
+    evaluate_truncation(table, data, FrameCounts(lengths, np.array([15])))
+    found = table.frame()
+    assert (found["upper"] == 1).any()
+    assert found["upper"].max() <= 1
+
+
 TINY = (
     *("dataset=simulated_sequences", "dataset.n_samples=120", "dataset.length=6"),
     *("dataset.event=2", "dataset.longer=2", "learner=sequence_transformer"),
@@ -56,13 +69,10 @@ TINY = (
 )
 
 
-def run(results, *words):
-    return pipeline.prepare(configuration(*TINY, *words, results=results))
-
-
 def test_a_run_says_what_its_learner_does_not_read(tmp_path):
-    made = run(tmp_path, "method=deep_ensemble", "method.members=2", "split.validation=0.2")
-    metrics = pipeline.execute(made).metrics.set_index(["metric", "group"]).sort_index()
+    words = "method=deep_ensemble", "method.members=2", "split.validation=0.2"
+    made = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared
+    metrics = made.folder.metrics().set_index(["metric", "group"]).sort_index()
     lengths = made.dataset.features.lengths[made.cells[0].fold.test]
     group = made.dataset.sensitive["group"].to_numpy()[made.cells[0].fold.test]
     cut = (lengths > 9).any(axis=1)
@@ -70,7 +80,7 @@ def test_a_run_says_what_its_learner_does_not_read(tmp_path):
         rate = metrics.loc[("truncated_rows", name), "value"].iloc[0]
         assert rate == pytest.approx(cut[group == name].mean())
     assert metrics.loc[("epistemic_uncertainty", "B"), "value"].notna().all()
-    shown = pipeline.execute(made).summary
+    shown = made.folder.summary()
     assert {"truncated_frames", "padded_frames", "truncated_rows_gap"} <= set(shown["metric"])
 
 
@@ -99,4 +109,4 @@ def test_sequences_are_asked_for_where_there_are_none(tmp_path):
     ):
         pipeline.prepare(configuration(*words, results=tmp_path))
     with pytest.raises(UserError, match="unknown modality of dataset=simulated_sequences 'visua':"):
-        run(tmp_path, "learner.modalities=[visua]")
+        pipeline.prepare(configuration(*TINY, "learner.modalities=[visua]", results=tmp_path))

@@ -1,21 +1,46 @@
 """The long table of metrics: rows, intervals of means, and what makes a row undefined."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS, STATUSES, setting_text
+from fairbench.evaluation.columns import (
+    BELOW_EPSILON,
+    COLUMNS,
+    COSTS,
+    DEBIASED,
+    KEYS,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
+    POOLED,
+    SETTINGS,
+    STATISTICS,
+    STATUSES,
+    VALUE,
+    WORST,
+    setting_text,
+    values_of,
+    without_interval,
+)
+from fairbench.evaluation.estimates import Named, add_estimates, mean_batch
+from fairbench.evaluation.predictions import Parts
 from fairbench.evaluation.table import (
-    EVERYONE,
     NAN,
+    OK,
     MetricTable,
     Setting,
+    Status,
+    Statuses,
     Where,
     concatenate,
     undefined,
 )
 from fairbench.inference.means import Moments, loss_limits
+
+SEX = pd.CategoricalDtype(["F", "M"])
 
 
 def table_with(*rows, **options):
@@ -32,10 +57,39 @@ def test_a_row_keeps_what_it_was_given():
     (found,) = table.frame().to_dict("records")
     assert tuple(found) == COLUMNS
     assert {name: value for name, value in found.items() if not pd.isna(value)} == {
-        "metric": "gap", "attribute": "sex", "group": "F", "value": 0.25, "lower": 0.1,
-        "upper": 0.4, "n": 7, "status": "ok", "reason": "", "epsilon": 0.1, "bins": 5,
-        "feature": "age",
+        "metric": "gap", "statistic": "value", "attribute": "sex", "group": "F", "value": 0.25,
+        "lower": 0.1, "upper": 0.4, "n": 7, "status": "ok", "reason": "", "epsilon": 0.1,
+        "bins": 5, "feature": "age",
     }  # fmt: skip
+
+
+def test_a_metric_is_asked_for_among_values():
+    table = MetricTable()
+    for statistic in STATISTICS:
+        table.add("gap", 0.25, 7, Where("sex"), statistic=statistic)
+    assert list(table.frame()["statistic"]) == list(STATISTICS)
+    assert list(values_of(table.frame())["statistic"]) == [VALUE]
+    plain = table.frame().astype({"statistic": str})  # as a summary that was read
+    assert len(values_of(plain)) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "statistic", "why"),
+    [
+        *((name, VALUE, "it was measured") for name in COSTS),
+        ("abstention_chosen_rate", VALUE, "it was chosen"),
+        ("spread_error", VALUE, "none is known to hold"),
+        ("selection_rate", POOLED, "none is known to hold"),
+        ("equalized_odds", DEBIASED, "see that of the gap itself"),
+        ("equalized_odds", PAIRS_THAT_DIFFER, "it counts what is sure"),
+        *(("x", each, "it is a probability itself") for each in (BELOW_EPSILON, WORST)),
+        ("x_ratio", OUTSIDE_BAND, "it is a probability itself"),
+        ("idle_seconds", VALUE, "none is known to hold"),  # a name's end says nothing
+        ("agreeing_pairs", VALUE, "none is known to hold"),
+    ],
+)
+def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric(metric, statistic, why):
+    assert without_interval(metric, statistic) == f"no interval: {why}"
 
 
 def test_columns_have_their_types_whatever_is_in_them():
@@ -46,7 +100,8 @@ def test_columns_have_their_types_whatever_is_in_them():
         types = {name: str(dtype) for name, dtype in table.frame().dtypes.items()}
         assert {name: types[name] for name in SETTINGS} == dict(SETTINGS)
         assert (types["value"], types["n"], types["status"]) == ("float64", "int64", "category")
-        assert tuple(table.frame()["status"].cat.categories) == STATUSES
+        for name, texts in (("status", STATUSES), ("statistic", STATISTICS)):
+            assert tuple(table.frame()[name].cat.categories) == texts
 
 
 def test_a_setting_is_read_in_words():
@@ -68,12 +123,17 @@ def test_a_nan_is_undefined_and_has_no_interval():
     assert frame[["value", "lower", "upper"]].isna().all(axis=None)
 
 
+def mean_rows(losses, groups=None, **options):
+    """Return the rows of a mean of losses, of everyone and of groups."""
+    table, parts = MetricTable(**options), Parts.of(len(losses), groups or {})
+    add_estimates(table, parts, [mean_batch(losses[None], [Named("log_loss")], parts)])
+    return table.frame().to_dict("records")
+
+
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_mean_has_the_papers_normal_interval_of_its_level(level):
     losses = np.random.default_rng(0).exponential(size=50)
-    table = MetricTable(level=level, frequentist=False)
-    table.add_mean("log_loss", losses, EVERYONE)
-    (found,) = table.frame().to_dict("records")
+    (found,) = mean_rows(losses, level=level, frequentist=False)
     lower, upper = stats.norm.interval(level, losses.mean(), stats.sem(losses))
     assert (found["value"], found["n"]) == (pytest.approx(losses.mean()), 50)
     assert (found["lower"], found["upper"]) == (pytest.approx(lower), pytest.approx(upper))
@@ -82,27 +142,24 @@ def test_a_mean_has_the_papers_normal_interval_of_its_level(level):
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on(level):
     losses = np.random.default_rng(0).exponential(size=50)
-    table = MetricTable(level=level)
-    for rows in (50, 19):
-        table.add_mean("log_loss", losses[:rows], EVERYONE)
-    known, unknown = table.frame().to_dict("records")
+    (known,), (unknown,) = (mean_rows(losses[:rows], level=level) for rows in (50, 19))
     expected = loss_limits(Moments.of(losses), level=level)
-    assert (known["lower"], known["upper"], known["status"]) == (*expected[1:], "ok")
+    ends = known["lower"], known["upper"]
+    assert (*ends, known["status"]) == (*map(pytest.approx, expected[1:]), "ok")
     assert (unknown["status"], unknown["reason"]) == ("insufficient", "n=19, an interval needs 20")
     assert np.isnan(unknown["lower"])
     assert unknown["value"] == pytest.approx(losses[:19].mean())
 
 
-@pytest.mark.parametrize(
-    ("where", "reason"),
-    [(EVERYONE, "no rows"), (Where("sex", "F"), "no rows in group 'F'")],
-)
-def test_a_mean_of_nothing_says_so(where, reason):
-    table = MetricTable()
-    table.add_mean("log_loss", np.empty(0), where)
-    (found,) = table.frame().to_dict("records")
-    assert (found["n"], found["status"], found["reason"]) == (0, "undefined", reason)
-    assert np.isnan(found["value"])
+def test_a_mean_of_nothing_says_so():
+    everyone, *groups = mean_rows(np.empty(0), {"sex": pd.Series([], dtype=SEX)})
+    for found, reason in zip(
+        (everyone, *groups),
+        ("no rows", "no rows in group 'F'", "no rows in group 'M'"),
+        strict=True,
+    ):
+        assert (found["n"], found["status"], found["reason"]) == (0, "undefined", reason)
+        assert np.isnan(found["value"])
 
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
@@ -116,14 +173,50 @@ def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
     assert list(table.frame()["value"]) == [0.1, 0.9]
 
 
-def test_concatenate_puts_the_keys_first_and_keeps_the_order():
-    tables = [
-        ((repeat, 0, variant), table_with(*(("accuracy", value, 5) for value in values)))
-        for repeat, variant, values in ((1, "", (0.4, 0.5)), (0, "deep", (0.6,)), (2, "", ()))
-    ]
-    stacked = concatenate(tables)
+def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
+    several = MetricTable(splits=(2, 0))
+    several.add("accuracy", [[0.6], [0.4]], 5)
+    several.add(("low", "high"), [[[0.1], [0.2]], [[0.8], [0.9]]], [[5], [6]])
+    alone = replace(several, splits=(0,))
+    alone.add("accuracy", 0.5, 5)
+    stacked = concatenate([several], [(1, 0, ""), (9, 9, "none"), (0, 3, "deep")])
     assert tuple(stacked.columns) == (*KEYS, *COLUMNS)
-    assert list(stacked["repeat"]) == [1, 1, 0]
-    assert list(stacked["variant"]) == ["", "", "deep"]
-    assert list(stacked["value"]) == [0.4, 0.5, 0.6]
-    assert list(stacked.index) == [0, 1, 2]
+    assert list(stacked["repeat"]) == [1, 1, 1, 1, 0, 0, 0]
+    assert list(stacked["variant"]) == [*[""] * 4, *["deep"] * 3]
+    assert list(stacked["metric"]) == ["accuracy", "low", "high", "accuracy"] + [
+        "accuracy", "low", "high"
+    ]  # fmt: skip
+    assert list(stacked["value"]) == [0.4, 0.2, 0.9, 0.5, 0.6, 0.1, 0.8]
+    assert list(stacked["n"]) == [5, 6, 6, 5, 5, 5, 5]
+    assert list(stacked.index) == list(range(7))
+
+
+def test_values_that_are_not_there_are_no_rows():
+    table = MetricTable(splits=(0, 1))
+    table.add("points", [[1.0], [2.0]], 3, there=np.array([[True], [False]]))
+    assert list(concatenate([table], [(0, 0, ""), (1, 0, "")])["value"]) == [1.0]
+
+
+def test_statuses_name_the_places_that_they_are_flagged_at():
+    statuses = Statuses.ok((2, 3))
+    statuses.flag(np.eye(2, 3, dtype=bool), "insufficient", lambda i, j: f"{i} and {j}")
+    statuses.flag(np.zeros((2, 3), bool), "invalid", "nowhere")
+    assert one(statuses, 1, 1) == Status("insufficient", "1 and 1")
+    assert one(statuses, 0, 1) == OK
+    whole = Statuses.ok(())
+    whole.flag(np.array(True), "undefined", lambda: "all of it")
+    assert one(whole) == undefined("all of it")
+
+
+def one(statuses, *place):
+    """Return the status at one place."""
+    return Status(STATUSES[statuses.kind[place]], statuses.reason[place])
+
+
+def test_a_gap_of_a_group_of_few_rows_is_flagged_and_keeps_the_rows_of_all():
+    table = MetricTable(minimum=10)
+    table.add("error_rate_gap", 0.2, 300, interval=(0.0, 0.9), fewest=4)
+    row = table.frame().iloc[0]
+    assert (row["n"], row["status"], row["reason"]) == (
+        300, "insufficient", "n=4 in the smallest group"
+    )  # fmt: skip

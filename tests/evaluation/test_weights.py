@@ -8,14 +8,16 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench import Evaluator
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.evaluation.table import MetricTable, insufficient, undefined
+from fairbench.evaluation.columns import OUTSIDE_BAND, values_of
+from fairbench.evaluation.table import MetricTable, Status, undefined
 from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.inference.survey import Design
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.labelled import evaluate
 from tests.harness import configuration
 
-KEYS = ["metric", "attribute", "group", "setting"]
+KEYS = ["metric", "statistic", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100)
 COUNTED = [
     name for kind in ("rate", "difference", "ratio", "widest") for name in metrics_of(BINARY, kind)
@@ -38,7 +40,7 @@ def sample(n=240, seed=0):
 
 
 def places(table, metrics):
-    return table[table["metric"].isin(metrics)].set_index(KEYS)
+    return values_of(table[table["metric"].isin(metrics)]).set_index(KEYS)
 
 
 def test_weights_and_clusters_that_say_nothing_change_nothing():
@@ -64,6 +66,19 @@ def test_whole_weights_give_the_values_of_repeated_rows():
     width = (one["upper"] - one["lower"]) - (two["upper"] - two["lower"])[one.index]
     assert (width[one["value"].notna() & np.isfinite(width)] > 0).mean() > 0.95
     assert (one["n"] < two["n"][one.index]).mean() > 0.95  # n counts rows, not people
+
+
+def test_points_of_a_weighted_diagram_are_those_of_the_rows_in_each_bin():
+    (target, hard), options = sample(1000)
+    weight, score = np.random.default_rng(1).lognormal(0, 0.8, 1000), options["score"]
+    table = evaluate(target, hard, **options, sample_weight=weight, evaluator=Evaluator(bins=8))
+    bins = [(score > i / 8) & (score <= (i + 1) / 8) for i in range(8)]
+    for metric, column in (("reliability_base_rate", target), ("reliability_mean_score", score)):
+        found = table[table["metric"] == metric].set_index("setting")
+        for i, rows in enumerate(bins):
+            value, lower, upper = found.loc[f"bins=8 bin={i}", ["value", "lower", "upper"]]
+            assert value == pytest.approx(np.average(column[rows], weights=weight[rows]))
+            assert lower <= value <= upper
 
 
 @pytest.mark.parametrize("group", ["", "a", "c"])
@@ -179,11 +194,11 @@ def test_what_takes_no_weights_or_knows_no_clusters_says_so():
     rows = MetricTable()
     rows.add("spread_error", 0.2, 9)
     rows.add("nll", 0.4, 9, interval=(0.3, 0.5))
-    rows.add("nll", 0.4, 3, interval=(0.1, 0.9), status=insufficient("n=3"))
+    rows.add("nll", 0.4, 3, interval=(0.1, 0.9), status=Status("insufficient", "n=3"))
     rows.add("nll", np.nan, 0, status=undefined("no rows"))
     weighted, clustered = MetricTable(), MetricTable()
-    weighted.add_unweighted(rows.rows, Design.of(3, weight=[1, 2, 3]))
-    clustered.add_unweighted(rows.rows, Design.of(3, clusters=[1, 1, 3]))
+    weighted.add_unweighted(rows.blocks, Design.of(3, weight=[1, 2, 3]))
+    clustered.add_unweighted(rows.blocks, Design.of(3, clusters=[1, 1, 3]))
     one, two = weighted.frame(), clustered.frame()
     assert one["value"].isna().all()
     assert one["reason"].tolist() == [*["it takes no weights"] * 3, "no rows"]
@@ -196,11 +211,24 @@ def test_what_takes_no_weights_or_knows_no_clusters_says_so():
     ]
 
 
+def test_of_clustered_rows_a_ratio_and_the_probability_about_it_have_one_status():
+    arrays, options = sample()
+    clusters = np.arange(240) // 2
+    table = evaluate(*arrays, **options, clusters=clusters).query("value.notna()")
+    ratios = table[table["metric"].str.endswith("uncertainty_ratio")]
+    bands = ratios[ratios["statistic"] == OUTSIDE_BAND].set_index(["metric", "group"])
+    values = values_of(ratios).set_index(["metric", "group"]).loc[bands.index]
+    assert len(bands)
+    assert values["lower"].isna().all()
+    assert bands["status"].tolist() == values["status"].tolist()
+    assert bands["reason"].tolist() == values["reason"].tolist()
+
+
 def test_nothing_unweighted_is_passed_off_as_weighted():
     arrays, options = sample()
     weight = np.random.default_rng(2).lognormal(0, 1, 240)
     table, plain = evaluate(*arrays, **options, sample_weight=weight), evaluate(*arrays, **options)
-    one, two = table.set_index(KEYS), plain.set_index(KEYS)
+    one, two = (values_of(each).set_index(KEYS) for each in (table, plain))
     declared = {metric.name for metric in metrics_of(BINARY).values()}
     known = one[one["value"].notna() & one.index.get_level_values("metric").isin(declared)].index
     assert len(known) > 100
@@ -257,10 +285,10 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
     found = {}
     for weights in ("false", "true"):
         config = configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
-        run = pipeline.prepare(config)
-        result = pipeline.execute(run)
-        assert result.computed == (weights == "false")
-        metrics = result.metrics.query("metric == 'base_rate' and attribute == ''")
+        end = carry_out(config)
+        run = end.prepared
+        assert end.computed == (weights == "false")
+        metrics = run.folder.metrics().query("metric == 'base_rate' and attribute == ''")
         found[weights] = metrics.iloc[0]
     (cell,) = run.cells
     test = frame.iloc[cell.fold.test]
@@ -272,7 +300,7 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
     frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)
     changed = pipeline.prepare(again)
     assert changed.fingerprint != run.fingerprint
-    assert all(changed.cached())
+    assert all(changed.store.has(cell.id) for cell in changed.cells)
 
 
 def test_a_run_of_a_data_set_without_weights_is_refused_before_anything_is_fitted(tmp_path):

@@ -1,6 +1,5 @@
 """Computing cells: what is stored, the frame that is shared, and any number of processes."""
 
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from algorithms.learners.xgboost import XGBoost
 from fairbench.data.dataset import Source
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
-from fairbench.experiments.pipeline import ensure, ensure_all
+from fairbench.experiments.pipeline import ensure
 from fairbench.experiments.study import cells_of
 from fairbench.results.cells import Store
 from tests.studies import Recorder, folds_of, study
@@ -82,21 +81,27 @@ def test_stored_columns_become_the_raw_outputs_again():
         np.testing.assert_array_equal(again[name], values.astype(np.float32))
 
 
+@pytest.mark.parametrize("learner", [XGBoost(rounds=2), LogisticRegression()])
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_column_without_a_value_in_one_part_is_no_reason_to_refuse_the_fold(part, learner):
+    own = study(learner=learner)
+    (fold,) = folds_of(own, repeats=1)
+    features = own.dataset.features.copy()
+    features.loc[features.index[getattr(fold, part)], "x0"] = np.nan
+    columns, _ = compute(replace(own, dataset=replace(own.dataset, features=features)), fold)
+    assert np.isfinite(columns["score.0"]).all()
+
+
 # --- one frame
-
-
-def encoded(own, fold):
-    rest = own.dataset.take(np.concatenate([fold.validation, fold.test]))
-    return _encoded(own, fold, own.dataset.take(fold.train), rest)
 
 
 def test_studies_of_one_fold_share_one_frame():
     own = study()
     (fold,) = folds_of(own, repeats=1)
-    first = encoded(own, fold)
+    first = _encoded(own, fold)
     deeper = replace(own, learner=XGBoost(max_depth=9), fitter=Single(), replicate=3, seed=5)
     for other, again in ((own, fold), (deeper, fold), (own, replace(fold))):
-        second = encoded(other, again)
+        second = _encoded(other, again)
         assert second[0] is first[0]
         assert second[1] is first[1]
 
@@ -130,7 +135,7 @@ def test_a_frame_is_never_stale():
         (own, replace(folds[0], test=folds[0].test[5:])),
     ]
     for each, fold in cases:
-        train, rest = encoded(each, fold)
+        train, rest = _encoded(each, fold)
         data = each.dataset
         encoder = Encoder(each.learner.encoding).fit(data.take(fold.train).features)
         rows = np.concatenate([fold.validation, fold.test])
@@ -165,19 +170,3 @@ def test_a_corrupt_cell_is_computed_again(store):
     assert ensure(cell, store)
     for name, values in store.read(cell.id).columns.items():
         np.testing.assert_array_equal(values, before[name])
-
-
-def test_cells_that_another_process_computes_come_last(store):
-    own = study()
-    cells = cells_of(own, folds_of(own, repeats=3))
-    stored = []
-    with ExitStack() as elsewhere:
-        elsewhere.enter_context(store.lock(cells[0].id))
-
-        def done(fresh):
-            stored.append([store.has(cell.id) for cell in cells])
-            if len(stored) == 2:
-                elsewhere.close()
-
-        assert ensure_all(cells, store, done=done) == 3
-    assert stored[1:] == [[False, True, True], [True, True, True]]

@@ -1,6 +1,7 @@
 """Carrying out plans: shared cells once, failures where they belong, on every executor alike."""
 
 import contextlib
+import errno
 import signal
 import subprocess
 import sys
@@ -11,8 +12,20 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairbench.experiments.execute import KILLED, Done, Execution, WorkUnit, plan, prepared, work
-from fairbench.experiments.executors import Here, Submitit, Workers, executor
+from algorithms.methods.ensemble import Ensemble
+from fairbench.core.errors import UserError
+from fairbench.experiments.execute import (
+    KILLED,
+    Done,
+    Execution,
+    Here,
+    WorkUnit,
+    carry_out,
+    plan,
+    prepared,
+    work,
+)
+from fairbench.experiments.executors import Submitit, Workers, executor
 from fairbench.results.garbage import garbage
 from tests.harness import CONF, ROOT, comparable, configuration
 
@@ -108,12 +121,45 @@ def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
 
 def test_a_cell_that_another_process_computes_comes_last(plans):
     (run,) = plans("r", "ensemble")
-    where = Scripted(busy=True)
-    (end,) = Execution([run], where).carry_out()
-    first, second, last, evaluation = where.tasks
-    assert (last.cell, last.wait, second.wait) == (first.cell, True, False)
-    assert evaluation.cell is None
-    assert not end.error
+    stored = []
+    with contextlib.ExitStack() as elsewhere:
+        elsewhere.enter_context(run.store.lock(run.cells[0]))
+
+        def done(fresh):
+            stored.append([run.store.has(cell) for cell in run.cells])
+            elsewhere.close()
+
+        (end,) = Execution([run], Here(), on_cell=done).carry_out()
+    assert stored == [[False, True], [True, True]]
+    assert (end.computed, end.error) == (2, "")
+
+
+def test_one_run_is_carried_out_and_not_fitted_again(plans):
+    config = plans("r", "ensemble")[0].config
+    first, again = carry_out(config), carry_out(config)
+    assert (first.computed, again.computed) == (2, 0)
+    assert first.run.id == again.run.id == first.prepared.folder.path.name
+    assert metrics(first.run).equals(metrics(again.run))
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (UserError("choose another"), UserError, "^choose another$"),
+        (OSError(errno.ENOSPC, "No space left on device"), UserError, "No space left on device"),
+        (ZeroDivisionError("in a component"), RuntimeError, "(?s)^Traceback.*in a component"),
+    ],
+)
+def test_what_one_run_failed_of_is_raised(plans, monkeypatch, raised, kind, message):
+    def fails(*arguments):
+        raise raised
+
+    monkeypatch.setattr(Ensemble, "read", fails)
+    config = plans("r", "ensemble")[0].config
+    with pytest.raises(kind, match=message):
+        carry_out(config)
+    monkeypatch.undo()
+    assert carry_out(config).computed == 0  # what was fitted was kept
 
 
 class Calls:

@@ -1,27 +1,28 @@
 """Running a composed run: what it leaves behind, and when its figures are drawn."""
 
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.reporting.figures import draw_figures
 from tests.harness import TINY, configuration
 
 
 def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
-    run = pipeline.prepare(configuration(*TINY, results=tmp_path))
-    first = pipeline.execute(run)
+    config = configuration(*TINY, results=tmp_path)
+    first = carry_out(config)
+    folder = first.prepared.folder
     assert first.computed == 1
-    assert not run.folder.figures.exists()
-    assert pipeline.execute(run, draw=draw_figures).computed == 0
-    drawn = {path.name for path in run.folder.figures.iterdir()}
+    assert not folder.figures.exists()
+    assert carry_out(config, draw=draw_figures).computed == 0
+    drawn = {path.name for path in folder.figures.iterdir()}
     assert "reliability.png" in drawn
-    assert not list(run.folder.path.glob(".figures*"))
-    times = [path.stat().st_mtime_ns for path in sorted(run.folder.figures.iterdir())]
-    pipeline.execute(run)
-    assert [path.stat().st_mtime_ns for path in sorted(run.folder.figures.iterdir())] == times
+    assert not list(folder.path.glob(".figures*"))
+    times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
+    carry_out(config)
+    assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
 
 
 def test_a_run_says_what_its_task_is(tmp_path):
     words = ("dataset=simulated", "dataset.n_samples=200", "split.repeats=2")
-    run = pipeline.execute(pipeline.prepare(configuration(*TINY, *words, results=tmp_path))).run
+    run = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared
     data, task = run.dataset, run.folder.environment["task"]
     shares = data.groups("group").value_counts(normalize=True)
     assert task == {

@@ -3,8 +3,7 @@
 import pytest
 
 from fairbench.cli import summary
-from fairbench.experiments import pipeline
-from fairbench.experiments.execute import Plan, plan
+from fairbench.experiments.execute import Plan, carry_out
 from fairbench.experiments.prices import Prices
 from fairbench.results.catalogue import Catalogue
 from tests.harness import TINY, configuration
@@ -14,8 +13,8 @@ from tests.harness import TINY, configuration
 def paid(tmp_path):
     """Return the plan of a run that was carried out, and what its cells have cost each."""
     config = configuration(*TINY, "dataset.n_samples=200", results=tmp_path)
-    run = pipeline.execute(pipeline.prepare(config)).run
-    return plan(config), run.folder.environment["cost"]["seconds_per_cell"]
+    end = carry_out(config)
+    return end.run, end.prepared.folder.environment["cost"]["seconds_per_cell"]
 
 
 def test_the_same_components_cost_the_same_and_more_rows_more(paid, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.experiments.run_evaluation import RunEvaluation
 from tests.harness import TINY, configuration
 
@@ -16,8 +17,7 @@ def run_with_impossible_sds(method, results):
         "dataset=simulated_regression", f"method={method}", "learner.rounds=2", *TINY,
         results=results,
     )  # fmt: skip
-    run = pipeline.prepare(cfg)
-    pipeline.execute(run)
+    run = carry_out(cfg).prepared
     (cell,) = run.cells
     stored = run.store.read(cell.id)
     sd = stored.columns["sd"].copy()
@@ -48,8 +48,7 @@ def test_of_any_other_method_they_are_refused(tmp_path):
 
 def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
     overrides = ("learner.rounds=2", "evaluator.neighbours=3", *TINY)
-    run = pipeline.prepare(configuration(*overrides, results=tmp_path))
-    pipeline.execute(run)
+    run = carry_out(configuration(*overrides, results=tmp_path)).prepared
     (cell,) = run.cells
     parts = run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
     encoded = RunEvaluation(*parts).read(cell, {}).test.encoded

@@ -10,6 +10,7 @@ from algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, compute, raw_outputs
+from fairbench.experiments.execute import carry_out
 from fairbench.experiments.study import Consistency, cells_of
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
@@ -189,8 +190,7 @@ def varied(tmp_path_factory):
         "consistency.replicates=2", *TINY, "split.repeats=2",
         results=tmp_path_factory.mktemp("results"),
     )  # fmt: skip
-    run = pipeline.prepare(cfg)
-    return run, pipeline.execute(run)
+    return carry_out(cfg)
 
 
 def stored_uncertainty(run, cell):
@@ -201,10 +201,10 @@ def stored_uncertainty(run, cell):
 
 
 def test_a_varied_run_fits_each_distinct_cell_once(varied):
-    run, result = varied
+    run = varied.prepared
     # The run's own, two more depths (one is its own) and two replicates, on two folds.
     assert len(run.cells) == 12
-    assert len({cell.id for cell in run.cells}) == result.computed == 10
+    assert len({cell.id for cell in run.cells}) == varied.computed == 10
 
 
 @pytest.mark.parametrize("repeat", [0, 1])
@@ -218,11 +218,11 @@ def test_a_varied_run_fits_each_distinct_cell_once(varied):
 def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
     varied, repeat, prefix, labels
 ):
-    run, result = varied
+    run = varied.prepared
     cells = [c for c in run.cells if c.fold.repeat == repeat and c.variant in labels]
     values = np.array([stored_uncertainty(run, cell) for cell in cells])
     sd, whole = values.std(axis=0), -1.0
-    rows = result.metrics.query("repeat == @repeat and metric.str.startswith(@prefix)")
+    rows = run.folder.metrics().query("repeat == @repeat and metric.str.startswith(@prefix)")
     assert set(rows["variant"]) == {""}
     assert set(rows["variants"]) == {len(labels)}
     found = rows.assign(quantile=rows["quantile"].fillna(whole))
@@ -240,13 +240,13 @@ def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
 
 
 def test_each_variant_has_its_own_error_rate(varied):
-    run, result = varied
-    target = run.dataset.target.to_numpy()
+    run = varied.prepared
+    metrics, target = run.folder.metrics(), run.dataset.target.to_numpy()
     for cell in run.cells:
         columns = run.store.read(cell.id).columns
         test = columns["part"] == TEST
         labels = raw_outputs(columns)["score"][test].mean(axis=1) > 0.5
-        rows = result.metrics.query(
+        rows = metrics.query(
             "metric == 'error_rate' and attribute == '' and variant == @cell.variant "
             "and repeat == @cell.fold.repeat"
         )
@@ -258,6 +258,6 @@ def test_a_method_without_uncertainty_has_no_consistency(tmp_path):
     cfg = configuration(
         "method=baseline", "consistency.replicates=2", *TINY, results=tmp_path
     )  # fmt: skip
-    run = pipeline.prepare(cfg)
+    run = carry_out(cfg).prepared
     assert isinstance(run.method, Baseline)
-    assert not pipeline.execute(run).metrics["metric"].str.startswith(("consist", "noise")).any()
+    assert not run.folder.metrics()["metric"].str.startswith(("consist", "noise")).any()

@@ -7,7 +7,7 @@ from benchmarks.golden.asking import Reply
 from benchmarks.golden.dialect import CURRENT
 from benchmarks.golden.evaluating import evaluated
 from fairbench.cli.main import main
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from tests.harness import configuration
 
 
@@ -26,8 +26,7 @@ def ask(task, words, folder):
 def _status(task, words):
     if task == "run":
         *others, results = words
-        run = pipeline.prepare(configuration(*others, results=results.removeprefix("results=")))
-        pipeline.execute(run)
+        carry_out(configuration(*others, results=results.removeprefix("results=")))
         return 0
     _, _, *line = CURRENT.commands[task].line(words)
     return main(line)

@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 
 from fairbench.core.seeds import rng
-from fairbench.inference.ranking import posterior_draws, probability_better, standings
+from fairbench.inference.ranking import (
+    posterior_draws,
+    probability_better,
+    standings,
+    student_draws,
+)
 
 DRAWS = 40000
 
 
 def standing(values, test_share=0.2, rope=0.0):
-    return standings(values, test_share, rope=rope, generator=rng(0, "test"), draws=DRAWS)
+    return standings(values, test_share, rope=rope, draws=drawn_of(values))
+
+
+def drawn_of(values):
+    return student_draws(max(len(values), 2), DRAWS, rng(0, "test"))
 
 
 @pytest.mark.parametrize("splits", [2, 3, 10])
@@ -26,7 +35,7 @@ def test_two_methods_have_the_correlated_t_test(splits, test_share):
 
 def test_every_difference_of_many_has_it_too():
     values = np.random.default_rng(1).normal(size=(5, 8)) + np.linspace(0, 1, 8)
-    drawn = posterior_draws(values, 0.2, draws=DRAWS, generator=rng(0, "test"))
+    drawn = posterior_draws(values, 0.2, drawn_of(values))
     for i, j in [(0, 1), (2, 7), (6, 3)]:
         expected = probability_better(values[:, i], values[:, j], 0.2)
         assert (drawn[:, i] > drawn[:, j]).mean() == pytest.approx(expected, abs=0.01)
@@ -62,7 +71,7 @@ def test_in_independent_splits_equal_methods_are_best_equally_often(methods, spl
     generator = np.random.default_rng(0)
     best = np.array(
         [
-            standings(values, 0.0, rope=0, generator=generator, draws=1000).best
+            standings(values, 0.0, rope=0, draws=student_draws(splits, 1000, generator)).best
             for values in generator.normal(size=(600, splits, methods))
         ]
     )

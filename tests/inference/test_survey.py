@@ -210,6 +210,27 @@ def test_weighted_area_is_that_of_repeated_rows() -> None:
     assert np.isnan(areas(np.ones(60), s, one, 1, design=Design.of(60)).area[0])
 
 
+@pytest.mark.parametrize("clusters", [None, CLUSTER])
+def test_rows_taken_in_another_order_keep_their_own_weights_and_groups(clusters: Any) -> None:
+    """Weighted shares and means by group do not hang on the order in which rows are taken."""
+    order = np.random.default_rng(3).permutation(60)[:45]
+    design = Design.of(60, weight=WEIGHT, clusters=clusters).take(order)
+    label, group = LABEL[order].astype(np.intp), GROUP[order]
+    survey = SurveyCounts.of(3 * label, group, design, groups=3)
+    sample, limits = Sampled.of(design, group, 3), survey.limits(selection_rate)
+    _, totals = sample.linearised(LABEL[order])
+    for g in range(3):
+        rows = group == g
+        expected = np.average(label[rows], weights=WEIGHT[order][rows])
+        assert np.isclose(survey.weighted[g].sum(), design.weight[rows].sum())
+        assert np.isclose(limits.value[g], expected)
+        assert np.isclose(sample.means(LABEL[order])[g], expected)
+        marks = order[rows] if clusters is None else CLUSTER[order][rows]
+        away = design.weight[rows] * (label[rows] - expected) / design.weight[rows].sum()
+        by_hand = [away[marks == each].sum() for each in np.unique(marks)]
+        assert np.allclose(np.sort(totals[sample.group == g]), np.sort(by_hand))
+
+
 def test_pseudo_values_of_equal_rows_are_the_rows() -> None:
     """So that intervals of their means are those of rows that all count alike."""
     sample = Sampled.of(Design.of(60), GROUP, 3)
@@ -300,7 +321,8 @@ def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None
         losses, label, score, weight = (e.ravel() for e in _scored(draw, (count, rows), spread))
         codes, design = np.arange(count).repeat(rows), Design.of(count * rows, weight=weight)
         sample = Sampled.of(design, codes, count)
-        found[0].append(OutcomeMeans.of(losses, label, sample, design).limits(least=0.0))
+        others = log_loss_rows(1 - label, score)
+        found[0].append(OutcomeMeans.of(losses, others, label, sample, design).limits(least=0.0))
         found[1].append(area_limits(areas(label, score, codes, count, design=design)))
     for true, (first, second) in zip(truth, found, strict=True):
         for limits, value in ((first, true), (difference_limits(first, second), 0.0)):

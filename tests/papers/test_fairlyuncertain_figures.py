@@ -14,9 +14,9 @@ from papers.fairlyuncertain.figures import PEOPLE, RATE, draw_distributions, dra
 
 
 def measured(experiment, results, words=(), methods=()):
-    """Return the metrics of the same runs as a figure's, by method."""
+    """Return the metrics of the cells that a figure was drawn of, by method."""
     ((_, runs),) = figures.planned(experiment, results, Effort.FIRST, words, methods)
-    return {run.choices["method"]: pipeline.execute(run).metrics for run in runs}
+    return {run.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
 
 
 def only(drawn):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from fairbench.reporting.page.write import Places
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
@@ -23,13 +23,13 @@ def places(results: Path) -> Places:
 def finish(results: Path, *overrides: str) -> Path:
     """Finish a small run and return its folder, with choices as the command line records them."""
     cfg = configuration("dataset.n_samples=300", *overrides, results=results)
-    run = pipeline.execute(pipeline.prepare(cfg)).run
+    folder = carry_out(cfg).prepared.folder
     given = dict(each.split("=", 1) for each in overrides)
-    environment = run.folder.environment
+    environment = folder.environment
     environment["choices"] |= {"split": "holdout", "evaluator": "default"}
     environment["choices"] |= {group: given[group] for group in _GROUPS if group in given}
-    seal_run(run.folder.path, environment)
-    return run.folder.path
+    seal_run(folder.path, environment)
+    return folder.path
 
 
 def copy(folder: Path, name: str, *, config: dict[str, object], rows=None, **choices: str) -> Path:

@@ -102,6 +102,10 @@ def test_tables_are_tidy_and_typed(swept, runs, capsys):
     own = tidy(runs, ["accuracy"])
     assert len(own[own["group"] == ""]) == 2
     assert list(own["metric"].unique()) == ["accuracy"]
+    assert set(frame["statistic"]) == set(own["statistic"]) == {"value"}
+    gap = tidy(runs, ["equalized_odds"])
+    assert not gap.duplicated(["run", "metric", "statistic", "attribute", "group"]).any()
+    assert {"value", "below_epsilon"} <= set(gap["statistic"])
 
 
 def test_tables_for_a_paper(swept, capsys):

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
+from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import headline, run_document
@@ -60,7 +61,7 @@ def cells_of(lines, *starts):
 
 def test_a_row_shows_mean_sd_interval_and_rows():
     metrics = metrics_of()
-    summary = summarise(metrics).set_index(["metric", "attribute", "group"]).sort_index()
+    summary = values_of(summarise(metrics)).set_index(["metric", "attribute", "group"]).sort_index()
     for cells, key in (
         (("error rate", ""), ("error_rate", "", "")),
         (("gap in equalized odds", "sex"), ("equalized_odds", "sex", "")),

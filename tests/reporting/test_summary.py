@@ -5,12 +5,20 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS
+from fairbench.evaluation.columns import (
+    BELOW_EPSILON,
+    COLUMNS,
+    KEYS,
+    PAIRS_THAT_DIFFER,
+    SETTINGS,
+    VALUE,
+)
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.rates import difference_limits, rate_limits
+from fairbench.inference.repeats import FOLDS, REPEATS, Splits
 
 NAN = float("nan")
-PLACE = {"variant": "", "attribute": "sex", "group": "F"}
+PLACE = {"variant": "", "statistic": "value", "attribute": "sex", "group": "F"}
 
 
 def metrics(*rows, **place):
@@ -32,17 +40,16 @@ def test_mean_sd_and_corrected_interval_over_repeats():
             metric="log_loss",
         )
     ).to_dict("records")
-    sd = np.std([0.1, 0.2, 0.6], ddof=1)
     # How many rows were trained on is not known: as many as were tested, to be careful.
-    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * sd
+    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * np.std([0.1, 0.2, 0.6], ddof=1)
     assert {name: value for name, value in found.items() if name not in SETTINGS} == {
         **PLACE,
         "metric": "log_loss",
         "mean": pytest.approx(0.3),
-        "sd": pytest.approx(sd),
+        "sd": pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1)),
         "lower": 0.0,
         "upper": pytest.approx(0.3 + half),
-        "estimand": "fits to new training rows",
+        "estimand": "the fits of these repeats",
         "n": 20,
         "repeats": 3,
         "status": "ok",
@@ -139,16 +146,22 @@ def by_metric(table, **options):
     return summary[summary["group"] != "A"].set_index("metric")
 
 
+def difference_of(rates, splits):
+    """Return the limits of the mean difference, of as many rows as the splits are worth."""
+    size = 50 / splits.variance(np.array(float(len(rates))))
+    first, second = (rate_limits(mean * size, size) for mean in rates.mean(axis=0))
+    return difference_limits(second, first)
+
+
 def test_a_gap_has_the_interval_of_the_mean_signed_differences():
     found = by_metric(splits_of(RATES))
-    differences = RATES[:, 1] - RATES[:, 0]
-    half = stats.t.ppf(0.975, 4) * np.sqrt(1 / 5 + 1 / 4) * differences.std(ddof=1)
+    expected = difference_of(RATES, Splits(REPEATS, 5, 0.2))
     signed, gap = found.loc["statistical_parity_difference"], found.loc["statistical_parity"]
-    assert signed["lower"] == pytest.approx(differences.mean() - half)
-    assert signed["upper"] == pytest.approx(differences.mean() + half)
-    assert gap["mean"] == pytest.approx(np.abs(differences).mean())
+    assert signed["lower"] == pytest.approx(expected.lower)
+    assert signed["upper"] == pytest.approx(expected.upper)
+    assert gap["mean"] == pytest.approx(np.abs(RATES[:, 1] - RATES[:, 0]).mean())
     assert (gap["lower"], gap["upper"]) == (0, pytest.approx(signed["upper"]))
-    assert gap["estimand"] == "fits to new training rows: their mean rates"
+    assert gap["estimand"] == "the fits of these repeats: their mean rates"
     ratio = found.loc["statistical_parity_ratio"]
     assert ratio["lower"] < RATES[:, 1].mean() / RATES[:, 0].mean() < ratio["upper"]
     assert np.isnan(found.loc["fit_seconds", "lower"])
@@ -156,8 +169,7 @@ def test_a_gap_has_the_interval_of_the_mean_signed_differences():
 
 def test_folds_are_judged_as_one_test_set():
     found = by_metric(splits_of(RATES, "fold"))
-    rates = [rate_limits(mean * 250, 250) for mean in RATES.mean(axis=0)]
-    expected = difference_limits(rates[1], rates[0])
+    expected = difference_of(RATES, Splits(FOLDS, 1, 0.2))
     signed = found.loc["statistical_parity_difference"]
     assert (signed["lower"], signed["upper"]) == (
         pytest.approx(expected.lower),
@@ -170,7 +182,7 @@ def test_repeats_that_test_the_same_people_say_nothing_of_other_people():
     table = splits_of(RATES)
     table.loc[table["metric"] == "base_rate", "value"] = 0.5
     found = by_metric(table)
-    assert found.loc["selection_rate", "estimand"] == "fits to these training rows"
+    assert found.loc["selection_rate", "estimand"] == "the fits of these repeats"
     one = rate_limits(RATES[:, 1].mean() * 50, 50)
     assert found.loc["selection_rate", "upper"] == pytest.approx(float(one.upper))
 
@@ -205,3 +217,31 @@ def test_a_mean_outside_its_interval_says_so():
     assert gap["mean"] > gap["upper"] > 0.3
     assert gap["status"] == "insufficient"
     assert "mean rates" in gap["reason"]
+
+
+def test_the_probability_of_a_small_gap_agrees_with_the_interval_of_the_runs_gap():
+    """Splits of a few hundred rows leave open what their mean shows; the papers' stay."""
+
+    def run(*, counted):
+        rows = [
+            ("statistical_parity", VALUE, 0.3, 0.2, 0.4, NAN),
+            ("statistical_parity", BELOW_EPSILON, 0.3, NAN, NAN, 0.05),
+        ]
+        rows += [("statistical_parity", PAIRS_THAT_DIFFER, 1.0, NAN, NAN, NAN)] * counted
+        for group, rate in (("F", 0.2), ("M", 0.5)):
+            rows.append((f"selection_rate {group}", VALUE, rate, rate - 0.05, rate + 0.05, NAN))
+        parts = []
+        for name, statistic, value, lower, upper, epsilon in rows:
+            metric, _, group = name.partition(" ")
+            entries = [(value, lower, upper, 300, "ok")] * 10
+            part = metrics(*entries, metric=metric, group=group)
+            parts.append(part.assign(epsilon=epsilon, statistic=statistic))
+        found = summarise(pd.concat(parts, ignore_index=True))
+        found = found.set_index(["metric", "statistic", "group"]).sort_index()
+        of_gap = found.loc["statistical_parity"]
+        return of_gap["mean"][BELOW_EPSILON, ""], of_gap.loc[(VALUE, "")]
+
+    below, gap = run(counted=True)
+    assert gap["lower"] > 0.05
+    assert below == pytest.approx(0.05)
+    assert run(counted=False)[0] == pytest.approx(0.3)

@@ -17,9 +17,9 @@ from tests.studies import RECORD
 
 CONFIG = {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
 METRICS = pd.DataFrame(
-    {"variant": [""], "metric": ["error_rate"], "attribute": [""], "group": [""], 
-     "n": [10], "status": ["ok"], "reason": [""], "value": [0.5], "repeat": [0], "fold": [0],
-     "mean": [0.5], "sd": [0.1], "lower": [0.4], "upper": [0.6], "binning": [""]}
+    {"variant": [""], "metric": ["error_rate"], "statistic": ["value"], "attribute": [""],
+     "group": [""], "n": [10], "status": ["ok"], "reason": [""], "value": [0.5], "repeat": [0],
+     "fold": [0], "mean": [0.5], "sd": [0.1], "lower": [0.4], "upper": [0.6], "binning": [""]}
 )  # fmt: skip
 PREDICTIONS = pd.DataFrame(
     {"repeat": 0, "fold": 0, "part": [1, 2, 2], "row": [4, 0, 2],

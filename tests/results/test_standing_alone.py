@@ -8,7 +8,8 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.cli.run import hold
 from fairbench.core.errors import UserError
-from fairbench.experiments import build, pipeline
+from fairbench.experiments import build
+from fairbench.experiments.execute import carry_out
 from tests.harness import configuration, run_folder
 
 RUNS = (("method=baseline",), ("learner=logistic_regression",))
@@ -23,7 +24,7 @@ def results(tmp_path_factory):
     """Return results, and the same copied to where there is nothing else."""
     folder = tmp_path_factory.mktemp("mine") / "results"
     for run in RUNS:
-        pipeline.execute(pipeline.prepare(configuration(*COMMON, *run, results=folder)))
+        carry_out(configuration(*COMMON, *run, results=folder))
     copied = tmp_path_factory.mktemp("copied") / "results"
     return folder, shutil.copytree(folder, copied)
 
@@ -115,8 +116,7 @@ def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):
     folder = tmp_path / "results"
     run_command(["store", "unpack", str(pack), f"out={folder}"])
     for run in RUNS:
-        planned = pipeline.prepare(configuration(*COMMON, *run, results=folder))
-        assert pipeline.execute(planned).computed == 0
+        assert carry_out(configuration(*COMMON, *run, results=folder)).computed == 0
 
 
 def test_a_copied_run_is_audited(results, capsys, nothing_loads):
@@ -130,7 +130,7 @@ def test_target_and_groups_are_exported_only_where_they_may_be_passed_on(
     monkeypatch.setattr(build, "load_dataset", lambda cfg: make_dataset(200))
     folder = tmp_path / "results"
     words = ("split.repeats=1", "tracking=none", "method=baseline")
-    pipeline.execute(pipeline.prepare(configuration(*words, results=folder)))
+    carry_out(configuration(*words, results=folder))
     run, file = run_folder(folder).name, tmp_path / "run.csv"
     printed(capsys, "store", "export", run, str(file), results=folder)
     assert file.read_text().startswith("row,fold,score,prediction\n")

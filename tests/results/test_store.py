@@ -1,6 +1,7 @@
 """The store: whole cells or none, corruption found and set aside, one process at a time."""
 
 import contextlib
+import errno
 import os
 import select
 import subprocess
@@ -12,7 +13,15 @@ import pytest
 
 from fairbench.core import files as written
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, sealed_json, unsealed_json, write_table, write_text
+from fairbench.core.files import (
+    atomic,
+    sealed,
+    sealed_json,
+    unsealed_json,
+    write_files,
+    write_table,
+    write_text,
+)
 from fairbench.results.cells import CorruptCellError, Store
 from tests.harness import ROOT
 
@@ -48,6 +57,17 @@ def test_what_was_written_is_read_with_its_types_and_notes(store):
     assert files(store) == {f"{ID}.parquet"}
 
 
+def test_a_cell_of_an_earlier_version_is_read(store):
+    store.write(ID, COLUMNS, NOTES)
+    path = store.cell_path(ID)
+    table = pq.read_table(path)
+    blank = {**table.schema.metadata, b"seal": b"fairbench-sha256:" + b"0" * 64}
+    pq.write_table(table.replace_schema_metadata(blank), path, compression="zstd")
+    path.write_bytes(sealed(path.read_bytes()))
+    assert store.read(ID).notes == NOTES
+    np.testing.assert_array_equal(store.read(ID).columns["score"], COLUMNS["score"])
+
+
 # --- atomic
 
 
@@ -56,11 +76,11 @@ class Killed(BaseException):
 
 
 def test_a_write_that_ends_in_the_middle_leaves_nothing(store, monkeypatch):
-    def write_half(path):
+    def die(path, target):
         assert path.read_bytes()
         raise Killed
 
-    monkeypatch.setattr(written, "_to_disk", write_half)
+    monkeypatch.setattr(written.Path, "replace", die)
     with pytest.raises(Killed):
         store.write(ID, COLUMNS, NOTES)
     assert not store.has(ID)
@@ -78,6 +98,24 @@ def test_a_write_that_ends_in_the_middle_keeps_what_was_there(store, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
     write_text(path, "seed: 2\n")
     assert path.read_text() == "seed: 2\n"
+
+
+def test_a_cell_that_the_disk_refuses_late_is_not_kept(store, monkeypatch):
+    def refuse(path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(written, "_to_disk", refuse)
+    with pytest.raises(OSError, match=ID):
+        store.write(ID, COLUMNS, NOTES)
+    assert files(store) == set()
+
+
+def test_files_of_a_folder_are_whole_and_on_the_disk_together(tmp_path, monkeypatch):
+    synchronised = []
+    monkeypatch.setattr(written, "_to_disk", synchronised.append)
+    write_files(tmp_path / "run", {"a": b"1", "b": b"2"})
+    assert [(path.name, path.read_bytes()) for path in synchronised] == [("a", b"1"), ("b", b"2")]
+    assert {path.name for path in tmp_path.glob("run/*")} == {"a", "b"}
 
 
 def test_half_a_file_left_by_a_killed_process_is_no_cell(store):

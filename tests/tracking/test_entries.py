@@ -9,12 +9,14 @@ import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.headlines import HEADLINES
+from fairbench.evaluation.summary import summarise
 from fairbench.tracking.metrics import (
     HEADLINE,
     PARITY,
     abstention_curves,
     aligned_values,
     consistency_curves,
+    means_of,
     metric_values,
     opening_names,
 )
@@ -46,24 +48,40 @@ def metrics_of(labels, attribute="age"):
     return table.assign(repeat=0, fold=0, variant="")
 
 
+def means(table):
+    return means_of(summarise(table, intervals=False))
+
+
 @pytest.mark.parametrize("label", LABELS, ids=ascii)
 def test_any_label_gives_names_that_mlflow_takes(label):
-    names = [name for name, _ in metric_values(metrics_of([label, "b"]), "age")]
+    names = [name for name, _ in metric_values(means(metrics_of([label, "b"])), "age")]
     assert len(names) > 50
     assert [name for name in names if not allowed(name)] == []
 
 
 @pytest.mark.parametrize("attribute", [".", "sex/race", "<x>", "sex x age", "y" * 240])
 def test_any_attribute_gives_names_that_mlflow_takes(attribute):
-    names = [name for name, _ in metric_values(metrics_of("ab", attribute), attribute)]
+    names = [name for name, _ in metric_values(means(metrics_of("ab", attribute)), attribute)]
     assert [name for name in names if not allowed(name)] == []
 
 
 def test_names_are_one_for_each_metric():
     metrics = metrics_of([">=25", "<25", ">25", "<=25", "x" * 300 + "1", "x" * 300 + "2"])
-    names = [name for name, _ in metric_values(metrics, "age")]
+    names = [name for name, _ in metric_values(means(metrics), "age")]
     assert len(set(names)) == len(names)
     assert {"age/under25/error_rate", "age/at least25/error_rate"} <= set(names)
+
+
+def test_a_value_is_called_as_its_metric_and_other_statistics_say_which_they_are():
+    metrics = metrics_of("abc")
+    found = dict(metric_values(means(metrics), "age"))
+    gaps = metrics[metrics["metric"].eq("equalized_odds") & metrics["attribute"].eq("age")]
+    value = gaps.set_index(gaps["statistic"].astype(str))["value"].to_dict()
+    assert found["age/equalized_odds"] == value["value"]
+    assert found["age/equalized_odds debiased"] == value["debiased"]
+    assert found["age/equalized_odds below epsilon/epsilon-0.05"] == value["below_epsilon"]
+    assert "age/b/selection_rate" in found
+    assert not [name for name in found if name.startswith("age/b/") and "pooled" in name]
 
 
 def test_values_are_means_over_the_repeats_that_have_one():
@@ -74,7 +92,7 @@ def test_values_are_means_over_the_repeats_that_have_one():
         mine.loc[mine["metric"] == "roc_auc", "value"] = value
         mine.loc[mine["metric"] == "log_loss", "value"] = float("nan")
         tables.append(mine)
-    found = dict(metric_values(pd.concat(tables, ignore_index=True), "age"))
+    found = dict(metric_values(means(pd.concat(tables, ignore_index=True)), "age"))
     assert found["roc_auc"] == pytest.approx(0.3)
     assert not [name for name in found if name.endswith("log_loss")]
     assert not [name for name in found if name.startswith(("reliability", "spread_predicted"))]
@@ -85,8 +103,9 @@ def test_variants_and_other_attributes_are_left_to_the_files():
     varied = own.assign(variant="max_depth=5", value=own["value"] / 2)
     other = metrics_of("cd", "sex")
     of_sex = other[other["attribute"] == "sex"]
-    found = dict(metric_values(pd.concat([varied, own, of_sex], ignore_index=True), "age"))
-    assert found == dict(metric_values(own, "age"))
+    together = pd.concat([varied, own, of_sex], ignore_index=True)
+    found = dict(metric_values(means(together), "age"))
+    assert found == dict(metric_values(means(own), "age"))
     assert {"accuracy", "age/statistical_parity"} <= set(found)
     assert not [name for name in found if "sex" in name or "max_depth" in name or "rate-" in name]
 
@@ -94,7 +113,7 @@ def test_variants_and_other_attributes_are_left_to_the_files():
 def test_gaps_of_any_attribute_share_one_name():
     found = {}
     for attribute in ("age", "race"):
-        own = dict(metric_values(metrics_of("abab", attribute), attribute))
+        own = dict(metric_values(means(metrics_of("abab", attribute)), attribute))
         found[attribute] = dict(aligned_values(own, attribute, "binary"))
         assert found[attribute]["parity/statistical"] == own[f"{attribute}/statistical_parity"]
         assert found[attribute]["parity/equalized_odds"] == own[f"{attribute}/equalized_odds"]
@@ -115,7 +134,7 @@ def test_headlines_say_what_they_are_in_every_task():
 
 @pytest.mark.parametrize("attribute", ["parity", "headline", "abstention", "consistency"])
 def test_an_attribute_that_is_called_as_a_kind_of_metrics_takes_no_name_of_theirs(attribute):
-    own = dict(metric_values(metrics_of("ab", attribute), attribute))
+    own = dict(metric_values(means(metrics_of("ab", attribute)), attribute))
     assert own[f"attribute {attribute}/equalized_odds"] >= 0
     assert not [name for name in own if name.startswith(f"{attribute}/")]
     assert "parity/equalized_odds" in dict(aligned_values(own, attribute, "binary"))
@@ -127,22 +146,22 @@ def test_abstention_is_a_curve_over_the_percentage_abstained_on():
     half = table.assign(repeat=1)
     half.loc[mine, "value"] = half.loc[mine, "value"] / 2
     both = pd.concat([table, half], ignore_index=True)
-    points = [p for p in abstention_curves(both, "age") if p.name == "abstention/error_rate"]
+    points = [p for p in abstention_curves(means(both), "age") if p.name == "abstention/error_rate"]
     expected = dict(zip(table.loc[mine, "rate"], table.loc[mine, "value"], strict=True))
     assert {p.step for p in points} == {round(100 * rate) for rate in expected}
     for point in points:  # the mean of a value and its half
         assert point.value == pytest.approx(0.75 * expected[point.step / 100])
     assert {"abstention/statistical_parity", "abstention/equalized_odds"} <= {
-        p.name for p in abstention_curves(table, "age")
+        p.name for p in abstention_curves(means(table), "age")
     }
-    assert list(abstention_curves(table, "sex")) == []
+    assert list(abstention_curves(means(table), "sex")) == []
 
 
 def test_a_share_between_two_percentages_is_left_to_the_file():
     table = metrics_of("ab")
     odd = table.assign(rate=table["rate"].replace(0.05, 0.055))
-    steps = {p.step for p in abstention_curves(odd, "age")}
-    assert steps == {p.step for p in abstention_curves(table, "age")} - {5}
+    steps = {p.step for p in abstention_curves(means(odd), "age")}
+    assert steps == {p.step for p in abstention_curves(means(table), "age")} - {5}
 
 
 @pytest.mark.parametrize(
@@ -164,13 +183,14 @@ def test_consistency_is_a_curve_over_people_and_one_over_the_values_varied(value
     )  # fmt: skip
     table = pd.concat([own, *varied, spread], ignore_index=True)
     about = {"vary": "learner.max_depth", "values": values}
-    points = {(p.name, p.step): p.value for p in consistency_curves(table, about)}
+    rows = means(table)
+    points = {(p.name, p.step): p.value for p in consistency_curves(rows, about, "binary")}
     assert points["consistency/sd", 25] == pytest.approx(0.1)
     assert points["consistency/sd", 95] == pytest.approx(0.3)
-    error = dict(metric_values(own, "age"))["error_rate"]
+    error = dict(metric_values(means(own), "age"))["error_rate"]
     for i, step in enumerate(steps):
         assert points[name, step] == pytest.approx(error / (i + 2))
-    assert not [name for name, _ in metric_values(table, "age") if "consistency" in name]
+    assert not [name for name, _ in metric_values(rows, "age") if "consistency" in name]
 
 
 def test_a_tag_of_sweeps_has_each_once_and_holds_what_it_can():

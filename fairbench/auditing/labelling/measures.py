@@ -189,7 +189,7 @@ class Means:
     @property
     def rows(self) -> NDArray[np.int64]:
         """The labelled rows (A,)."""
-        return np.array(self._parts.size[1:], np.int64)
+        return self._parts.size[1:]
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
         """Return the means with their intervals, infinite where they are of too few rows."""
@@ -207,9 +207,7 @@ class Means:
             levels = lasting_level(level, self._parts.size)
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self._batch.limits(levels[None])
-        return Limits(
-            np.array(self._batch.estimates[0].value, float), found.lower[0], found.upper[0]
-        )
+        return Limits(self._batch.value[0], found.lower[0], found.upper[0])
 
     def arms(self, left: NDArray[np.int64]) -> NormalArms:
         """Return normal posteriors, of a prior that is everyone's mean and spread."""

@@ -138,7 +138,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
         text[-1] += f" choice among {k}: {', '.join(corrected)}."
     if len(others) == 1 and others[0].metric.better == "lower":
-        ends = [number(each.corrected[1]) for each in (objective, others[0])]
+        ends = [number(end) for end in choice.together]
         text.append(
             f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
             f"{_name(others[0].metric)} at most {ends[1]}."
@@ -186,8 +186,6 @@ def _judged_table(choice: Choice) -> Table:
         [_name(each.metric), each.value, each.naive, each.corrected] for each in choice.judged
     ]
     of = "of these fitted models, on new people like those of the test rows"
-    if choice.repeats > 1:
-        of = "of models that are trained like these on new data"
     if choice.apart:
         caption = f"{of}; test rows did not choose, so that no correction is needed"
         return Table(columns, [row[:3] for row in rows], "the chosen run", caption)

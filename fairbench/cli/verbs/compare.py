@@ -21,7 +21,6 @@ from fairbench.comparison.runs import (
     compare_pair,
     effective_sample_fraction,
     outperformance,
-    tested_share,
     typical,
 )
 from fairbench.comparison.settings import TYPICAL, Settings
@@ -139,11 +138,8 @@ def _looked_at(run: RunPredictions, settings: Settings) -> str:
         return ""
     folds, repeats = next(iter(run.repeats.values())), len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
-    if np.isnan(tested_share(run)):
-        about, tested = "these fits", "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
-    else:
-        about, tested = "fits to new training rows", f"{len(folds[0].rows)}"
-    return f"of {about}, by {len(run.people)} rows, {tested} tested in {times}"
+    tested = "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
+    return f"of these fits, by {len(run.people)} rows, {tested} tested in {times}"
 
 
 def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:

@@ -29,7 +29,7 @@ ALL = "all"
 class PaperOptions(Results):
     """Which of a paper's tables or figures, and whether to run what is missing."""
 
-    name: str = option("", "A paper, as its folder in papers/ is called; or all.", argument="NAME")
+    name: str = option("", "The name of a paper's folder in papers/; or all.", argument="NAME")
     table: str = option("", "One table by its number, or all of them one by one.")
     figure: str = option("", "Draw one figure by its number, instead of printing tables.")
     figures: bool = option(False, "Draw all figures, instead of printing tables.")

@@ -26,6 +26,7 @@ FEWEST_DRAWS = 2048
 # them (log slopes, intercept).
 ALIKE = replace(BETA, mean_sd=(1.0, 1.0, 3.0), spread_sd=(0.05, 0.05, 0.25))
 _OTHERS = 500  # labels of other groups, which show well enough how they are calibrated
+_AT_ONCE = 1 << 14  # rows that are looked through for them
 _GRID = 100  # scores are rounded to so many values
 _ONE, _OTHER = 0, 1
 
@@ -46,16 +47,27 @@ def unlike(
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
     proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
     order = generator.permutation(len(score))
-    shuffled, values = group[order], np.full(n_groups, np.nan)
+    values = np.full(n_groups, np.nan)
     cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
     for each in np.flatnonzero(counts.any(axis=(1, 2))):
-        others = order[np.flatnonzero(shuffled != each)[:_OTHERS]]
+        others = _first_of_others(order, group, int(each))
         coefficients = _foreseen(
             proposal, score[others], label[others].astype(np.float64), generator
         )
         values[each] = _p_value(counts[each], coefficients, generator)
     return values
+
+
+def _first_of_others(order: Codes, group: Codes, own: int) -> Codes:
+    """Return the first rows in an order that are of other groups, as many as are asked about."""
+    found: list[Codes] = []
+    for start in range(0, len(order), _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        found.append(some[group[some] != own])
+        if sum(map(len, found)) >= _OTHERS:
+            break
+    return np.concatenate([*found, order[:0]])[:_OTHERS]
 
 
 def _foreseen(

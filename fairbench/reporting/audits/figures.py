@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairbench.auditing.gaps import RATE_NAMES
+from fairbench.evaluation.columns import values_of
 from fairbench.reporting.charts import BLUE, GREY
 from fairbench.reporting.figures import DrawnFigure, group_rates_figure, short
 
@@ -33,6 +34,7 @@ def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
         if rows:
             yield name, gaps_figure(rows, epsilon, label)
     metrics = pd.DataFrame(data.get("metrics", []))
+    metrics = values_of(metrics) if len(metrics) else metrics
     rates = metrics[metrics["metric"] == "selection_rate"] if len(metrics) else metrics
     for attribute in rates["attribute"].unique() if len(rates) else ():
         if attribute and _JOINED not in attribute:

@@ -78,7 +78,8 @@ def audit(
     >>> people["score"] = random.uniform(size=500).round(3)
     >>> people["label"] = (random.uniform(size=500) < people["score"]).astype(int)
     >>> report = fairbench.audit(people, target="label", score="score", groups="sex")
-    >>> rates = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
+    >>> values = report.table.query("statistic == 'value'")
+    >>> rates = values.query("metric == 'selection_rate' and attribute == 'sex'")
     >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
     [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """

@@ -109,12 +109,14 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
     metrics = found.assign(setting=setting_text(found))
     everyone = metrics["attribute"] == ""
     ordered = [*records(metrics[everyone]), *records(metrics[~everyone])]
-    columns = [Column("metric"), Column("of"), Column("group"), Column("setting")]
+    columns = [Column("metric"), Column("statistic"), Column("of"), Column("group")]
+    columns += [Column("setting")]
     columns += [Column("value", "number"), Column("95 % interval", "interval")]
     columns += [Column("n", "count"), Column("status")]
     rows = [
         [
             row["metric"].replace("_", " "),
+            row["statistic"].replace("_", " "),
             row["attribute"],
             row["group"],
             row["setting"],

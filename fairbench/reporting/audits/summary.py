@@ -14,6 +14,7 @@ from fairbench.auditing.labels_needed import Needed, rounded
 from fairbench.auditing.options import Options
 from fairbench.core.formats import count
 from fairbench.data.tabular import spelled
+from fairbench.evaluation.columns import values_of
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.document.model import ExecutiveSummary
@@ -89,6 +90,7 @@ def _percent(value: float) -> str:
 
 def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
     """Return value, lower and upper of metrics of these names, by attribute, group and metric."""
+    metrics = values_of(metrics)
     shown = metrics[metrics["metric"].isin(list(names))]
     columns = ("attribute", "group", "metric", "value", "lower", "upper")
     rows = zip(*(shown[name] for name in columns), strict=True)

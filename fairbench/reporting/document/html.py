@@ -57,7 +57,12 @@ def _policy(script: str) -> str:
 
 def escape(text: object) -> Markup:
     """Return a text as HTML shows it, with signs that a browser would obey as their codes."""
-    return html_escape(visible(text, lines=True) if type(text) is str else text)
+    return _escaped(text) if type(text) is str else html_escape(text)
+
+
+@lru_cache(maxsize=4096)  # tables repeat their texts
+def _escaped(text: str) -> Markup:
+    return html_escape(visible(text, lines=True))
 
 
 @lru_cache(maxsize=1)

@@ -23,25 +23,26 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.values import cell_text
 
-_LATEX = {
+_LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     "[": "{[}", "]": "{]}", "*": "{*}",  # arguments of the end of the line before
-}  # fmt: skip
-_MARKDOWN = "\\`*_[]|~$"
+})  # fmt: skip
+_MARKDOWN = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", **{sign: f"\\{sign}" for sign in "\\`*_[]|~$"}}
+)
 _BEGINS = re.compile(r"(\s*\d*)([-+.)](?=\s)|[#>=])")  # lists, headings, quotations
 
 
 def latex(text: str) -> str:
     """Return a text with what LaTeX would take for commands escaped."""
-    return "".join(_LATEX.get(letter, letter) for letter in visible(text)).replace("--", "-{-}")
+    return visible(text).translate(_LATEX).replace("--", "-{-}")
 
 
 def markdown(text: str) -> str:
     """Return a text that stays within a cell of a Markdown table, and is shown as it is."""
-    text = visible(text.replace("\n", " ")).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in text)
+    return visible(text.replace("\n", " ")).translate(_MARKDOWN)
 
 
 def _markdown_text(text: str) -> str:

@@ -14,6 +14,7 @@ from fairbench.auditing.options import Options
 from fairbench.auditing.reading import read_audit_table
 from fairbench.core.formats import MISSING as NO_LABEL
 from fairbench.core.formats import count
+from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.audits.pictures import pictures
 from fairbench.reporting.audits.summary import audit_summary
@@ -198,7 +199,7 @@ def _smallest(found: Assessment, most: int = 3) -> Sequence[Size]:
 
 def _rows(found: Assessment, attribute: str, group: str = "") -> pd.DataFrame:
     """Return the metrics of everyone or of a group that have no setting."""
-    metrics = found.metrics
+    metrics = values_of(found.metrics)
     rows = metrics[(metrics["attribute"] == attribute) & (metrics["group"] == group)]
     wanted = _BY_GROUP if attribute else _OVERALL
     return rows[rows["metric"].isin(wanted)].drop_duplicates("metric")

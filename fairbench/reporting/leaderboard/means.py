@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
+from fairbench.evaluation.columns import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find
 from fairbench.metrics.registry import label as metric_label
@@ -19,7 +20,6 @@ from fairbench.reporting.document.model import PageFilter, Tags
 TASK = ("dataset", "protect")
 PARTS = ("learner", "intervention", "method")
 APPROACH = (*PARTS, "options", "setting")
-SECONDS = ("fit_seconds", "predict_seconds")
 ERROR = "error_rate"
 _FACTS = (
     *("family", *TASK, *APPROACH, "seed", "repeat", "run", "group_at_prediction", "test_share"),
@@ -73,7 +73,7 @@ class BoardTable:
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics that have a value, those that are judged first, then by name."""
-        names = [n for n in self.table if n not in _FACTS and n not in SECONDS]
+        names = [n for n in self.table if n not in _FACTS and n not in COSTS]
         known = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
         return sorted(known, key=lambda name: (_place(name), name))
 
@@ -122,7 +122,7 @@ def _task(mine: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
     keys = mine[[*APPROACH]]
     code = keys.groupby([*APPROACH], sort=True).ngroup().to_numpy()
     repeat, splits = pd.factorize(mine["repeat"], sort=True)
-    names = [*metrics, *(each for each in SECONDS if each in mine)]
+    names = [*metrics, *(each for each in COSTS if each in mine)]
     values = np.full((code.max() + 1, len(names), len(splits)), np.nan)
     values[code, :, repeat] = mine[names].to_numpy(float)
     shared = Splits(REPEATS, len(splits), float(mine["test_share"].mean()))

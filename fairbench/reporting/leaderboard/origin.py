@@ -12,6 +12,7 @@ import pandas as pd
 
 from fairbench.core import VERSION
 from fairbench.core.formats import count, spreadsheet_safe
+from fairbench.evaluation.columns import COSTS
 from fairbench.experiments.presets import Presets, Provenance, provenance
 from fairbench.reporting.document.json import finite
 from fairbench.reporting.document.model import (
@@ -27,7 +28,7 @@ from fairbench.reporting.document.model import (
     Table,
     Text,
 )
-from fairbench.reporting.leaderboard.means import SECONDS, BoardTable
+from fairbench.reporting.leaderboard.means import BoardTable
 from fairbench.results.runs import Run
 
 TABLE, MEANS = "table.csv.gz", "means"
@@ -82,7 +83,7 @@ def _made(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
     used = set(board.table["run"])
     mine = [run for run in runs if run.id in used]
     fits = len({cell for run in mine for cell in run.cells()})
-    seconds = float(board.table[[n for n in SECONDS if n in board.table]].sum().sum())
+    seconds = float(board.table[[n for n in COSTS if n in board.table]].sum().sum())
     text = (
         f"{count(fits)} fits in {count(len(mine))} runs, "
         f"{_duration(seconds)} of one processor in fitting and predicting. "

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fairbench.core.formats import count, number
+from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import (
@@ -23,7 +24,6 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.leaderboard.means import (
     APPROACH,
     ERROR,
-    SECONDS,
     SHOWN_GAPS,
     THRESHOLDS,
     BoardTable,
@@ -118,7 +118,7 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
     found = records(rows)
     cells = [_row(row, shown) for row in found]
     caption = (
-        "mean over the repeats, and its 95 % interval for fits to new training rows (Nadeau and "
+        "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
         "Bengio 2003); CPU seconds: of one fit and its predictions"
     )
     tags = [tags_of(row) for row in found]
@@ -126,7 +126,7 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
 
 
 def _row(row: dict[str, Any], shown: Sequence[str]) -> list[Any]:
-    seconds = sum(row.get(name, float("nan")) for name in SECONDS)
+    seconds = sum(row.get(name, float("nan")) for name in COSTS)
     return [
         TableCell(approach_name(row), note=approach_note(row)),
         *((row[name], row[f"{name} lower"], row[f"{name} upper"]) for name in shown),

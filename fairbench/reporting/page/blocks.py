@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairbench.core.fingerprint import digest
-from fairbench.results.catalogue import Catalogue, told_apart
+from fairbench.evaluation.columns import values_of
+from fairbench.results.catalogue import Catalogue, read_metrics, told_apart
 from fairbench.results.runs import Run
 
 ARM = ("learner", "intervention", "method")
@@ -31,7 +33,6 @@ class RunBlock:
     name: str
     title: str
     runs: Mapping[str, Run]
-    metrics: pd.DataFrame
 
     @property
     def first(self) -> Run:
@@ -69,21 +70,61 @@ class RunBlock:
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredBlock(RunBlock):
+    """A block with the metrics of its runs, which a page of many runs does not keep.
+
+    Attributes
+    ----------
+    metrics : the long table, with the column ``run``.
+    """
+
+    metrics: pd.DataFrame
+
+
 def blocks(catalogue: Catalogue) -> list[RunBlock]:
     """Return the blocks of a catalogue by data set, those of most runs first."""
     sets: dict[str, dict[str, dict[str, Run]]] = {}
     for run in catalogue.runs.values():
         key = digest([run.protect, *(run.config[name] for name in _SHARED)])
         sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
-    metrics = dict(iter(catalogue.metrics.groupby("run", observed=True, sort=False)))
     found = []
     for dataset, of_dataset in sorted(sets.items()):
         titles = _titles([next(iter(runs.values())) for runs in of_dataset.values()])
         titled = sorted(zip(of_dataset.values(), titles, strict=True), key=_most_runs_first)
         for i, (runs, title) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
-            mine = pd.concat([metrics[id_] for id_ in runs if id_ in metrics], ignore_index=True)
-            found.append(RunBlock(name, title, runs, mine))
+            found.append(RunBlock(name, title, runs))
+    return found
+
+
+_TOGETHER = 40  # runs whose metrics are in memory at once, more only of a single block
+
+
+def measured(found: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
+    """Yield the blocks with their metrics, several together where they have few runs."""
+    together: list[RunBlock] = []
+    for block in found:
+        if together and sum(len(each.runs) for each in [*together, block]) > _TOGETHER:
+            yield _read(together)
+            together = []
+        together.append(block)
+    if together:
+        yield _read(together)
+
+
+def _read(together: Sequence[RunBlock]) -> list[MeasuredBlock]:
+    """Read the metrics of some blocks: numbers as floats, which are quick to select."""
+    runs = [run for block in together for run in block.runs.values()]
+    metrics = values_of(read_metrics(runs))
+    metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
+    of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
+    code = metrics["run"].cat.codes.to_numpy()
+    found = []
+    for block in together:
+        codes = [of_run[id_] for id_ in block.runs if id_ in of_run]
+        mine = metrics[np.isin(code, codes)].reset_index(drop=True)
+        found.append(MeasuredBlock(block.name, block.title, block.runs, mine))
     return found
 
 

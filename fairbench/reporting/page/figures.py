@@ -17,7 +17,7 @@ from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, listed, with_looks
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.page.blocks import ARM, RunBlock, named
+from fairbench.reporting.page.blocks import ARM, MeasuredBlock, named
 from fairbench.reporting.page.metric_table import test_share
 from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
@@ -30,6 +30,7 @@ POINTS = 16  # of a trade-off, that a key and a panel have room for
 _FEWEST = 2
 _NEAR = 0.6  # sds of a point: the letters of two would overlap
 _RATES = ("false_positive_rate", "true_positive_rate")
+_SPREAD = ("spread_predicted", "spread_empirical")
 _COLOURS = 128
 _KEPT = (
     "abstention_error_rate",
@@ -46,7 +47,7 @@ _TITLES = {
 }
 
 
-def figures_of(block: RunBlock) -> Iterator[Figure]:
+def figures_of(block: MeasuredBlock) -> Iterator[Figure]:
     """Yield the figures of a block that compare uncertainty methods, and its trade-off.
 
     Compared are the methods without intervention, with one learner; the trade-off has all.
@@ -82,6 +83,7 @@ def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
         return
     from fairbench.reporting.method_figures import DRAWN
 
+    metrics, shifts = _texts(metrics), _texts(shifts)
     for name in wanted:
         yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
     for part, figure in DRAWN["abstention"](shifts):
@@ -97,17 +99,20 @@ def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield the sd of residuals against mean uncertainty, for each number of groups of rows."""
-    points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
+    points = metrics[metrics["metric"].isin(_SPREAD)]
     styles = _styled(list(dict.fromkeys(points["method"])))
+    keys = ["bins", "method", "bin", "metric"]
+    means = points.groupby(keys, observed=True)["value"].mean().unstack()
+    at: dict[float, dict[str, list[tuple[float, float]]]] = {}
+    for (bins, method, _), x, y in means[list(_SPREAD)].itertuples(name=None):
+        at.setdefault(bins, {}).setdefault(method, []).append((x, y))
     panels = []
-    for bins, rows in points.groupby("bins"):
-        means = rows.groupby(["method", "bin", "metric"], sort=False)["value"].mean().unstack()
+    for bins, of_bins in sorted(at.items()):
         series = []
         for method, style in styles.items():
-            mine = means.xs(method) if method in means.index else means.iloc[:0]
-            x, y = mine["spread_predicted"], mine["spread_empirical"]
+            x, y = np.array(of_bins.get(method, [])).reshape(-1, 2).T
             series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(means.to_numpy()))
+        top = float(np.nanmax(np.concatenate([*map(np.array, of_bins.values())])))
         series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
         label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
         panels.append(Panel(series, label, "sd of target - prediction"))
@@ -118,16 +123,18 @@ def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]
     """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
     styles = _styled(list(dict.fromkeys(curves["method"])))
+    kept = curves[curves["metric"].isin(_KEPT)]
+    found = kept.groupby(["metric", "method", "rate"], observed=True)["value"].agg(["mean", "std"])
+    at: dict[str, dict[str, list[tuple[float, ...]]]] = {}
+    for (name, method, rate), *of_rate in found.fillna(0).itertuples(name=None):
+        at.setdefault(name, {}).setdefault(method, []).append((rate, *of_rate))
     panels = []
     for name in _KEPT:
-        rows = curves[curves["metric"] == name]
-        found = rows.groupby(["method", "rate"], sort=True)["value"].agg(["mean", "std"]).fillna(0)
-        series = [
-            Series(method, at.index, at["mean"], **style, band=at["std"])
-            for method, style in styles.items()
-            if method in found.index
-            for at in [found.xs(method)]
-        ]
+        series = []
+        for method, style in styles.items():
+            if method in at.get(name, {}):
+                rate, mean, sd = np.array(at[name][method]).T
+                series.append(Series(method, rate, mean, **style, band=sd))
         if series:
             label = f"{metric_label(name.removeprefix('abstention_'))}, rows kept"
             panels.append(Panel(series, "share abstained on", label))
@@ -151,15 +158,22 @@ def _png(figure: Drawing) -> bytes:
     return buffer.getvalue()
 
 
-def _with_labels(block: RunBlock) -> pd.DataFrame:
+def _with_labels(block: MeasuredBlock) -> pd.DataFrame:
+    """Return the metrics of a block with its name and what each run is called, as categories."""
     labels = dict(zip(block.runs, named(list(block.runs.values())), strict=True))
-    metrics = block.metrics.assign(
-        run=block.metrics["run"].astype(str), dataset=block.dataset
-    ).astype(dict.fromkeys(("metric", "attribute", "group"), str))
-    return without_classes(metrics).assign(method=metrics["run"].map(labels))
+    names = list(dict.fromkeys(labels.values()))
+    run = block.metrics["run"].cat
+    code = np.array([names.index(labels[id_]) if id_ in labels else -1 for id_ in run.categories])
+    method = pd.Categorical.from_codes(code[run.codes], names)
+    return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
-def _plain(block: RunBlock) -> list[str]:
+def _texts(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return metrics with texts in place of categories."""
+    return metrics.astype(dict.fromkeys(("run", "metric", "attribute", "group", "method"), str))
+
+
+def _plain(block: MeasuredBlock) -> list[str]:
     """Return the runs without intervention, of the learner of most; one of those named alike."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
@@ -180,12 +194,12 @@ def _has(metrics: pd.DataFrame, name: str) -> bool:
     return bool(values.notna().any())
 
 
-def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
+def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
     """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
 
     Parameters
     ----------
-    metrics : the block's, with texts that are no categories.
+    metrics : the block's.
     """
     arms = metrics[metrics["run"].isin(block.arms)]
     counts = dict(confusion_counts(arms, block.protect))
@@ -205,36 +219,50 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
     """Return a panel for each metric: filled points with a letter are those none dominates."""
-    kinds, others = list(dict.fromkeys(table["kind"])), list(dict.fromkeys(table["intervention"]))
+    rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
+    kinds, others = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []
-    for metric, rows in table.groupby("metric", sort=False):
-        shown = _lettered(rows[rows["gap"].notna()]).sort_values("best").to_dict("records")
+    for metric in dict.fromkeys(row["metric"] for row in rows):
+        mine = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
+        shown = sorted(_lettered(mine), key=lambda row: bool(row["best"]))
         series = [_point(row, kinds, others) for row in shown]
-        mine = curve[curve["constraint"] == metric].sort_values("relaxation")
-        if len(mine):
-            series.append(Series(base, mine["error"], mine["gap"], COLOURS[-1], filled=True))
+        if len(curve):
+            limits = curve[curve["constraint"] == metric].sort_values("relaxation")
+            if len(limits):
+                ends = limits["error"], limits["gap"]
+                series.append(Series(base, *ends, COLOURS[-1], filled=True))
         gap = f"{metric_label(str(metric))} gap"
         panels.append(Panel(series, "error rate", gap, from_zero="y"))
-    runs = table.assign(label=table["letter"].fillna("")).drop_duplicates("run")
-    runs = runs.sort_values("letter").to_dict("records")
-    key = [_point(row, kinds, others) for row in runs]
+    runs = {row["run"]: row for row in reversed(rows)}  # as the first metric has them
+    lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
+    lettered.sort(key=lambda row: (not row["label"], row["label"]))
+    key = [_point(row, kinds, others) for row in lettered]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], COLOURS[-1], filled=True))
     return chart(panels, key=key)
 
 
-def _lettered(rows: pd.DataFrame) -> pd.DataFrame:
+_LOOKS = ("kind", "intervention")
+
+
+def _letter(row: Mapping[str, Any]) -> str:
+    return row["letter"] if isinstance(row["letter"], str) else ""
+
+
+def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows with their ``label``: letters of points that are near stand at the first."""
-    best = rows[rows["best"] & rows["letter"].notna()].sort_values("error", kind="stable")
-    places = best[["error", "gap"]].to_numpy()
-    sds = np.sqrt(rows[["error_variance", "gap_variance"]].to_numpy(float)).mean(axis=0)
+    best = [i for i, row in enumerate(rows) if row["best"] and _letter(row)]
+    best.sort(key=lambda i: float(rows[i]["error"]))
+    places = np.array([[rows[i]["error"], rows[i]["gap"]] for i in best])
+    variances = [[row["error_variance"], row["gap_variance"]] for row in rows]
+    sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
     letters: dict[int, list[str]] = {}
-    for i, letter in enumerate(best["letter"]):
+    for i, place in enumerate(best):
         near = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
-        letters.setdefault(next(near, i), []).append(str(letter))
-    labels = {best.index[i]: listed(sorted(found)) for i, found in letters.items()}
-    return rows.assign(label=[labels.get(index, "") for index in rows.index])
+        letters.setdefault(next(near, i), []).append(_letter(rows[place]))
+    labels = {best[i]: listed(sorted(found)) for i, found in letters.items()}
+    return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
 
 def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) -> Series:
@@ -276,10 +304,12 @@ def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     return [{part: named[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 
-def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def _frontier(block: MeasuredBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the curve of thresholds per group, and what it was made of."""
     plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+    if rows.empty:
+        return rows, ""
     curve = frontier([rows[rows["run"] == run.id] for run in plain], block.protect)
     if curve.empty:
         return curve, ""
@@ -296,29 +326,40 @@ def confusion_counts(
 
     Parameters
     ----------
-    metrics : the long table of several runs, with the column ``run`` and texts that are no
-        categories.
+    metrics : the long table of several runs, with the column ``run``.
     """
     rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
     rows = rows[rows["group"] != ""]
     if rows.empty:
         return
-    table = rows.pivot(
-        index=["run", "repeat", "fold"], columns=["metric", "group"], values=["value", "n"]
-    ).sort_index()
-    groups = list(dict.fromkeys(rows["group"]))
-    of_rates = [
-        np.stack([table[column][rate][groups].to_numpy(float) for column in ("value", "n")])
-        for rate in _RATES
+    runs, groups = (list(dict.fromkeys(rows[name].tolist())) for name in ("run", "group"))
+    splits = sorted({*zip(rows["repeat"].tolist(), rows["fold"].tolist(), strict=True)})
+    # Where each row belongs: its run, its split, its group.
+    at = [
+        np.array([places[value] for value in values], np.intp)
+        for places, values in (
+            (dict(zip(runs, range(len(runs)), strict=True)), rows["run"].tolist()),
+            (
+                dict(zip(splits, range(len(splits)), strict=True)),
+                zip(rows["repeat"].tolist(), rows["fold"].tolist(), strict=True),
+            ),
+            (dict(zip(groups, range(len(groups)), strict=True)), rows["group"].tolist()),
+        )
     ]
-    counts = np.concatenate([_split(*each) for each in of_rates], axis=-1)
-    repeats = table.index.get_level_values("repeat")
-    places = table.groupby(level="run", observed=True).indices
-    for run in rows["run"].unique():
-        mine = counts[places[run]]
-        if not np.isnan(mine).any():
-            n_repeats = repeats[places[run]].nunique()
-            yield str(run), mine.reshape(n_repeats, -1, *mine.shape[1:])
+    of_rates = []
+    for rate in _RATES:
+        mine = (rows["metric"] == rate).to_numpy(bool)
+        table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
+        for column, name in zip(table, ("value", "n"), strict=True):
+            column[tuple(each[mine] for each in at)] = rows[name].to_numpy(float)[mine]
+        of_rates.append(_split(*table))
+    counts = np.concatenate(of_rates, axis=-1)
+    there = np.zeros((len(runs), len(splits)), bool)
+    there[at[0], at[1]] = True
+    for run, own, tested in zip(runs, counts, there, strict=True):
+        if not np.isnan(own[tested]).any():
+            repeats = {repeat for (repeat, _), is_own in zip(splits, tested, strict=True) if is_own}
+            yield str(run), own[tested].reshape(len(repeats), -1, *own.shape[1:])
 
 
 def _differ(counts: NDArray[np.float64]) -> bool:

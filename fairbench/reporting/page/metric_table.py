@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
-from fairbench.inference.ranking import standings
-from fairbench.metrics.registry import Metric, find
-from fairbench.reporting.page.blocks import RunBlock, named
-from fairbench.reporting.runs import headline
+from fairbench.inference.ranking import StudentDraws, standings, student_draws
+from fairbench.metrics.registry import Metric, declared, find
+from fairbench.reporting.page.blocks import MeasuredBlock, named
+from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import told_apart
 
 CERTAIN = 0.95
@@ -23,6 +25,12 @@ EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "wo
 _EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
 _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
+# What says how splits share rows.
+_OF_SPLITS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
+_KEYS = ["metric", "attribute", "group", "setting"]
+_SHOWN = ["run", "mean", "sd", "lower", "upper", "n", "repeats"]
+_DRAWS = 10000  # of the posterior of expected values
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +39,7 @@ class RankedRuns:
 
     Attributes
     ----------
-    rows : ``run, label, mean, sd, lower, upper, n, repeats, status, best, near, standing``.
+    rows : ``run, label, mean, sd, lower, upper, n, repeats, status, best, near, standing`` of each.
     group : the group of people that it is about; empty where it is about all.
     rope : the difference that does not matter; NaN where the metric has no direction.
     """
@@ -40,7 +48,7 @@ class RankedRuns:
     attribute: str
     group: str
     setting: str
-    rows: pd.DataFrame
+    rows: Sequence[Mapping[str, Any]]
     rope: float
 
     @property
@@ -64,34 +72,135 @@ class RankedRuns:
     @cached_property
     def is_ranked(self) -> bool:
         """Whether any run has a probability of being best."""
-        return bool(self.rows["best"].notna().any())
+        return any(row["best"] == row["best"] for row in self.rows)
 
     def of_standing(self, standing: str) -> list[str]:
         """Return the labels of the runs of one standing."""
-        return list(self.rows.loc[self.rows["standing"] == standing, "label"])
+        return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(block: RunBlock) -> Iterator[RankedRuns]:
-    """Yield the headline metrics of a block: overall, gaps, groups, costs of the fits."""
-    share, names = test_share(block.metrics), named(list(block.runs.values()))
-    arms = dict(zip(block.runs, names, strict=True))
-    metrics = block.metrics[block.metrics["attribute"].isin(["", block.protect])]
+def metric_tables(together: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
+    """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
+
+    Many blocks are summed up at once: most of the time would go into single calls otherwise.
+    """
+    tables: dict[int, list[RankedRuns]] = {}
+    for protect in dict.fromkeys(block.protect for block in together):
+        places = [i for i, block in enumerate(together) if block.protect == protect]
+        found = _tables([together[i] for i in places], protect)
+        tables.update(zip(places, found, strict=True))
+    return [tables[i] for i in range(len(together))]
+
+
+def _tables(together: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
+    """Yield the headline metrics of each of several blocks of one protected attribute."""
+    metrics = pd.concat([block.metrics for block in together], ignore_index=True)
+    chosen = metrics["metric"].isin(_summarised()) & metrics["attribute"].isin(["", protect])
+    metrics = metrics[chosen].reset_index(drop=True)
     metrics = metrics.assign(setting=setting_text(metrics))
     summary = summarise(metrics, per=["run"])
-    shown = pd.concat([headline(summary, block.protect), _of_classes(summary, block.protect)])
+    shown = pd.concat([headline(summary, protect), _of_classes(summary, protect)])
     shown = shown.assign(setting=setting_text(shown), status=_full_statuses(shown))
-    keys = ["metric", "attribute", "group", "setting"]
-    values = dict(iter(metrics.groupby(keys, observed=True, sort=False)))
-    for key, rows in shown.groupby(keys, observed=True, sort=False):
-        metric, attribute, group, setting = map(str, key)
-        pivot = values[key].pivot(index=_SPLIT, columns="run", values="value")
-        pivot.columns = pivot.columns.astype(str)
-        table = _distinct(rows, pivot, arms, block).sort_values("label", ignore_index=True)
-        width = np.nan
-        declared = find(metric)
-        if declared and declared.direction and not group:
-            table, width = _ranked(table, pivot, declared, share)
-        yield RankedRuns(metric, attribute, group, setting, table, width)
+    values = _Values.of(metrics, shown)
+    columns = [shown[name].tolist() for name in (*_SHOWN, "status")]
+    rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]
+    keys = list(zip(*(shown[name].astype(str).tolist() for name in _KEYS), strict=True))
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(str(row["run"]), []).append(place)
+    for block in together:
+        of_block: dict[tuple[str, ...], list[int]] = {}
+        for place in sorted(place for run in block.runs for place in places.get(run, ())):
+            of_block.setdefault(keys[place], []).append(place)
+        share, names = test_share(block.metrics), named(list(block.runs.values()))
+        arms = _Arms(block, dict(zip(block.runs, names, strict=True)))
+        yield [
+            _ranked_runs(key, [rows[i] for i in of_key], values.of_rows(of_key), arms, share)
+            for key, of_key in of_block.items()
+        ]
+
+
+@lru_cache(maxsize=1)
+def _summarised() -> list[str]:
+    """Return the metrics that tables show, and those that their intervals rest on."""
+    shown = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
+    rates = [rate.name for metric in shown for rate in metric.rates]
+    return [*dict.fromkeys([*(metric.name for metric in shown), *rates, *_OF_SPLITS, *FITS])]
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values behind rows of a summary, split by split.
+
+    Attributes
+    ----------
+    values, there : (n, S) values of n rows in S splits, by repeat and fold, and which there are.
+    """
+
+    values: Array
+    there: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, metrics: pd.DataFrame, shown: pd.DataFrame) -> _Values:
+        """Return the values of the rows of a summary, from the metrics that it sums up."""
+        keys = ["run", *_KEYS]
+        both = pd.concat([shown[keys], metrics[keys]], ignore_index=True)
+        texts = both.astype({"setting": str}).groupby(keys, sort=False, observed=True)
+        row = texts.ngroup().to_numpy()[len(shown) :]
+        split = metrics.groupby(_SPLIT, sort=True).ngroup().to_numpy()
+        kept = row < len(shown)  # rows of a summary differ, and come first
+        shape = len(shown), int(split.max(initial=-1)) + 1
+        values, there = np.full(shape, np.nan), np.zeros(shape, bool)
+        values[row[kept], split[kept]] = metrics["value"].to_numpy(float)[kept]
+        there[row[kept], split[kept]] = True
+        return cls(values, there)
+
+    def of_rows(self, rows: Sequence[int]) -> Array:
+        """Return (splits, rows) values in the splits in which any of the rows has one."""
+        return self.values[rows][:, self.there[rows].any(axis=0)].T
+
+
+@dataclass(frozen=True, eq=False)
+class _Arms:
+    """A block, and what each of its runs is called."""
+
+    block: MeasuredBlock
+    names: Mapping[str, str]
+
+    _labels: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+
+    def labels(self, ids: Sequence[str]) -> list[str]:
+        """Return labels that tell runs apart, found once for the same runs."""
+        key = tuple(ids)
+        if key not in self._labels:
+            runs = [self.block.runs[id_] for id_ in ids]
+            names = [self.names[id_] for id_ in ids]
+            self._labels[key] = told_apart(names, runs, _EVALUATED)
+        return self._labels[key]
+
+
+def _ranked_runs(
+    key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Array, arms: _Arms, share: float
+) -> RankedRuns:
+    """Return the rows of one metric, one of those that share an arm and all values, and ranked.
+
+    Runs that differ in what else was evaluated, and not in this metric, are one row.
+
+    Parameters
+    ----------
+    values : (splits, rows).
+    """
+    name, attribute, group, setting = key
+    marks = [(arms.names[row["run"]], v.tobytes()) for row, v in zip(rows, values.T, strict=True)]
+    first = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
+    labels = arms.labels([rows[i]["run"] for i in first])
+    order = sorted(range(len(first)), key=labels.__getitem__)
+    unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
+    table = [{**rows[first[i]], "label": labels[i], **unranked} for i in order]
+    width, metric = np.nan, find(name)
+    if metric and metric.direction and not group:
+        table, width = _ranked(table, values[:, [first[i] for i in order]], metric, share)
+    return RankedRuns(name, attribute, group, setting, table, width)
 
 
 def _of_classes(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -107,50 +216,42 @@ def _full_statuses(rows: pd.DataFrame) -> list[str]:
 
 def test_share(metrics: pd.DataFrame) -> float:
     """Return the mean share of tested rows among those a split trains on or tests."""
-    everyone = metrics[metrics["attribute"] == ""]
-    tested = everyone.loc[everyone["metric"].isin(["error_rate", "rmse"]), "n"].mean()
-    trained = everyone.loc[everyone["metric"] == "fit_seconds", "n"].mean()
-    return float(tested / (tested + trained))
-
-
-def _distinct(
-    rows: pd.DataFrame, values: pd.DataFrame, arms: Mapping[str, str], block: RunBlock
-) -> pd.DataFrame:
-    """Return labelled rows, one of those that share an arm and all values.
-
-    Runs that differ in what else was evaluated, and not in this metric, are one row.
-    """
-    ids = rows["run"].astype(str)
-    of_runs = values[list(ids)].to_numpy().T
-    marks = [(arms[id_], own.tobytes()) for id_, own in zip(ids, of_runs, strict=True)]
-    first = ~pd.Series(marks, rows.index).duplicated()
-    ids = ids[first]
-    names = told_apart([arms[id_] for id_ in ids], [block.runs[id_] for id_ in ids], _EVALUATED)
-    unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
-    return rows[first].assign(run=ids, label=names, **unranked).reset_index(drop=True)
+    everyone = (metrics["attribute"] == "").to_numpy(bool)
+    n = metrics["n"].to_numpy(float)
+    tested, trained = (
+        n[everyone & metrics["metric"].isin(names).to_numpy(bool)]
+        for names in (["error_rate", "rmse"], ["fit_seconds"])
+    )
+    if not (len(tested) and len(trained)):
+        return float("nan")
+    return float(tested.mean() / (tested.mean() + trained.mean()))
 
 
 def _ranked(
-    rows: pd.DataFrame, values: pd.DataFrame, metric: Metric, share: float
-) -> tuple[pd.DataFrame, float]:
+    rows: Sequence[dict[str, Any]], values: Array, metric: Metric, share: float
+) -> tuple[list[dict[str, Any]], float]:
     """Return the rows with their standings, best mean first, and the rope.
 
     A run that is undefined in a split cannot be compared there, and is not ranked.
+
+    Parameters
+    ----------
+    values : (splits, rows).
     """
-    defined = np.isfinite(values[list(rows["run"])].to_numpy()).all(axis=0)
-    ids = list(rows["run"][defined])
-    means = metric.larger_is_better(rows["mean"].to_numpy())
-    rows = rows.iloc[np.argsort(-means, kind="stable")].reset_index(drop=True)
-    if not ids or len(values) < 2:
-        return rows, np.nan
-    own = values[ids].to_numpy()
-    width = metric.negligible(own)
-    found = standings(
-        metric.larger_is_better(own), share, rope=width, generator=rng(0, "standings")
-    )
-    rows = rows.set_index("run")
-    rows.loc[ids, "best"], rows.loc[ids, "near"] = found.best, found.near
-    rows.loc[ids, "standing"] = np.select(
-        [found.near >= CERTAIN, found.near > 1 - CERTAIN], [EQUIVALENT, OPEN], WORSE
-    )
-    return rows.reset_index(), width
+    defined = np.flatnonzero(np.isfinite(values).all(axis=0))
+    means = metric.larger_is_better(np.array([row["mean"] for row in rows], float))
+    width = np.nan
+    if len(defined) and len(values) > 1:
+        own = values[:, defined]
+        width = metric.negligible(own)
+        found = standings(metric.larger_is_better(own), share, rope=width, draws=_draws(len(own)))
+        for i, best, near in zip(defined.tolist(), found.best, found.near, strict=True):
+            standing = EQUIVALENT if near >= CERTAIN else OPEN if near > 1 - CERTAIN else WORSE
+            rows[i].update(best=float(best), near=float(near), standing=standing)
+    return [rows[i] for i in np.argsort(-means, kind="stable")], width
+
+
+@lru_cache(maxsize=8)
+def _draws(splits: int) -> StudentDraws:
+    """Return the draws by which all metrics of so many splits are ranked."""
+    return student_draws(splits, _DRAWS, rng(0, "standings"))

@@ -82,7 +82,7 @@ def _winners(page: PageBlock) -> Iterator[str]:
 
 
 def _winner(table: RankedRuns) -> str:
-    best, mean = table.rows["label"].iloc[0], float(table.rows["mean"].iloc[0])
+    best, mean = table.rows[0]["label"], float(table.rows[0]["mean"])
     what = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
     others = {each: _but(table.of_standing(each), best) for each in (EQUIVALENT, OPEN)}
     more = [
@@ -220,17 +220,17 @@ def _reading() -> Items:
     )
     return Items(
         [
-            "mean and sd are taken over the repeats. The 95 % interval is that of the mean, for "
-            "fits to new training rows where hold-outs were repeated (the corrected resampled t "
-            "interval of Nadeau and Bengio 2003, as repeats share rows) and for the fits of these "
-            "folds where rows were folded (Bayle et al. 2020). That of a gap is of the gap between "
-            "the groups' mean rates, since chance widens the gap of every repeat. A bar shows it, "
-            "on one scale for the whole table.",
-            "P(best) is the probability that a run's expected value is the best of the table; "
-            "P(near), that it is within the rope (a difference that does not matter) of the best. "
-            "Both come from the Bayesian correlated t-test (Benavoli et al. 2017, JMLR 18) for all "
-            "methods at once: runs are paired by their splits, and the variance is Nadeau and "
-            "Bengio's (2003) for splits that share training rows.",
+            "mean and sd are taken over the repeats. The 95 % interval is for the mean: for how "
+            "these fitted models perform on new people, on average. Rows that several repeats test "
+            "count once, and folds count as one test set (Bayle et al. 2020). Models fitted to "
+            "other training rows may lie outside it. For a gap, the interval is for the gap "
+            "between the groups' mean rates, because chance widens the gap of every single "
+            "repeat. Bars show the intervals, on one scale for the whole table.",
+            "P(best) is the probability that a run's fits are on average the best of the table on "
+            "new people; P(near), that they are within the rope (a difference that does not "
+            "matter) of the best. Both come from the Bayesian correlated t-test (Benavoli et al. "
+            "2017, JMLR 18) for all methods at once: runs are paired by their splits, and the "
+            "variance is Nadeau and Bengio's (2003) for splits that share rows.",
             (
                 good,
                 f" where P(near) is at least {CERTAIN}; ",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.page.blocks import RunBlock
+from fairbench.reporting.page.blocks import MeasuredBlock
 from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
@@ -100,34 +101,39 @@ def _epsilons(gap: str) -> tuple[float, ...]:
     return tuple(objective(name).epsilon for name in ("accuracy", gap))
 
 
-def contenders(block: RunBlock) -> Contenders | None:
+def contenders(block: MeasuredBlock) -> Contenders | None:
     """Return the runs of a block to compare; None where fewer than two can be."""
-    errors = _means(block, "error_rate", "")
+    metrics = block.metrics[block.metrics["metric"].isin(["error_rate", *GAPS])]
+    errors = _means(block, metrics, "error_rate", "")
     if len(errors) < _FEWEST:
         return None
-    gaps = {name: _means(block, name, block.protect).reindex(errors.index) for name in GAPS}
-    gap = next((name for name in GAPS if gaps[name].notna().all()), "")
+    gaps = {name: _means(block, metrics, name, block.protect) for name in GAPS}
+    gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
     if not gap:
         return None
-    accuracy, gap_mean = 1 - errors, gaps[gap]
-    values = np.stack([accuracy, -gap_mean], axis=1)
+    ids = list(errors)
+    error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
+    values = np.stack([1 - error, -gap_mean], axis=1)
     ranks = ranking(outperforms(values, np.array(_epsilons(gap))).astype(float))
-    order = np.lexsort((errors, ranks))[:MOST]
-    kept = errors.index[order]
-    return Contenders(dict(accuracy[kept]), dict(gap_mean[kept]), gap, len(errors))
+    order = np.lexsort((error, ranks))[:MOST]
+    accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
+    return Contenders(accuracy, gap_of, gap, len(errors))
 
 
-def _means(block: RunBlock, metric: str, attribute: str) -> pd.Series:
+def _means(
+    block: MeasuredBlock, metrics: pd.DataFrame, metric: str, attribute: str
+) -> dict[str, float]:
     """Return a metric's mean for every arm that has it in all splits."""
-    metrics = block.metrics
     rows = metrics[(metrics["metric"] == metric) & (metrics["attribute"] == attribute)]
-    rows = rows[(rows["group"] == "") & rows["run"].isin(block.arms)]
-    values = rows.groupby(rows["run"].astype(str), sort=False)["value"]
-    means: pd.Series = values.mean()[values.count() == values.size()]
-    return means
+    rows = rows[rows["group"] == ""]
+    values: dict[str, list[float]] = {}
+    for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
+        values.setdefault(id_, []).append(value)
+    means = {id_: fsum(own) / len(own) for id_, own in values.items() if id_ in block.arms}
+    return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
-def compare_block(block: RunBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
+def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
     """Compare a block's best runs; return also why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.

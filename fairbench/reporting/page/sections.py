@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan
 from typing import Any
 from urllib.parse import quote
 
@@ -96,9 +97,9 @@ def sources(presets: Presets) -> Source:
     return source
 
 
-def rows_source(block: RunBlock, rows: pd.DataFrame, source: Source) -> Provenance:
+def rows_source(block: RunBlock, rows: Sequence[Mapping[str, Any]], source: Source) -> Provenance:
     """Return where the rows of a metric's table come from."""
-    ids = set(rows["run"])
+    ids = {row["run"] for row in rows}
     return source([run for id_, run in block.runs.items() if id_ in ids])
 
 
@@ -207,25 +208,29 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     return Table(columns, rows, sortable=True)
 
 
-_SHOWN = ["label", "mean", "sd", "lower", "upper", "n", "best", "near", "standing", "status"]
-
-
-def _with_bars(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield rows with the interval, or one sd either way, on the scale of the table."""
-    sd = rows["sd"].fillna(0)
-    low, high = rows["lower"].fillna(rows["mean"] - sd), rows["upper"].fillna(rows["mean"] + sd)
-    ends = np.stack([low, rows["mean"], high], axis=1).astype(float)
-    finite = ends[np.isfinite(ends)]
-    start, width = (finite.min(), np.ptp(finite)) if len(finite) else (0.0, 0.0)
-    for row, triple in zip(records(rows[_SHOWN]), ends, strict=True):
+    ends = [_bar_ends(row) for row in rows]
+    finite = [end for triple in ends for end in triple if isfinite(end)]
+    start = min(finite, default=0.0)
+    width = max(finite, default=0.0) - start
+    for row, triple in zip(rows, ends, strict=True):
         bar = None
         if width > 0:
-            places = np.nan_to_num(np.round(100 * (triple - start) / width, 1))
+            places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
             bar = Bar(float(places[0]), float(places[1]), float(places[2]), kind="dot")
         status = "" if row["status"] == "ok" else row["status"]
         standing = TableCell(row["standing"], mark=row["standing"].replace(" ", "-"))
         ends_of = (row["lower"], row["upper"])
         yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
+
+
+def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the interval of a row around its mean, or one sd either way where it has none."""
+    mean = row["mean"]
+    sd = 0.0 if isnan(row["sd"]) else row["sd"]
+    lower = mean - sd if isnan(row["lower"]) else row["lower"]
+    return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
 
 
 def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
@@ -284,7 +289,7 @@ def _group_cell(row: Mapping[str, Any]) -> TableCell:
 
 def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, Any] | None]]:
     """Return the tables' rows by label, each table a column."""
-    columns = [{row["label"]: row for row in records(table.rows)} for table in tables]
+    columns = [{row["label"]: row for row in table.rows} for table in tables]
     labels = dict.fromkeys(label for column in columns for label in column)
     return {label: [column.get(label) for column in columns] for label in labels}
 

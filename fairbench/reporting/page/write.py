@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 from rich.console import Console
@@ -14,7 +17,7 @@ from rich.progress import track
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.formats import csv_text, number
+from fairbench.core.formats import number, spreadsheet_safe
 from fairbench.experiments.presets import Presets, Provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
@@ -27,7 +30,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
 from fairbench.reporting.document.writing import check_forms, write_document
-from fairbench.reporting.page.blocks import RunBlock, blocks
+from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, measured
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
 from fairbench.reporting.page.overview import overview_section, runs_summary
@@ -103,19 +106,16 @@ def write_report(
     papers = list(_of_papers(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []
-    for block in _tracked(blocks(collection)):
+    source = sources(presets)
+    found = blocks(collection)
+    for block, of_block, tables in _tracked(_with_tables(found), len(found)):
         answered = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
-        compared, unread = compare_block(block) if pairs else (None, [])
+        compared, unread = compare_block(of_block) if pairs else (None, [])
         left_out += unread
-        tables, drawn = list(metric_tables(block)), list(figures_of(block))
+        drawn = list(figures_of(of_block))
         pages.append(PageBlock(block, tables, drawn, answered, compared))
-    source = sources(presets)
-    for page in pages:
-        for table in page.tables:
-            if not table.group:
-                found = rows_source(page.block, table.rows, source)
-                _write_table(table, found, folder / page.block.name)
+        _write_tables(pages[-1], source, folder / block.name)
     summary = runs_summary(pages, papers, left_out)
     document = page_document(pages, papers, source, experiment, summary)
     names = write_document(document, folder, "index", forms)
@@ -155,11 +155,24 @@ def page_document(
     )
 
 
-def _tracked(found: Sequence[RunBlock]) -> Iterable[RunBlock]:
+def _with_tables(
+    found: Sequence[RunBlock],
+) -> Iterator[tuple[RunBlock, MeasuredBlock, list[RankedRuns]]]:
+    """Yield each block without its metrics, which are not kept, and with them, and its tables."""
+    waiting = iter(found)
+    for together in measured(found):
+        for of_block, tables in zip(together, metric_tables(together), strict=True):
+            yield next(waiting), of_block, tables
+
+
+Block = TypeVar("Block")
+
+
+def _tracked(found: Iterable[Block], total: int) -> Iterable[Block]:
     """Show on a terminal how many of the blocks are done."""
     console = Console(stderr=True)
     return track(
-        found, "data sets and splits", console=console, transient=True,
+        found, "data sets and splits", total, console=console, transient=True,
         disable=not console.is_terminal,
     )  # fmt: skip
 
@@ -176,18 +189,40 @@ def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> 
     return collection.only(presets.runs_of_all(experiment, collection.runs))
 
 
-def _write_table(table: RankedRuns, source: Provenance, folder: Path) -> None:
+def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
-    notes, shown = list(_notes(table, source)), metric_table_of(table, on_page=False)
-    comment = "".join(f"% {line}\n" for line in notes)
-    texts = {
-        "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
-        "tex": comment + latex_table(shown),
-        "csv": csv_text(pd.DataFrame(table.rows, columns=_CSV)),
-    }
-    for kind, text in texts.items():
-        # Derived files are written again by the same command: no need to outlive a power cut.
-        write_text(folder / f"{table.key}.{kind}", text, lasting=False)
+    tables = [table for table in page.tables if not table.group]
+    for table, text in zip(tables, _csv_texts(tables), strict=True):
+        notes = list(_notes(table, rows_source(page.block, table.rows, source)))
+        shown = metric_table_of(table, on_page=False)
+        comment = "".join(f"% {line}\n" for line in notes)
+        texts = {
+            "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
+            "tex": comment + latex_table(shown),
+            "csv": text,
+        }
+        for kind, content in texts.items():
+            # Derived files are written again by the same command: they need not outlive a power
+            # cut.
+            write_text(folder / f"{table.key}.{kind}", content, lasting=False)
+
+
+def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
+    """Yield each table as `csv_text` writes one; the texts of all are made safe at once."""
+    safe = spreadsheet_safe(pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV))
+    rows = zip(*(safe[name].tolist() for name in _CSV), strict=True)
+    for table in tables:
+        cells = [["" if cell != cell else cell for cell in next(rows)] for _ in table.rows]
+        returns = any("\r" in cell for row in cells for cell in row if isinstance(cell, str))
+        buffer = io.StringIO()
+        # A carriage return would end a row unless all texts are in quotation marks.
+        written = csv.writer(
+            buffer,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        )
+        written.writerows([_CSV, *cells])
+        yield buffer.getvalue()
 
 
 def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from fairbench.core.errors import UserError
+from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments.presets import Presets
 from fairbench.reporting.papers.mapping import (
@@ -67,12 +68,13 @@ def paper_tables(
     UserError : a table that the mapping does not have.
     """
     known = set(presets.experiments())
-    found: dict[str, _Answers] = {}
-    for table in tables:
-        experiments = [each for each in paper.experiments(table) if each in known]
-        for each in experiments:
-            if each not in found:
-                found[each] = _answers(each, paper, collection, presets)
+    of_tables = [[each for each in paper.experiments(t) if each in known] for t in tables]
+    names = dict.fromkeys(name for experiments in of_tables for name in experiments)
+    runs = {name: presets.runs_of(name, collection.runs) for name in names}
+    mine = collection.only({id_ for of_name in runs.values() for id_ in of_name})
+    metrics = values_of(mine.metrics)
+    found = {name: _answers(name, paper, metrics, runs[name]) for name in names}
+    for table, experiments in zip(tables, of_tables, strict=True):
         computed = {
             name: computed_numbers(paper, name, table, results) for name in paper.computed(table)
         }
@@ -85,7 +87,8 @@ def finished_runs(
     """Return what an experiment's finished jobs chose, their runs, and the runs' metrics."""
     collection = Catalogue(results)
     runs = Presets(conf).runs_of(experiment, collection.runs)
-    metrics = collection.metrics[collection.metrics["run"].isin(runs)]
+    metrics = values_of(collection.metrics)
+    metrics = metrics[metrics["run"].isin(runs)]
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("category"), object))
     return [
         ({"experiment": experiment, **run.choices, **chosen}, run, metrics[metrics["run"] == id_])
@@ -124,9 +127,11 @@ class _Answers:
     summaries: pd.DataFrame
 
 
-def _answers(name: str, paper: Paper, collection: Catalogue, presets: Presets) -> _Answers:
-    runs = presets.runs_of(name, collection.runs)
-    metrics = collection.metrics
+def _answers(
+    name: str, paper: Paper, metrics: pd.DataFrame, runs: Mapping[str, tuple[dict[str, str], Run]]
+) -> _Answers:
+    if not runs:
+        return _Answers({}, pd.DataFrame(columns=_COLUMNS))
     chosen = metrics["run"].isin(runs) & metrics["metric"].isin(metrics_of(paper))
     found = [
         _with_choice(

@@ -11,6 +11,7 @@ from algorithms.learners.tabpfn import TabPFN
 from algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import compatibility, pipeline
+from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
 
 # What TabPFN 9.2 takes and gives, of what is used: it knows as much as the mean of the labels.
@@ -81,8 +82,8 @@ def test_gives_what_the_package_gives(weights):
 
 def test_a_run_composes_it_as_any_learner(weights, tmp_path):
     chosen = ["learner=tabpfn", f"learner.checkpoint={weights}", "method=binomial_nll", *TINY]
-    result = pipeline.execute(pipeline.prepare(configuration(*chosen, results=tmp_path)))
-    assert result.metrics.query("metric == 'log_loss'")["status"].eq("ok").any()
+    metrics = carry_out(configuration(*chosen, results=tmp_path)).prepared.folder.metrics()
+    assert metrics.query("metric == 'log_loss'")["status"].eq("ok").any()
 
 
 def test_other_weights_in_a_file_of_the_same_name_are_another_fit(weights):

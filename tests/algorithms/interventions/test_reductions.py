@@ -20,7 +20,7 @@ from algorithms.learners.xgboost import XGBoost
 from algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
-from fairbench.experiments import pipeline
+from fairbench.experiments.execute import carry_out
 from tests.algorithms.interventions.encoded import rows
 from tests.harness import TINY, configuration
 
@@ -260,6 +260,6 @@ def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
         *TINY,
         results=tmp_path,
     )
-    metrics = pipeline.execute(pipeline.prepare(cfg)).metrics
+    metrics = carry_out(cfg).prepared.folder.metrics()
     (row,) = metrics[metrics["metric"] == "constraint_active"].itertuples()
     assert (row.value, row.n, row.status) == (active, 160, "ok")

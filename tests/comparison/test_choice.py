@@ -1,0 +1,48 @@
+"""The fairest of many runs over several hold-outs: what runs share is not counted as luck."""
+
+import numpy as np
+import pytest
+
+from fairbench.comparison.choice import choose_among
+from fairbench.comparison.run_predictions import Shared, SharedRows
+from fairbench.comparison.settings import minimised
+
+PEOPLE, SPLITS = 400, 10
+
+
+def rows(runs, own, seed=0):
+    """Return hold-outs in which every run makes errors that all make, or errors of its own."""
+    rng = np.random.default_rng(seed)
+    label, group = rng.integers(0, 2, PEOPLE), rng.integers(0, 2, PEOPLE)
+    tested = [np.sort(rng.permutation(PEOPLE)[: PEOPLE // 5]) for _ in range(SPLITS)]
+    row = np.concatenate(tested)
+    repeat = np.repeat(np.arange(SPLITS), PEOPLE // 5)
+    # Fits move all rows of a split together.
+    common = 0.3 + 0.05 * rng.standard_normal((SPLITS, 1))[repeat]
+    alone = 0.3 + 0.05 * rng.standard_normal((SPLITS, runs))[repeat]
+    wrong = rng.random((len(row), 1)) < common
+    wrong = rng.random((len(row), runs)) < alone if own else np.repeat(wrong, runs, axis=1)
+    predicted = np.where(wrong, 1 - label[row][:, None], label[row][:, None])
+    return SharedRows(
+        repeat, np.zeros_like(repeat), row, label[row], group[row], predicted, ("a", "b"), 0.2
+    )
+
+
+def choice(shared, metric):
+    return choose_among(Shared((), shared, None, []), minimised(metric), ())
+
+
+@pytest.mark.parametrize("metric", ["error_rate", "statistical_parity"])
+def test_runs_that_predict_the_same_need_no_correction_and_others_do(metric):
+    def ratio(own):
+        judged = choice(rows(20, own), metric).judged[0]
+        return np.diff(judged.corrected)[0] / np.diff(judged.naive)[0]
+
+    assert ratio(own=False) == pytest.approx(1, abs=0.03)
+    assert ratio(own=True) > 1.01
+
+
+def test_a_choice_has_the_same_bits_again():
+    first, second = (choice(rows(5, own=True), "statistical_parity") for _ in range(2))
+    assert first.judged == second.judged
+    assert first.together == second.together

@@ -1,0 +1,133 @@
+"""Tables of the last version, whose metrics are called after their statistic, read as today's."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from fairbench import Evaluator, evaluate
+from fairbench.evaluation.columns import STATISTICS, VALUE
+from fairbench.evaluation.summary import summarise
+from fairbench.metrics.registry import declared
+from fairbench.results import upgrading
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.packing import Contents, write_pack
+from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.runs import Run
+from fairbench.results.upgrading import upgraded
+from tests.harness import ROOT
+from tests.results.test_run_folder import PREDICTIONS
+from tests.studies import RECORD
+
+ENDS = {
+    "value": "", "debiased": "_debiased", "pooled": "_pooled", "below_epsilon": "_below",
+    "pairs_that_differ": "_pairs", "worst": "_worst", "outside_band": "_outside_band",
+}  # fmt: skip
+TEXTS = ["variant", "metric", "statistic", "attribute", "group", "status", "reason"]
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    """The metrics of a label and of three classes, in which every statistic occurs."""
+    draw = np.random.default_rng(0)
+    group, target = draw.choice(list("abc"), 500), draw.integers(2, size=500)
+    score, one = draw.random(500), np.full(500, 0.01)
+    fast = Evaluator(draws=100)
+    label = evaluate(
+        target, score > 0.5, score=score, aleatoric=one, epistemic=score / 9,
+        sensitive_features=group, evaluator=fast,
+    )  # fmt: skip
+    shares = draw.dirichlet(np.ones(3), 500)
+    classes = evaluate(
+        draw.integers(3, size=500), shares.argmax(1), score=shares, sensitive_features=group,
+        task="multiclass", evaluator=fast,
+    )  # fmt: skip
+    several = classes.assign(variant="several")
+    table = pd.concat([label.assign(variant=""), several], ignore_index=True)
+    assert set(table["statistic"]) == set(STATISTICS)
+    keys = {"repeat": 0, "fold": 0, "variant": table.pop("variant")}
+    kinds = pd.CategoricalDtype(list(STATISTICS))
+    return pd.concat([pd.DataFrame(keys), table.astype({"statistic": kinds})], axis=1)
+
+
+def earlier(table):
+    """Return a table as the last version wrote it."""
+    ends = table["statistic"].astype(str).map(ENDS)
+    ends[table["metric"].str.endswith(("error_difference", "error_gap"))] = ""
+    return table.assign(metric=table["metric"] + ends).drop(columns="statistic")
+
+
+@pytest.mark.parametrize("coded", [[], ["metric"]], ids=["texts", "dictionaries"])
+def test_an_earlier_table_upgraded_equals_the_new_one(metrics, coded):
+    new, old = (
+        pa.Table.from_pandas(each.astype(dict.fromkeys(coded, "category")), preserve_index=False)
+        for each in (metrics, earlier(metrics))
+    )
+    found, new = upgraded(old).to_pandas(), new.to_pandas()
+    assert list(found) == list(new)
+    pd.testing.assert_frame_equal(found, new, check_categorical=not coded)
+
+
+def test_a_table_of_today_and_one_of_no_metrics_are_left_as_they_are(metrics):
+    for table in (pa.Table.from_pandas(metrics), pa.table({"name": ["equalized_odds_below"]})):
+        assert upgraded(table) is table
+
+
+def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
+    names = ["agreeing_pairs", "equalized_odds_pairs", "idle_below", "accuracy_pooled", "accuracy"]
+    table = pa.table({"metric": names})
+    assert upgraded(table)["metric"].to_pylist() == [names[0], "equalized_odds", *names[2:]]
+    known = {each.name for each in declared()}
+    every = {"equalized_odds_pairs": SimpleNamespace(name="equalized_odds_pairs")}
+    monkeypatch.setattr(upgrading, "find", lambda name: every.get(name) if name not in known else 1)
+    upgrading._earlier_names.cache_clear()
+    try:  # a metric of one's own that is called so
+        assert upgraded(table)["metric"].to_pylist() == names
+    finally:
+        upgrading._earlier_names.cache_clear()
+
+
+@pytest.mark.parametrize("place", ["folder", "pack"])
+def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
+    metrics, place, tmp_path, make_dataset
+):
+    summary, found = summarise(metrics), []
+    for name, as_written in (("old", earlier), ("new", lambda table: table)):
+        tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
+        path = tmp_path / name / "runs" / "0123456789ab"
+        RunWriter(path).write({"learner": {}}, ["c0"], tables, make_dataset(), RECORD)
+        results = tmp_path / name
+        if place == "pack":
+            results = tmp_path / f"{name}-pack"
+            write_pack([[Run(path)]], results, Contents(cells=False))
+        found.append(Catalogue(results))
+    old, new = found
+    (one,), (other,) = old, new
+    pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+    pd.testing.assert_frame_equal(one.summary(), other.summary())
+    texts = dict.fromkeys(TEXTS, str)
+    pd.testing.assert_frame_equal(old.metrics.astype(texts), new.metrics.astype(texts))
+    assert set(new.metrics["statistic"]) == set(STATISTICS)
+
+
+def test_the_committed_atlas_is_read():
+    runs = Catalogue(ROOT / "results" / "atlas")
+    one = next(iter(runs))
+    for table in (one.metrics(), one.summary(), runs.only([one]).metrics):
+        assert set(table["statistic"]) == {VALUE}
+        assert "equalized_odds" in set(table["metric"])
+
+
+def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_dataset):
+    for run, table in (("0" * 12, earlier(metrics)), ("1" * 12, metrics)):
+        tables = RunTables(table, table.assign(mean=0.5, sd=0.1), PREDICTIONS)
+        path = tmp_path / "mine" / "runs" / run
+        RunWriter(path).write({"learner": {}}, ["c0"], tables, make_dataset(), RECORD)
+    folder = Catalogue(tmp_path / "mine")
+    pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
+    for found in (folder, pack):
+        one, other = found
+        pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+        assert found.metrics["statistic"].value_counts().min() >= 2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "e7720609d6c35ef8080eeafe7c44ba5895320ae9"
+COMMIT = "77f8205978c84dda3e8e6901b0c5c5c66bb02cdf"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -26,8 +26,8 @@ from benchmarks.coverage.few_labels import (
 )
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
-from fairbench.auditing.calibration import ALARMS
-from fairbench.auditing.gaps import RATE_OF, Bounds
+from fairbench.audits.calibration import ALARMS
+from fairbench.audits.gaps import RATE_OF, Bounds
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.gaps import GroupLimits, largest_gap
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.measure import show
-from fairbench.auditing.watching.alarms import Budget, find_alarms, needed
-from fairbench.auditing.watching.counting import events_of, new_marks
-from fairbench.auditing.watching.looking import shares_of
-from fairbench.auditing.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.auditing.watching.stream import New, WatchedRows
+from fairbench.audits.watching.alarms import Budget, find_alarms, needed
+from fairbench.audits.watching.counting import events_of, new_marks
+from fairbench.audits.watching.looking import shares_of
+from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
+from fairbench.audits.watching.stream import New, WatchedRows
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
+    from fairbench.audits.pages.notebook import AuditReport, audit
     from fairbench.cli.python import run
     from fairbench.evaluation.evaluator import Evaluator, evaluate
     from fairbench.evaluation.many_groups import pooled
-    from fairbench.reporting.audits.notebook import AuditReport, audit
 
 __all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled", "run"]
 __version__ = VERSION
 
 _PLACES = {
-    "AuditReport": "fairbench.reporting.audits.notebook",
+    "AuditReport": "fairbench.audits.pages.notebook",
     "Evaluator": "fairbench.evaluation.evaluator",
-    "audit": "fairbench.reporting.audits.notebook",
+    "audit": "fairbench.audits.pages.notebook",
     "evaluate": "fairbench.evaluation.evaluator",
     "pooled": "fairbench.evaluation.many_groups",
     "run": "fairbench.cli.python",

@@ -17,8 +17,11 @@ LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
 # Imported only where a figure is drawn.
 FIGURES = [
-    f"fairbench.reporting.{name}"
-    for name in ("figures", "method_figures", "comparison_figures", "audits.figures")
+    f"fairbench.{name}"
+    for name in (
+        *("reporting.figures", "reporting.method_figures", "reporting.comparison_figures"),
+        "audits.pages.figures",
+    )
 ]
 # A package may import only those before it in this list.
 LAYERS = (
@@ -30,8 +33,8 @@ LAYERS = (
     "results",
     "experiments",
     "comparison",
-    "auditing",
     "reporting",
+    "audits",
     "tracking",
     "cli",
 )

@@ -16,7 +16,7 @@ from scipy import special
 
 from benchmarks.coverage.few_labels import GRID
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
-from fairbench.auditing.labelling.questions import LEAST_SHARE
+from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.intervals import found_limits, sequence_limits, together
 from fairbench.inference.active.rewards import Lowest

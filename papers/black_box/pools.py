@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 from hydra.utils import get_class, instantiate
 
-from fairbench.auditing.released_scores import MulticlassFile
+from fairbench.audits.released_scores import MulticlassFile
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive

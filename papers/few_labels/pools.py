@@ -9,7 +9,7 @@ import yaml
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
-from fairbench.auditing.released_scores import ScoreFile
+from fairbench.audits.released_scores import ScoreFile
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled

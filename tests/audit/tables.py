@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from fairbench.auditing.options import Options
+from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.cli.options import read
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.faults.kinds import WORDS, kinds, text
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import parse
 

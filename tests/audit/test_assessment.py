@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.auditing.assessment import assess
-from fairbench.auditing.conclusions import conclude
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.assessment import assess
+from fairbench.audits.conclusions import conclude
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, predictions, written
 
@@ -23,7 +23,7 @@ def assessed(frame, folder, *more, target="target=label", group="group=[sex,race
 
 @pytest.fixture
 def without_simulation(monkeypatch):
-    monkeypatch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
 
 
 def test_all_labels_give_what_evaluate_gives(tmp_path):
@@ -121,7 +121,7 @@ def test_intervals_hold_the_population_value(
     labels, tmp_path, population_accuracy, without_simulation, monkeypatch
 ):
     """Of 40 intervals at 95 %, fewer than 31 would hold it once in ten thousand studies."""
-    monkeypatch.setattr("fairbench.auditing.assessment.stresses", lambda *_, **__: [])
+    monkeypatch.setattr("fairbench.audits.assessment.stresses", lambda *_, **__: [])
     held = 0
     for seed in range(40):
         frame = predictions(2000, labels=labels, seed=seed)

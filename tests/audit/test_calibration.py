@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.calibration import calibrations
-from fairbench.auditing.reading import AuditTable
+from fairbench.audits.calibration import calibrations
+from fairbench.audits.table import AuditTable
 
 
 def found(rows, groups, shape, excess=0.0):

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.assessment import assess
-from fairbench.auditing.options import Options
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.assessment import assess
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive

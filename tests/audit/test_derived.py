@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.columns import are_quantities, read_frame
-from fairbench.auditing.derived import in_order, periods_of
-from fairbench.auditing.named_columns import bands_apart
-from fairbench.auditing.options import Options
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.columns import are_quantities, read_frame
+from fairbench.audits.derived import in_order, periods_of
+from fairbench.audits.named_columns import bands_apart
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import parse, predictions, written
 

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.assessment import assess
-from fairbench.auditing.conclusions import conclude
-from fairbench.auditing.gaps import gaps_of
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.assessment import assess
+from fairbench.audits.conclusions import conclude
+from fairbench.audits.gaps import gaps_of
+from fairbench.audits.pages.binary import audit_document
+from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.group_intervals import PosteriorIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
-from fairbench.reporting.audits.binary import audit_document
 from fairbench.reporting.document.terminal import print_document
 from tests.audit.tables import parse, written
 
@@ -43,7 +43,7 @@ def result(tmp_path_factory):
     path = written(ten_groups(), tmp_path_factory.mktemp("many"))
     options = parse([str(path), "target=label", "score=score", "group=group", "labelled=shown"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
+        patch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
         return assess(read_audit_table(options), options)
 
 

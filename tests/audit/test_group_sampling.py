@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.assessment import assess, labelled_counts, one_group
-from fairbench.auditing.calibration import calibrations
-from fairbench.auditing.conclusions import conclude
-from fairbench.auditing.group_sampling import GroupSampling, WeightedScores
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.assessment import assess, labelled_counts, one_group
+from fairbench.audits.calibration import calibrations
+from fairbench.audits.conclusions import conclude
+from fairbench.audits.group_sampling import GroupSampling, WeightedScores
+from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.columns import setting_text, values_of
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.rates import accuracy
@@ -35,7 +35,7 @@ def unequal(rows, seed, women=0.04, men=0.4):
 
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
-    monkeypatch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
 
 
 def test_equal_shares_give_what_a_random_sample_gives(tmp_path):

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.impact import impact_ratios, impact_ratios_of, impact_sentences
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.impact import impact_ratios, impact_ratios_of, impact_sentences
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, written
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench.auditing.assessment import assess
-from fairbench.auditing.gaps import LARGE, OPEN, SMALL, Gap, settle
-from fairbench.auditing.labels_needed import KnownRates, Needed, numbers, rounded
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.assessment import assess
+from fairbench.audits.gaps import LARGE, OPEN, SMALL, Gap, settle
+from fairbench.audits.labels_needed import KnownRates, Needed, numbers, rounded
+from fairbench.audits.table import read_audit_table
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from fairbench.auditing.many_groups import BEYOND, WITHIN, assess_many
-from fairbench.auditing.options import Options
-from fairbench.auditing.reading import AuditTable, has_many_groups
+from fairbench.audits.many_groups import BEYOND, WITHIN, assess_many
+from fairbench.audits.question import Options
+from fairbench.audits.table import AuditTable, has_many_groups
 from fairbench.cli.main import main
 from tests.audit.tables import parse, written
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.pair import ALIKE, LARGER, OPEN, SMALLER, compare_tables
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.pair import ALIKE, LARGER, OPEN, SMALLER, compare_tables
+from fairbench.audits.table import read_audit_table
 from tests.audit.tables import audit, parse, predictions, written
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbench.auditing.gaps import CERTAIN, RATE_OF
-from fairbench.auditing.options import PlanOptions
-from fairbench.auditing.plan import AuditPlan
+from fairbench.audits.gaps import CERTAIN, RATE_OF
+from fairbench.audits.plan import AuditPlan
+from fairbench.audits.question import PlanOptions
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import audit

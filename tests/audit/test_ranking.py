@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.columns import read_frame
-from fairbench.auditing.ranking import EXPOSURE, TOP, assess_ranking, conclude_ranking
+from fairbench.audits.columns import read_frame
+from fairbench.audits.ranking import EXPOSURE, TOP, assess_ranking, conclude_ranking
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, written
 

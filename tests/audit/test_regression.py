@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.auditing.columns import read_frame
-from fairbench.auditing.regression import (
+from fairbench.audits.columns import read_frame
+from fairbench.audits.regression import (
     assess_regression,
     conclude_regression,
     is_regression,

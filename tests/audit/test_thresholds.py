@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.impact import impact_ratios
-from fairbench.auditing.reading import read_audit_table
-from fairbench.auditing.thresholds import STEPS, other_thresholds
+from fairbench.audits.impact import impact_ratios
+from fairbench.audits.table import read_audit_table
+from fairbench.audits.thresholds import STEPS, other_thresholds
 from fairbench.core.errors import UserError
 from fairbench.metrics.rates import binary_confusion, false_negative_rate, selection_rate
 from tests.audit.tables import audit, parse, predictions, written

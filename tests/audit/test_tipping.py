@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from fairbench.auditing.gaps import LARGE, OPEN, RATE_OF, SMALL, gaps_of
-from fairbench.auditing.tipping import _percent, with_tipping
+from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL, gaps_of
+from fairbench.audits.tipping import _percent, with_tipping
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.columns import read_frame
-from fairbench.auditing.gaps import LARGE, OPEN, RATE_OF, SMALL
-from fairbench.auditing.reading import read_audit_table
-from fairbench.auditing.unknown import CANNOT, RATES, unknown_labels, verdict_of
+from fairbench.audits.columns import read_frame
+from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL
+from fairbench.audits.table import read_audit_table
+from fairbench.audits.unknown import CANNOT, RATES, unknown_labels, verdict_of
 from fairbench.inference.partial.ends import GapBounds
 from fairbench.metrics.rates import binary_confusion
 from tests.audit.tables import audit, parse, predictions, written

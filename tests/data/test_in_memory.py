@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fairbench.auditing.columns import read_frame
-from fairbench.auditing.options import Options
-from fairbench.auditing.reading import read_audit_table
+from fairbench.audits.columns import read_frame
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import texts_of_table
 from tests.audit.tables import predictions, written

@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from datasets import table
-from fairbench.auditing.columns import read_frame
-from fairbench.auditing.options import Options
+from fairbench.audits.columns import read_frame
+from fairbench.audits.question import Options
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
 

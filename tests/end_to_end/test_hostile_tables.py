@@ -12,13 +12,13 @@ import pytest
 
 from benchmarks.faults import hostile, tables
 from benchmarks.faults.browser import browser, browser_path
-from fairbench.auditing.options import Options
+from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import csv_text, label_notes, read_csv
 from tests import warm
 from tests.harness import Lazily
 
-audit_columns = Lazily("fairbench.auditing.columns")
+audit_columns = Lazily("fairbench.audits.columns")
 table = Lazily("datasets.table")
 download = Lazily("fairbench.data.download")
 plain_text = Lazily("fairbench.reporting.document.plain_text")

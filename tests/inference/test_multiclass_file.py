@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hydra.utils import instantiate
 
-from fairbench.auditing.released_scores import MulticlassFile
+from fairbench.audits.released_scores import MulticlassFile
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive
 from tests.harness import CONF

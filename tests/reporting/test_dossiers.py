@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from fairbench.audits.dossiers.cards import ACT_FACTS, CARD_FACTS
+from fairbench.audits.dossiers.four_fifths import FOUR_FIFTHS_FACTS, exact_chance
+from fairbench.audits.dossiers.local_law import LL144_FACTS
 from fairbench.cli.main import main
 from fairbench.reporting.document.json import schema
 from fairbench.reporting.document.writing import FORMS
-from fairbench.reporting.dossiers.cards import ACT_FACTS, CARD_FACTS
-from fairbench.reporting.dossiers.four_fifths import FOUR_FIFTHS_FACTS, exact_chance
-from fairbench.reporting.dossiers.local_law import LL144_FACTS
 
 EXPECTED = Path(__file__).parent / "expected" / "dossiers.json"
 KINDS = ("ll144", "four-fifths", "model-card", "ai-act")

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from fairbench.auditing.gaps import OPEN
-from fairbench.reporting.audits.report import document_of
-from fairbench.reporting.audits.summary import differ_somehow, rate_meaning
+from fairbench.audits.gaps import OPEN
+from fairbench.audits.pages.report import document_of
+from fairbench.audits.pages.summary import differ_somehow, rate_meaning
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.auditing.options import Options, PlanOptions
+from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
@@ -54,7 +54,7 @@ def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
     keep_freed_memory()
     asked, frame = read_input(options)
-    from fairbench.reporting.audits.report import document_of
+    from fairbench.audits.pages.report import document_of
 
     write(asked, options.results, document_of(asked, frame), options.formats)
 
@@ -72,7 +72,7 @@ def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.auditing.columns import read_frame
+        from fairbench.audits.columns import read_frame
         from fairbench.data.any_table import check_file
 
         check_file(options.path)  # before the columns: no column helps where there is no file
@@ -107,7 +107,7 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     group = options.group or tuple(group_columns(run))
     own = {name: column for name, column in columns.items() if name not in options.given}
     asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
-    from fairbench.auditing.columns import read_frame
+    from fairbench.audits.columns import read_frame
 
     return asked, read_frame(asked, source=frame)
 
@@ -123,7 +123,7 @@ def write(
     options: Options, results: Path, document: Document, formats: Sequence[str] = ("html", "json")
 ) -> None:
     """Print a report, write it in the forms that are asked for, and say where."""
-    from fairbench.auditing.folders import own_folder
+    from fairbench.audits.folders import own_folder
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.document.writing import write_document
 
@@ -145,8 +145,8 @@ class PlannedOptions(Results, PlanOptions):
 
 def plan(options: PlannedOptions) -> None:
     """Print how many labels an audit will take."""
-    from fairbench.auditing.plan import AuditPlan
-    from fairbench.reporting.audits.plan import plan_document
+    from fairbench.audits.pages.plan import plan_document
+    from fairbench.audits.plan import AuditPlan
     from fairbench.reporting.document.terminal import print_document
 
     print_document(plan_document(AuditPlan(options)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.auditing.options import Options
+from fairbench.audits.question import Options
 from fairbench.cli.command import Command
 from fairbench.cli.verbs.audit import AuditOptions, read_input
 from fairbench.core.errors import UserError, refused
@@ -48,9 +48,9 @@ class HiringOptions(DossierOptions):
 
 def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
-    from fairbench.reporting.dossiers.contents import read_facts
-    from fairbench.reporting.dossiers.local_law import LL144_FACTS
-    from fairbench.reporting.dossiers.local_law import ll144 as made
+    from fairbench.audits.dossiers.contents import read_facts
+    from fairbench.audits.dossiers.local_law import LL144_FACTS
+    from fairbench.audits.dossiers.local_law import ll144 as made
 
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
@@ -63,30 +63,30 @@ def ll144(options: HiringOptions) -> None:
 
 def four_fifths(options: DossierOptions) -> None:
     """Write what the four-fifths rule looks at."""
-    from fairbench.reporting.dossiers.four_fifths import FOUR_FIFTHS_FACTS
-    from fairbench.reporting.dossiers.four_fifths import four_fifths as made
+    from fairbench.audits.dossiers.four_fifths import FOUR_FIFTHS_FACTS
+    from fairbench.audits.dossiers.four_fifths import four_fifths as made
 
     _carry_out(options, "four-fifths", made, list(FOUR_FIFTHS_FACTS))
 
 
 def model_card(options: DossierOptions) -> None:
     """Write a model card."""
-    from fairbench.reporting.dossiers.cards import CARD_FACTS
-    from fairbench.reporting.dossiers.cards import model_card as made
+    from fairbench.audits.dossiers.cards import CARD_FACTS
+    from fairbench.audits.dossiers.cards import model_card as made
 
     _carry_out(options, "model-card", made, list(CARD_FACTS))
 
 
 def ai_act(options: DossierOptions) -> None:
     """Write what articles 10 and 15 of the AI Act ask to be measured."""
-    from fairbench.reporting.dossiers.cards import ACT_FACTS
-    from fairbench.reporting.dossiers.cards import ai_act as made
+    from fairbench.audits.dossiers.cards import ACT_FACTS
+    from fairbench.audits.dossiers.cards import ai_act as made
 
     _carry_out(options, "ai-act", made, list(ACT_FACTS))
 
 
 def _carry_out(options: DossierOptions, kind: str, made: Made, known: list[str]) -> None:
-    from fairbench.reporting.dossiers.contents import read_facts
+    from fairbench.audits.dossiers.contents import read_facts
 
     facts = read_facts(options.facts, known)
     asked, frame = read_input(options)

@@ -15,14 +15,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.auditing.options import Options
+from fairbench.audits.question import Options
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
-    from fairbench.auditing.labelling.session import Session
-    from fairbench.auditing.labelling.state import StateFile
+    from fairbench.audits.labelling.session import Session
+    from fairbench.audits.labelling.state import StateFile
 
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
@@ -44,7 +44,7 @@ class _State(Results):
         ------
         UserError : none is named.
         """
-        from fairbench.auditing.labelling.state import StateFile
+        from fairbench.audits.labelling.state import StateFile
 
         if not self.state:
             raise UserError("no state file is named: state=audit.json")
@@ -130,9 +130,9 @@ class LabelReportOptions(_State):
 
 def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
-    from fairbench.auditing.labelling.answering import Asking, begin, go_on
-    from fairbench.auditing.labelling.questions import next_rows
-    from fairbench.reporting.audits.labelling import next_rows_document
+    from fairbench.audits.labelling.answering import Asking, begin, go_on
+    from fairbench.audits.labelling.questions import next_rows
+    from fairbench.audits.pages.labelling import next_rows_document
     from fairbench.reporting.document.terminal import print_document
 
     part, file = _part(options.part), options.file
@@ -146,8 +146,8 @@ def label_next(options: NextOptions) -> None:
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.auditing.labelling.answering import label_in_turn, resume, store
-    from fairbench.auditing.labelling.session import checked, open_session
+    from fairbench.audits.labelling.answering import label_in_turn, resume, store
+    from fairbench.audits.labelling.session import checked, open_session
 
     part, file = _part(options.part), options.file
     session = resume(file, options.path)
@@ -162,7 +162,7 @@ def ask(options: AskOptions) -> None:
 
 
 def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
-    from fairbench.reporting.audits.labelling import row_document
+    from fairbench.audits.pages.labelling import row_document
     from fairbench.reporting.document.terminal import print_document
 
     print()
@@ -171,7 +171,7 @@ def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
 
 def _answers(options: AskOptions, target: str) -> dict[int, str]:
     """Return the labels on the command line and in the file that it names."""
-    from fairbench.auditing.labelling.answering import labels_in, row_labels
+    from fairbench.audits.labelling.answering import labels_in, row_labels
 
     pairs = row_labels(options.answers)
     if options.labels:
@@ -183,10 +183,10 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
-    from fairbench.auditing.labelling.answering import resume
+    from fairbench.audits.labelling.answering import resume
+    from fairbench.audits.pages.labelling import session_document, with_answer
+    from fairbench.audits.pages.report import document_of_table
     from fairbench.cli.verbs.audit import write
-    from fairbench.reporting.audits.labelling import session_document, with_answer
-    from fairbench.reporting.audits.report import document_of_table
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)

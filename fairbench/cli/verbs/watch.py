@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.auditing.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
 from fairbench.cli.command import Command, Results
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -49,9 +49,9 @@ class _Options(Results, WatchOptions):
 
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
-    from fairbench.auditing.watching.findings import findings
-    from fairbench.auditing.watching.looking import look
-    from fairbench.reporting.audits.watch import watch_document
+    from fairbench.audits.pages.watch import watch_document
+    from fairbench.audits.watching.findings import findings
+    from fairbench.audits.watching.looking import look
 
     if not options.state:
         raise UserError("no state file is named: state=watch.json")

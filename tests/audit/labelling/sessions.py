@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from fairbench.auditing.labelling.questions import next_rows
-from fairbench.auditing.labelling.session import Session
-from fairbench.auditing.labelling.state import Answer, State
-from fairbench.auditing.reading import AuditTable
+from fairbench.audits.labelling.questions import next_rows
+from fairbench.audits.labelling.session import Session
+from fairbench.audits.labelling.state import Answer, State
+from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.evaluation.evaluator import group_columns
 from tests.audit.tables import parse

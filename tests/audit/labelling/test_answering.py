@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.auditing.labelling.answering import label_in_turn, resume, store
-from fairbench.auditing.labelling.session import checked
-from fairbench.auditing.labelling.state import StateFile
+from fairbench.audits.labelling.answering import label_in_turn, resume, store
+from fairbench.audits.labelling.session import checked
+from fairbench.audits.labelling.state import StateFile
+from fairbench.audits.pages.labelling import row_document
 from fairbench.cli.main import main
-from fairbench.reporting.audits.labelling import row_document
 from fairbench.reporting.document.terminal import print_document
 from tests.audit.tables import predictions, written
 

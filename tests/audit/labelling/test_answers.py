@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.auditing.assessment import assess
-from fairbench.auditing.gaps import SMALL
-from fairbench.auditing.labelling.answers import answer
-from fairbench.auditing.labelling.measures import askable, measure, metric_named
-from fairbench.auditing.labelling.questions import QUESTIONS, KnownFigures, next_rows
+from fairbench.audits.assessment import assess
+from fairbench.audits.gaps import SMALL
+from fairbench.audits.labelling.answers import answer
+from fairbench.audits.labelling.measures import askable, measure, metric_named
+from fairbench.audits.labelling.questions import QUESTIONS, KnownFigures, next_rows
 from fairbench.core.errors import UserError
 from tests.audit.labelling.sessions import answer as answered
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -103,7 +103,7 @@ def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
 
 
 def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
-    monkeypatch.setattr("fairbench.auditing.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
     table, label = pool(1500, bias=0.0)
     begun = session(table)
     rare = np.flatnonzero(begun.codes == 3)

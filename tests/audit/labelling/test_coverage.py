@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.auditing.assessment import assess
+from fairbench.audits.assessment import assess
 from tests.audit.labelling.sessions import label_actively, pool, session
 
 # Simulations of many replications: make test-slow runs them.
@@ -17,7 +17,7 @@ STUDIES = 60
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
     for name in ("labels_needed", "stresses"):
-        monkeypatch.setattr(f"fairbench.auditing.assessment.{name}", lambda *_, **__: [])
+        monkeypatch.setattr(f"fairbench.audits.assessment.{name}", lambda *_, **__: [])
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_group_intervals_hold_the_population(labels, scores, population):
 
 def test_without_a_least_share_they_do_not(population, monkeypatch):
     """What the least share is for: groups that began well by luck are dropped."""
-    monkeypatch.setattr("fairbench.auditing.labelling.questions.LEAST_SHARE", 0.0)
+    monkeypatch.setattr("fairbench.audits.labelling.questions.LEAST_SHARE", 0.0)
     accuracy, _ = population
     bias = [
         metrics.query("metric == 'accuracy' and attribute == ''")["value"].iloc[0]

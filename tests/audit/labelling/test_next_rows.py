@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.auditing.labelling.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
-from fairbench.auditing.labelling.session import Session
-from fairbench.auditing.labelling.state import Answer
+from fairbench.audits.labelling.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
+from fairbench.audits.labelling.session import Session
+from fairbench.audits.labelling.state import Answer
 from tests.audit.labelling.sessions import answer, label_actively, pool, session
 
 

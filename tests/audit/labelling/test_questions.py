@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.auditing.labelling.measures import measure
-from fairbench.auditing.labelling.questions import DRAWS, QUESTIONS, KnownFigures
+from fairbench.audits.labelling.measures import measure
+from fairbench.audits.labelling.questions import DRAWS, QUESTIONS, KnownFigures
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.auditing.labelling.answers import answer, figures
-from fairbench.auditing.labelling.measures import askable
-from fairbench.auditing.labelling.questions import QUESTIONS, next_rows
-from fairbench.auditing.labelling.session import PREDICTED, Session, read_subject
-from fairbench.auditing.labelling.state import Answer, State
+from fairbench.audits.labelling.answers import answer, figures
+from fairbench.audits.labelling.measures import askable
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows
+from fairbench.audits.labelling.session import PREDICTED, Session, read_subject
+from fairbench.audits.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audit.tables import parse, written

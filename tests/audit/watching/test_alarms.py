@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, delay, false_alarms
-from fairbench.auditing.watching.alarms import FROM_START, Budget, needed
-from fairbench.auditing.watching.findings import findings
-from fairbench.auditing.watching.looking import look
-from fairbench.auditing.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.alarms import FROM_START, Budget, needed
+from fairbench.audits.watching.findings import findings
+from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.state import WatchFile, WatchOptions
 from tests.audit.tables import predictions
 
 

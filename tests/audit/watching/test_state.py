@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from fairbench.auditing.watching.looking import look
-from fairbench.auditing.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.state import WatchFile, WatchOptions
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from tests.audit.tables import predictions
@@ -20,8 +20,8 @@ from tests.harness import ROOT
 WATCHER = """
 import sys
 from pathlib import Path
-from fairbench.auditing.watching.looking import look
-from fairbench.auditing.watching.state import WatchFile
+from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.state import WatchFile
 folder = Path(sys.argv[1])
 lines = (folder / "all.csv").read_text().splitlines(keepends=True)
 file = WatchFile(folder / "s.json")

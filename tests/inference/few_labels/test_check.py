@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbench.auditing.calibration import ALARMS
+from fairbench.audits.calibration import ALARMS
 from fairbench.inference.few_labels.calibration import sigmoid
 from fairbench.inference.few_labels.check import unlike
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.auditing.gaps import RATE_OF
+from fairbench.audits.gaps import RATE_OF
 from fairbench.inference.partial.flips import corrected, flip_bounds, tipping_point
 from fairbench.metrics.rates import FN, FP, TN, TP, base_rate
 from tests.inference.partial.linear import extremes

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
-from fairbench.auditing.gaps import RATE_OF
+from fairbench.audits.gaps import RATE_OF
 from fairbench.inference.partial.ends import gap_bounds
 from fairbench.inference.partial.proxy import ProxyRows, alike, proxy_bounds
 from fairbench.metrics.rates import base_rate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage.bounds import Selection, draw_selection
-from fairbench.auditing.gaps import RATE_OF
+from fairbench.audits.gaps import RATE_OF
 from fairbench.inference.partial.ends import Ends, gap_bounds
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.inference.rates import rate_limits

@@ -1,0 +1,188 @@
+"""Calibration by group: whether scores agree with how often the known labels are positive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.audits.group_sampling import strata_sizes, stratified_error, weights
+from fairbench.audits.table import AuditTable
+from fairbench.core.seeds import rng
+from fairbench.inference.active.intervals import lasting_level
+from fairbench.inference.beta import Beta
+from fairbench.inference.few_labels.check import unlike
+from fairbench.inference.means import Moments, outcome_limits
+from fairbench.inference.rates import Limits
+
+Floats = NDArray[np.float64]
+
+BINS = 10
+# Fewer labels make a difference of means, let alone a diagram, say next to nothing.
+FEWEST_LABELS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Bin:
+    """Labelled rows of similar scores: their number, mean score, and share of positive labels.
+
+    The interval of the share is that of a Beta(1, 1) prior.
+    """
+
+    size: int
+    score: float
+    share: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCalibration:
+    """The scores of a group against its labels.
+
+    Attributes
+    ----------
+    labels : how many there are. score, share : mean score and share of positives of those rows.
+    excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
+        too few of the rarer one.
+    fit : how often labels as strange as these are foreseen from how the other groups' scores are
+        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
+    """
+
+    attribute: str
+    group: str
+    labels: int
+    score: float
+    share: float
+    excess: float
+    lower: float
+    upper: float
+    bins: Sequence[Bin]
+    fit: float = float("nan")
+
+
+ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share with an alarm
+
+
+def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
+    """Return the groups whose labels fit least how the scores of other groups are calibrated.
+
+    Those of an attribute whose groups surely differ, and of it the least probable, which may be
+    several. However many groups are asked about, there is an alarm without cause in 3 % of audits
+    at most.
+    """
+    asked = [each for each in found if not np.isnan(each.fit)]
+    least = {
+        name: min(each.fit for each in asked if each.attribute == name)
+        for name in {each.attribute for each in asked}
+    }
+    return [
+        each
+        for each in asked
+        if each.fit == least[each.attribute] and each.fit * len(asked) < ALARMS
+    ]
+
+
+def calibrations(
+    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0, level: float = 0.95
+) -> Iterator[GroupCalibration]:
+    """Yield the calibration of every group of every attribute; nothing without scores or labels.
+
+    Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
+    may stop because of them, intervals hold whenever it does.
+
+    Parameters
+    ----------
+    asked : the attributes whose groups' labels are compared with those of other groups.
+    """
+    known = table.known
+    if table.score is None or not len(known):
+        return
+    score, label = table.score[known], table.label[known]
+    bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    arms = np.zeros(len(table), np.int64) if table.sampling is None else table.sampling.codes
+    for attribute, groups in table.groups.items():
+        names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+        sizes = strata_sizes(codes, arms)
+        cell = (codes[known] * sizes.shape[1] + arms[known]) * BINS + bins
+        columns = (None, score, label, (score - label) ** 2)
+        sums = np.stack(
+            [np.bincount(cell, weights=each, minlength=sizes.size * BINS) for each in columns]
+        ).reshape(len(columns), *sizes.shape, BINS)
+        ends = _ends(score, label, codes[known], len(names), level)
+        fits = np.full(len(names), np.nan)
+        if attribute in asked:
+            generator = rng(seed, "calibrated alike", attribute)
+            fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
+        for g, (name, fit) in enumerate(zip(names, fits, strict=True)):
+            mine, reach = sums[:, g].astype(np.float64), level
+            if table.sampling is not None and table.sampling.whenever:
+                reach = float(lasting_level(level, mine[0].sum()))
+            found = _of_group(attribute, str(name), mine, sizes[g], reach)
+            if table.sampling is None:
+                lower, upper = float(ends.lower[g]), float(ends.upper[g])
+                found = replace(found, lower=lower, upper=upper)
+            yield replace(found, fit=float(fit))
+
+
+def _ends(
+    score: Floats, label: Floats, codes: NDArray[np.int64], groups: int, level: float
+) -> Limits:
+    """Return mean scores less shares of label 1 of groups (G,), of labels known by chance.
+
+    Where one label is rare, it is its share that is uncertain, which a normal interval misses.
+    """
+    away, other = score - label, score - (1 - label)
+    by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
+    return outcome_limits(by_label.take(np.arange(2 * groups).reshape(-1, 2)), level=level)
+
+
+def _of_group(
+    attribute: str, name: str, sums: Floats, sizes: NDArray[np.int64], level: float
+) -> GroupCalibration:
+    """Summarise a group from (4, S, BINS) sums of 1, score, label and squared difference."""
+    by_stratum = sums.sum(axis=2)
+    labels = by_stratum[0]
+    if labels.sum() < FEWEST_LABELS:
+        nan = float("nan")
+        return GroupCalibration(attribute, name, int(labels.sum()), nan, nan, nan, nan, nan, ())
+    weight = weights(sizes, labels.astype(np.int64))
+    size, score, share = by_stratum[:3] @ weight
+    excess = (score - share) / size
+    half = NormalDist().inv_cdf((1 + level) / 2) * _error(by_stratum, sizes)
+    weighted = np.einsum("s,csb->cb", weight, sums[:3])
+    # Kish: as many equally weighted labels as would be as uncertain.
+    effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
+    columns = np.stack([sums[0].sum(axis=0), *weighted, effective])
+    bins = [_bin(column, level) for column in columns.T if column[0]]
+    return GroupCalibration(
+        attribute,
+        name,
+        int(labels.sum()),
+        float(score / size),
+        float(share / size),
+        float(excess),
+        float(excess - half),
+        float(excess + half),
+        bins,
+    )
+
+
+def _error(by_stratum: Floats, sizes: NDArray[np.int64]) -> float:
+    """Return the standard error of the mean of score less label, from (4, S) sums."""
+    labels, score, share, squares = by_stratum
+    several = np.maximum(labels, 2)
+    variance = (squares - (score - share) ** 2 / np.maximum(labels, 1)) / (several - 1)
+    return stratified_error(variance, labels, sizes.astype(np.float64))
+
+
+def _bin(column: Floats, level: float) -> Bin:
+    """Summarise labels' number, their weight, weighted score and positives, and effective size."""
+    count, weight, score, positives, effective = column
+    tail, share = (1 - level) / 2, positives / weight
+    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
+    lower, upper = posterior.quantile([tail, 1 - tail])
+    return Bin(int(count), float(score / weight), float(share), float(lower), float(upper))

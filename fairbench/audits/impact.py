@@ -1,0 +1,178 @@
+"""Adverse impact: how often each group is selected, against a group that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.audits.columns import codes_of
+from fairbench.audits.question import Options
+from fairbench.audits.table import AuditTable
+from fairbench.data.tabular import spelled
+from fairbench.evaluation.group_intervals import CountIntervals, SurveyIntervals
+from fairbench.inference.impact import (
+    FOUR_FIFTHS,
+    ratios_to_group,
+    ratios_to_highest,
+    wider_level,
+)
+from fairbench.inference.rates import Limits
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.rates import binary_confusion, selection_rate
+
+# A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it:
+# the Uniform Guidelines' advice on groups under 2 % (29 CFR 1607, questions 15 and 16).
+FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
+
+
+@dataclass(frozen=True)
+class ImpactRatio:
+    """How often a group is selected, and the ratio to the rate of the group compared with.
+
+    Attributes
+    ----------
+    rows : of the group. rate, rate_lower, rate_upper : the share selected, with its interval.
+    reference : the group compared with. given : whether somebody named it; otherwise it is the one
+        selected most often, and the interval allows for its truly being another.
+    ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
+        one.
+    below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
+    """
+
+    attribute: str
+    group: str
+    rows: int
+    rate: float
+    rate_lower: float
+    rate_upper: float
+    reference: str
+    given: bool
+    ratio: float
+    lower: float
+    upper: float
+    below: float
+
+    @property
+    def is_given_reference(self) -> bool:
+        """Whether it is the group that somebody named to compare the others with."""
+        return self.given and self.group == self.reference
+
+
+def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
+    """Return the impact ratios of every group of every attribute; decisions need no labels.
+
+    Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
+    """
+    selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
+    found = (
+        impact_ratios_of(
+            name,
+            groups,
+            selected,
+            reference=table.references.get(name, ""),
+            design=table.design,
+        )
+        for name, groups in table.groups.items()
+    )
+    return [ratio for each in found for ratio in each]
+
+
+def unfavourable_is_1(table: AuditTable, options: Options) -> bool:
+    """Say whether label 0 is the favourable one."""
+    return bool(options.favourable) and spelled(options.favourable) == table.labels[0]
+
+
+def impact_ratios_of(
+    attribute: str,
+    groups: pd.Series,
+    selected: NDArray[np.bool_],
+    *,
+    reference: str = "",
+    design: Design | None = None,
+) -> list[ImpactRatio]:
+    """Return the impact ratios of the groups of one attribute that have rows.
+
+    Parameters
+    ----------
+    groups, selected : (n,) categorical labels, and who is selected.
+    reference : the group to compare with; without one, the group selected most often of those of
+        at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
+    """
+    codes, names = codes_of(groups)
+    rows = np.bincount(codes, minlength=len(names))
+    intervals = _intervals(selected, codes, len(names), design)
+    if len(names) < 2:
+        return []
+    given, rates = reference in names, _limits(intervals, intervals.level)
+    shared = intervals.correlation(selection_rate)
+    if given:
+        found = ratios_to_group(rates, names.index(reference), correlation=shared)
+    else:
+        highest = may_be_compared_with(rows)
+        wider = _limits(intervals, wider_level(intervals.level, highest))
+        found = ratios_to_highest(rates, wider, highest, correlation=shared)
+    reference = names[int(found.reference)]
+    return [
+        ImpactRatio(
+            attribute,
+            name,
+            int(rows[g]),
+            *rates.at(g),
+            reference,
+            given,
+            *found.ratios.at(g),
+            found.below[g].item(),
+        )
+        for g, name in enumerate(names)
+    ]
+
+
+def _intervals(
+    selected: NDArray[np.bool_], codes: NDArray[np.intp], groups: int, design: Design | None
+) -> CountIntervals:
+    """Return what makes the intervals of selection rates; there need be no labels."""
+    chosen, none, rates = selected.astype(np.float64), np.empty((0, 0, 4)), [selection_rate]
+    if design is None:
+        counts = binary_confusion(np.zeros(len(chosen)), chosen, codes, n_groups=groups)
+        return CountIntervals(counts, none, 0.95, rates)
+    survey = SurveyCounts.of(chosen.astype(np.intp), codes, design, groups=groups)
+    return SurveyIntervals(survey.counts(), none, 0.95, rates, survey=survey)
+
+
+def _limits(intervals: CountIntervals, level: float) -> Limits:
+    found = replace(intervals, level=level).limits([selection_rate])
+    return Limits(*(each[0].copy() for each in found))
+
+
+def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Say which groups of so many rows (G,) are large enough that others are compared with them.
+
+    All, where under two are.
+    """
+    enough: NDArray[np.bool_] = (rows >= FEWEST_ROWS) & (rows >= SMALLEST_SHARE * rows.sum())
+    return enough if enough.sum() > 1 else np.ones(len(rows), bool)
+
+
+def impact_sentences(ratios: Sequence[ImpactRatio]) -> Iterator[str]:
+    """Yield what the impact ratios of each attribute say of the four-fifths rule."""
+    for attribute in dict.fromkeys(each.attribute for each in ratios):
+        mine = [each for each in ratios if each.attribute == attribute]
+        found = [each for each in mine if not each.is_given_reference]
+        under = [each for each in found if each.upper < FOUR_FIFTHS]
+        over = [each for each in found if each.lower >= FOUR_FIFTHS]
+        unknown = [each for each in found if each not in under and each not in over]
+        whom = found[0].reference if found[0].given else "the group selected most often"
+        parts = [
+            f"{what}: {', '.join(each.group for each in several)}"
+            for what, several in (
+                ("less than four fifths as often", under),
+                ("at least four fifths as often", over),
+                ("not known which", unknown),
+            )
+            if several
+        ]
+        yield f"{attribute}, selected in comparison with {whom}: {'; '.join(parts)}."

@@ -1,0 +1,184 @@
+"""The state of an audit that is being labelled: what was asked for, every label, and its file."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fairbench.audits.question import Options
+from fairbench.audits.state_file import JsonFile
+from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, unsealed_json
+
+SCHEMA = 2
+_UNSEALED = 1  # the schema of states that had no seal yet
+ACCURACY = "accuracy"
+_RENAMED = {"accuracy": "each"}  # questions that were called otherwise
+# Where the predictions are is kept apart, and where a report goes is not part of an audit.
+_ELSEWHERE = ("path", "out")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A label that a person gave.
+
+    Attributes
+    ----------
+    row : counted from 1. label : empty where the person could not tell. time : UTC, ISO 8601.
+    """
+
+    row: int
+    label: str
+    time: str
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of labelling: everything that the choice of the next row depends on.
+
+    Attributes
+    ----------
+    options : as of an audit; their path is that of the predictions.
+    sha256, rows : of the predictions.
+    by : the attribute whose groups rows are chosen among.
+    metric : what the question is about.
+    stop : the number of answers at which labelling stops, said before the first; 0 if unsaid.
+    answers : in the order they came; of a row's answers, the last one counts.
+    """
+
+    options: Options
+    sha256: str
+    rows: int
+    by: str
+    question: str
+    strategy: str
+    answers: tuple[Answer, ...] = ()
+    metric: str = ACCURACY
+    stop: int = 0
+
+    @property
+    def labels(self) -> Mapping[int, str]:
+        """Return row -> label."""
+        return {answer.row: answer.label for answer in self.answers}
+
+    @property
+    def whenever(self) -> bool:
+        """Whether figures are to hold whenever one stops: no number was said, or it is another."""
+        return self.stop == 0 or len(self.labels) != self.stop
+
+    def answered(self, answers: tuple[Answer, ...]) -> State:
+        """Return the state after further answers."""
+        return replace(self, answers=self.answers + answers)
+
+
+def to_json(state: State, folder: Path) -> dict[str, Any]:
+    """Return a state as plain values; the path of the predictions is seen from `folder`."""
+    chosen = {k: v for k, v in asdict(state.options).items() if k not in _ELSEWHERE}
+    path = state.options.path.resolve()
+    return {
+        "schema": SCHEMA,
+        "predictions": {
+            # Relative, so that the two files can move together.
+            "path": Path(os.path.relpath(path, folder.resolve())).as_posix(),
+            "sha256": state.sha256,
+            "rows": state.rows,
+        },
+        "options": chosen,
+        "by": state.by,
+        "question": state.question,
+        "strategy": state.strategy,
+        "metric": state.metric,
+        "stop": state.stop,
+        "labels": [asdict(answer) for answer in state.answers],
+    }
+
+
+def from_json(content: Any, folder: Path) -> State:
+    """Return the state that plain values describe.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError : they describe none.
+    """
+    if content["schema"] != SCHEMA:
+        raise ValueError(f"its schema is {content['schema']}; this version reads {SCHEMA}")
+    predictions = content["predictions"]
+    options = _options(content["options"], folder / predictions["path"])
+    answers = tuple(_answer(each, int(predictions["rows"])) for each in content["labels"])
+    by, question, strategy = (_text(content, name) for name in ("by", "question", "strategy"))
+    question = _RENAMED.get(question, question)
+    digest, rows = _text(predictions, "sha256"), int(predictions["rows"])
+    # Earlier states asked about accuracy alone, and said no number.
+    metric, stop = str(content.get("metric", ACCURACY)), int(content.get("stop", 0))
+    return State(options, digest, rows, by, question, strategy, answers, metric, stop)
+
+
+def _options(values: Mapping[str, Any], path: Path) -> Options:
+    known = {each.name for each in fields(Options)}
+    if unknown := set(values) - known:
+        raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    return Options(path=path, **plain)
+
+
+def _answer(value: Mapping[str, Any], rows: int) -> Answer:
+    answer = Answer(int(value["row"]), _text(value, "label"), _text(value, "time"))
+    if not 1 <= answer.row <= rows:
+        raise ValueError(f"it has a label of row {answer.row}, of {rows}")
+    return answer
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    if not isinstance(values[name], str):
+        raise TypeError(f"'{name}' is no text")
+    return str(values[name])
+
+
+class StateFile(JsonFile[State]):
+    """The file of an audit that is being labelled."""
+
+    of, start = "an audit", "fairbench label next PREDICTIONS"
+    otherwise = "since labels cannot be made again"
+
+    def parsed(self, content: bytes) -> State:
+        """Return the state that a file's content describes."""
+        return from_json(_values(content), self.path.parent)
+
+    def values(self, state: State) -> Mapping[str, Any]:
+        """Return a state as plain values."""
+        return to_json(state, self.path.parent)
+
+
+def _values(content: bytes) -> dict[str, Any]:
+    """Return the plain values of a state's file; one of the first schema has no seal."""
+    try:
+        return unsealed_json(content)
+    except DamagedError:
+        with contextlib.suppress(ValueError):
+            values = json.loads(content)
+            known = isinstance(values, dict) and "seal" not in values
+            if known and values.get("schema") == _UNSEALED:
+                return {**values, "schema": SCHEMA}
+        raise
+
+
+def sha256(path: Path) -> str:
+    """Return a file's checksum.
+
+    Raises
+    ------
+    UserError : it cannot be read.
+    """
+    try:
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error

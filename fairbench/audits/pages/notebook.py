@@ -1,0 +1,299 @@
+"""The audit of a data frame, as Python code and notebooks ask for it: ``fairbench.audit(...)``."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+import pandas as pd
+
+from fairbench.audits.columns import read_frame
+from fairbench.audits.pages.report import document_of
+from fairbench.audits.question import Options
+from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.formats import csv_text, visible
+from fairbench.reporting.document.html import to_fragment, to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.model import (
+    Block,
+    Details,
+    Document,
+    Section,
+    Table,
+    as_cell,
+    plain,
+)
+from fairbench.reporting.document.plain_text import latex_table, to_markdown
+from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.document.word import to_word
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PICTURES = ("png", "svg", "pdf")
+
+
+def audit(
+    frame: Any,
+    *,
+    target: str = "",
+    score: str | Sequence[str] = "",
+    prediction: str = "",
+    groups: str | Sequence[str] = (),
+    name: str = "predictions",
+    **options: Any,
+) -> AuditReport:
+    """Say which groups predictions treat worse, and how sure that is.
+
+    Parameters
+    ----------
+    frame : a row a person: a pandas, polars or Arrow table, or the path of a file.
+    target : the column of labels, empty where a label is unknown.
+    score : the column of the predicted probability of the positive label; of three classes and
+        more, a list with one column for each class.
+    prediction : the column of decisions, where they are not ``score > threshold``.
+    groups : the column of groups, or several; their combinations are assessed too.
+    name : what the report calls the table.
+    options : any other option of ``fairbench audit``, which ``fairbench audit --help`` lists, such
+        as ``positive="yes"``, ``threshold=0.4``, ``epsilon=0.02`` or ``weight="weight"``.
+
+    Returns
+    -------
+    A report that a notebook shows as a page, and that can be saved as a whole or in parts.
+
+    Raises
+    ------
+    UserError : a column that is not there, or values that cannot be what they are said to be; the
+        message names the column and the row.
+
+    Examples
+    --------
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"sex": random.choice(["women", "men"], 500)})
+    >>> people["score"] = random.uniform(size=500).round(3)
+    >>> people["label"] = (random.uniform(size=500) < people["score"]).astype(int)
+    >>> report = fairbench.audit(people, target="label", score="score", groups="sex")
+    >>> values = report.table.query("statistic == 'value'")
+    >>> rates = values.query("metric == 'selection_rate' and attribute == 'sex'")
+    >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
+    [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
+    """
+    file = Path(frame) if isinstance(frame, str | Path) else None
+    columns = {"target": target, "prediction": prediction, "group": groups}
+    columns["score" if isinstance(score, str) else "scores"] = score
+    asked = Options(path=file or Path(name), **_read({**columns, **_known(options)}))
+    table = read_frame(asked, source=None if file else frame)
+    return AuditReport(document_of(asked, table))
+
+
+_NAMED = ("path", "target", "score", "scores", "prediction", "group", "out")
+
+
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the further options, if there are options of these names."""
+    shown = [each.name for each in fields(Options) if not each.metadata.get("hidden")]
+    known = [name for name in shown if name not in _NAMED]
+    for name in options:
+        if name not in known:
+            raise unknown_name("option of audit", name, [*known, "groups", *_NAMED[1:3]])
+    return options
+
+
+def _read(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as an audit takes them: texts, numbers and tuples of these."""
+    kinds = get_type_hints(Options)
+    return {name: _value(name, value, kinds[name]) for name, value in values.items()}
+
+
+def _value(name: str, value: Any, kind: Any) -> Any:
+    if get_args(kind) and get_args(kind)[-1] is Ellipsis:
+        several = [value] * bool(value) if isinstance(value, str) else list(value)
+        return tuple(_value(name, each, get_args(kind)[0]) for each in several)
+    if kind not in (str, int, float):
+        return value
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is {value!r}; it must be a number") from None
+
+
+@dataclass(frozen=True, eq=False)
+class AuditReport:
+    """What an audit found: a notebook shows it, ``print`` prints it, and it can be saved.
+
+    Attributes
+    ----------
+    document : the report as headings, sentences, tables and figures.
+    """
+
+    document: Document
+
+    def __str__(self) -> str:
+        """Return the report as a terminal shows it."""
+        console = terminal(100)
+        console.file = io.StringIO()
+        print_document(self.document, console)
+        return console.file.getvalue()
+
+    def __repr__(self) -> str:
+        """Return what was audited, and how it can be seen."""
+        title = self.document.title
+        return f"<{title}; print it, or save it: report.save('audit.html')>"
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it; its style stays within it."""
+        return to_fragment(self.document)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every figure of the report in one tidy table, a row each.
+
+        Of two classes, in the columns that `fairbench.evaluate` returns: metric, attribute, group,
+        value, lower and upper end of the 95 % interval, n, status and reason.
+        """
+        rows = next((rows for name in _TIDY if (rows := self.document.data.get(name))), None)
+        if rows is None:
+            return next(iter(self.tables.values()), pd.DataFrame())
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of the report as data frames, by their titles."""
+        titled = _titled(self.document)
+        return {title: _frame(table) for title, table in titled.items()}
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """Figures for a paper, drawn with matplotlib: save one with ``.savefig("gaps.pdf")``."""
+        from fairbench.audits.pages.figures import figures_of
+
+        return dict(figures_of(self.document.data))
+
+    def to_html(self) -> str:
+        """Return the report as a page that needs no other file."""
+        return to_html(self.document)
+
+    def to_latex(self, title: str = "") -> str:
+        """Return the tables of the report in LaTeX, for the package booktabs.
+
+        Parameters
+        ----------
+        title : of one of `tables`, such as ``"Rates by group"``; all of them by default.
+
+        Raises
+        ------
+        UserError : no table has this title.
+        """
+        titled = _titled(self.document)
+        if title and title not in titled:
+            raise unknown_name("table of the report", title, titled)
+        shown = {title: titled[title]} if title else titled
+        return "\n".join(f"% {name}\n{latex_table(each)}" for name, each in shown.items())
+
+    def to_markdown(self) -> str:
+        """Return the report in Markdown."""
+        return to_markdown(self.document)
+
+    def to_json(self) -> str:
+        """Return everything that was computed, as JSON."""
+        return to_json(self.document)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report, and return where.
+
+        Parameters
+        ----------
+        path : a file, whose ending says what is written: ``.html``, ``.tex``, ``.md``, ``.docx``,
+            ``.json`` or ``.csv`` (the tidy table); or a folder, which gets all of these, and every
+            figure as PNG, SVG and PDF.
+
+        Raises
+        ------
+        UserError : an ending that is none of these, or a place that cannot be written to.
+        """
+        path = Path(path)
+        if path.suffix and path.suffix not in _ENDINGS:
+            raise unknown_name("ending of a report", path.suffix, _ENDINGS)
+        try:
+            (self._write if path.suffix else self._write_folder)(path)
+        except OSError as error:
+            raise UserError(f"not written: {refused(error)}") from error
+        return path
+
+    def _write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = _ENDINGS[path.suffix](self)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def _write_folder(self, folder: Path) -> None:
+        for ending in _ENDINGS:
+            self._write(folder / f"audit{ending}")
+        for name, text in self.document.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        for name, figure in self.figures.items():
+            for kind in _PICTURES:
+                figure.savefig(folder / f"{name}.{kind}", format=kind)
+
+
+_TIDY = ("metrics", "comparison", "classes", "gaps")  # of an audit's data: the figures it has
+_ENDINGS: Mapping[str, Callable[[AuditReport], str | bytes]] = {
+    ".html": AuditReport.to_html,
+    ".json": AuditReport.to_json,
+    ".md": AuditReport.to_markdown,
+    ".tex": AuditReport.to_latex,
+    ".docx": lambda report: to_word(report.document),
+    ".csv": lambda report: csv_text(report.table),
+}
+
+
+def _titled(document: Document) -> dict[str, Table]:
+    """Return the tables by their own titles, or those of the parts that they stand in."""
+    found: dict[str, Table] = {}
+    for title, table in _tables(document.sections, document.title):
+        title = visible(" ".join(title.split()))
+        again = sum(name.partition(" (")[0] == title for name in found)
+        found[f"{title} ({again + 1})" if again else title] = table
+    return found
+
+
+def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+    for each in blocks:
+        if isinstance(each, Table):
+            yield each.title or title, each
+        elif isinstance(each, Section):
+            yield from _tables(each.blocks, each.title or title)
+        elif isinstance(each, Details):
+            yield from _tables(each.blocks, plain(each.summary))
+
+
+_PARTS = {
+    "interval": ("lower", "upper"),
+    "estimate": ("", "lower", "upper"),
+    "spread": ("mean", "sd"),
+}
+
+
+def _frame(table: Table) -> pd.DataFrame:
+    """Return a table with a column for each part of an interval or an estimate."""
+    columns: dict[str, list[Any]] = {}
+    for place, column in enumerate(table.columns):
+        if column.kind == "bar":
+            continue
+        values = [as_cell(row[place]).value for row in table.rows]
+        parts = _PARTS.get(column.kind, ("",))
+        for part, name in enumerate(parts):
+            several = len(parts) > 1
+            title = " ".join(filter(None, [column.title, name])) if several else column.title
+            columns[title] = [_part(each, part if several else None) for each in values]
+    return pd.DataFrame(columns)
+
+
+def _part(value: Any, part: int | None) -> Any:
+    if part is None:
+        return plain(value) if isinstance(value, tuple) else value
+    return float("nan") if value is None else value[part]

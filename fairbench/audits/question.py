@@ -1,0 +1,342 @@
+"""What an audit is asked for: one dataclass, from which `fairbench audit --help` is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.audits.named_columns import PROBABILITY, SCALES, bands_apart, check_bands
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
+from fairbench.core.options import hidden, option
+from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.metrics.rates import (
+    Rate,
+    false_negative_rate,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an audit is asked for, checked as far as it can be without the file."""
+
+    path: Path = option(
+        Path,
+        "A file with one row a person: CSV, Excel, Parquet or Arrow; packed or not.",
+        argument="PREDICTIONS",
+    )
+    group: tuple[str, ...] = option(
+        (),
+        "The columns of groups; their combinations are assessed too. Numbers in bands are "
+        "age:25,40,62 or age:quantiles(4).",
+        shown="[COLUMN,...]",
+    )
+    reference: tuple[str, ...] = option(
+        (),
+        "The group that the others of its column are compared with, as LABEL, or as COLUMN:LABEL "
+        "where two columns have it; by default the largest, and for impact ratios the one selected "
+        "most often.",
+        shown="[LABEL,...]",
+    )
+    target: str = option(
+        "", "The column of labels, empty where unknown; leave it out if there are none.",
+        shown="COLUMN",
+    )  # fmt: skip
+    score: str = option(
+        "",
+        "The column of the predicted probability of the positive label. Of three classes and "
+        "more: of the probability given to the predicted class, or [COLUMN,...] with one column "
+        "for each class.",
+        shown="COLUMN",
+        several="scores",
+    )
+    prediction: str = option(
+        "",
+        "The column of decisions, where they are not score > threshold; of three classes and "
+        "more, of predicted classes; of a regression, of predicted numbers.",
+        shown="COLUMN",
+    )
+    labelled: str = option(
+        "", "A column of true and false; a label counts only where it is true.", shown="COLUMN"
+    )
+    positive: str = option(
+        "", "The label that the score is the probability of, where labels are not 0 and 1.",
+        shown="LABEL",
+    )  # fmt: skip
+    favourable: str = option(
+        "", "The label that is good for a person, if it is not the positive one.", shown="LABEL"
+    )
+    weight: str = option(
+        "",
+        "The column of how many people each row stands for (survey weights); of complete labels.",
+        shown="COLUMN",
+    )
+    cluster: str = option(
+        "",
+        "The column of what marks rows that belong together, such as a household; of complete "
+        "labels.",
+        shown="COLUMN",
+    )
+    selected: str = option(
+        "",
+        "The column of true and false that says who was selected, where labels exist for these "
+        "alone, such as loans repaid: says what follows for everyone.",
+        shown="COLUMN",
+    )
+    odds: float = option(
+        2.0,
+        "With selected=: by what factor the odds of label 1 of those who were not selected may "
+        "differ from those of similar people who were.",
+    )
+    proxy: tuple[str, ...] = option(
+        (),
+        "Instead of group=: a column for each group with the probability that a person belongs to "
+        "it, where nobody's group is known: says what follows whoever belongs to which.",
+        shown="[COLUMN,...]",
+    )
+    scale: str = option(
+        PROBABILITY,
+        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        choices=SCALES,
+    )
+    rare: int = option(
+        0, "Groups of fewer rows than this are pooled into one, which is called other groups."
+    )
+    leave_out: tuple[str, ...] = option(
+        (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
+    )
+    cuts: tuple[str, ...] = hidden(())
+    threshold: float = option(0.5, "A score above it is a positive decision.")
+    constraint: str = option(
+        "",
+        "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
+        "and judge it on the others: ratio:0.8, the smallest selection rate over the largest is at "
+        "least 0.8; or RATE:0.05, no two groups differ by more, RATE being selection_rate, "
+        "true_positive_rate, false_positive_rate or false_negative_rate.",
+        shown="RATIO|RATE:BOUND",
+    )
+    epsilon: float = option(
+        0.05,
+        "A gap under this makes no practical difference; of predicted numbers, as a share of the "
+        "standard deviation of the true ones.",
+    )
+    interval: str = option(
+        FREQUENTIST,
+        "Of complete labels: intervals that hold in repeated samples, however few the rows, or "
+        "quantiles of the papers' posterior.",
+        choices=INTERVALS,
+    )
+    seed: int = option(0, "The seed of all random draws.")
+    out: str = option(
+        "", "The folder that the page and the JSON go to; by default one beside the file.",
+        shown="FOLDER",
+    )  # fmt: skip
+    against: str = option(
+        "",
+        "Another classifier's column of scores: its gaps less those of score=, on the same labels.",
+        shown="COLUMN",
+    )
+    scores: tuple[str, ...] = hidden(())
+    cost: str = option(
+        "",
+        "Of three classes and more: a CSV file of what mistakes cost, with a row for each true "
+        "class and a column for each predicted one.",
+        shown="FILE",
+    )
+    top: float = option(
+        0.0,
+        "Audit the ranking by score=, the highest first: who is among the first so many places "
+        "(under 1: the first share of them), and who gets the exposure. Scores may be any numbers.",
+        shown="NUMBER",
+    )
+    lists: str = option(
+        "",
+        "With top=: the column of what marks rows that are ranked together, such as a search.",
+        shown="COLUMN",
+    )
+    bounds: tuple[str, ...] = option(
+        (),
+        "Of predicted numbers: the columns of both ends of prediction intervals, whose coverage is "
+        "counted by group.",
+        shown="[LOWER,UPPER]",
+    )
+    nominal: float = option(0.9, "With bounds=: the share of targets that they promise to hold.")
+    prior: str = option(
+        "uniform",
+        "Of three classes and more: whether to start from the scores, or from knowing nothing.",
+        choices=("uniform", "scores"),
+    )
+    strength: float = option(
+        2.0, "Of three classes and more: how many labels the prior is as much information as."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        group, cuts = bands_apart(self.group)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        check_bands(self.cuts)
+        if not (self.score or self.scores or self.prediction):
+            raise UserError("neither score= nor prediction= is given: name a column of either")
+        if len(set(self.group)) < len(self.group):
+            raise UserError(f"group=[{','.join(self.group)}] names a column twice")
+        if self.labelled and not self.target:
+            raise UserError("labelled= is given without target=: name the column of labels")
+        if self.against and (self.prediction or not self.score):
+            raise UserError("against= compares two scores by one threshold: give score= alone")
+        if (self.weight or self.cluster) and (self.against or self.interval != FREQUENTIST):
+            other = "against=" if self.against else f"interval={self.interval}"
+            raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
+        self._check_target()
+        self._check_selected()
+        self._check_proxy()
+        check_share("threshold", self.threshold, zero=True)
+        check_share("epsilon", self.epsilon)
+        if self.constraint:
+            constraint_of(self.constraint)
+            if self.prediction or not self.score:
+                raise UserError(
+                    "constraint= looks for a threshold of scores: name score= without prediction="
+                )
+        if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
+            raise UserError(f"top is {self.top:g}; it must be a whole number, or a share under 1")
+        if self.lists and not self.top:
+            raise UserError("lists= is of rankings: say how many are the first by top=")
+        if self.bounds and len(self.bounds) != 2:
+            raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
+        check_share("nominal", self.nominal)
+        check_minimum("seed", self.seed, 0)
+        check_minimum("rare", self.rare, 0)
+        check_choice("scale", self.scale, SCALES)
+        check_choice("prior", self.prior, ("uniform", "scores"))
+        check_choice("interval", self.interval, INTERVALS)
+        check_minimum("strength", self.strength, 0.1)
+
+    def _check_target(self) -> None:
+        """Refuse the column of labels as anything else."""
+        others = {
+            "score": (self.score, *self.scores),
+            "against": (self.against,),
+            "prediction": (self.prediction,),
+            "labelled": (self.labelled,),
+            "selected": (self.selected,),
+            "weight": (self.weight,),
+            "group": self.group,
+            "proxy": self.proxy,
+        }
+        for name, columns in others.items():
+            if self.target and self.target in columns:
+                raise UserError(
+                    f"{name}= names '{self.target}', which is the column of labels (target=): "
+                    "an audit compares labels with something else; name another column"
+                )
+
+    def _check_selected(self) -> None:
+        """Refuse what cannot be told of labels that exist for the selected alone."""
+        if not self.selected:
+            return
+        if not self.target:
+            raise UserError("selected= is given without target=: name the column of labels")
+        others = {"against": self.against, "weight": self.weight, "cluster": self.cluster}
+        given = next((name for name, value in others.items() if value), "")
+        if given:
+            raise UserError(f"selected= cannot be taken together with {given}=: leave one out")
+        check_minimum("odds", self.odds, 1)
+
+    def _check_proxy(self) -> None:
+        """Refuse what cannot be told of groups that are known through probabilities alone."""
+        if not self.proxy:
+            return
+        if len(set(self.proxy)) < len(self.proxy):
+            raise UserError(f"proxy=[{','.join(self.proxy)}] names a column twice")
+        others = ("group", "selected", "against", "weight", "cluster", "scores")
+        given = next((name for name in others if getattr(self, name)), "")
+        if given:
+            named = "several scores" if given == "scores" else f"{given}="
+            raise UserError(f"proxy= cannot be taken together with {named}: leave one out")
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        """The columns of scores that are named."""
+        return tuple(name for name in (self.score, self.against, *self.scores) if name)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
+        groups = (*self.group, *self.proxy)
+        named = (self.target, *self.score_columns, *marks, *groups, *self.bounds, self.lists)
+        return list(dict.fromkeys(name for name in named if name))
+
+
+RATIO = "ratio"
+# What a constraint may be about, and the rate of groups that it compares.
+CONSTRAINED: Mapping[str, Rate] = {
+    RATIO: selection_rate,
+    **{
+        rate.name: rate
+        for rate in (selection_rate, true_positive_rate, false_positive_rate, false_negative_rate)
+    },
+}
+
+
+def constraint_of(text: str) -> tuple[str, float]:
+    """Return what a constraint is about, and its bound.
+
+    Raises
+    ------
+    UserError : it is none.
+    """
+    name, _, bound = text.partition(":")
+    check_choice("constraint", name, CONSTRAINED)
+    try:
+        value = float(bound)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value <= 1:
+        raise UserError(
+            f"constraint={text}: after the colon comes a number from 0 to 1, such as ratio:0.8 or "
+            "selection_rate:0.05"
+        )
+    return name, value
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What is supposed of the groups, and what gap is to be found."""
+
+    groups: tuple[float, ...] = option(
+        (0.5, 0.5),
+        "Which share of the people each group is; the shares add up to 1.",
+        shown="[SHARE,...]",
+    )
+    rate: float = option(0.5, "The rate that is compared, as it may be in most groups.")
+    gap: float = option(0.05, "The difference between groups that matters.")
+    among: float = option(
+        1.0,
+        "The share of people whom the rate is about: 1 for accuracy, that of label 1 for the true "
+        "positive rate.",
+    )
+    attributes: int = option(1, "How many attributes are audited: more verdicts, each surer.")
+    seed: int = option(0, "The seed of all random draws.")
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if len(self.groups) < 2:
+            raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
+        if min(self.groups) <= 0 or abs(sum(self.groups) - 1) > 0.005:
+            raise UserError(
+                f"groups=[{','.join(f'{each:g}' for each in self.groups)}]: shares are above 0 and "
+                f"add up to 1, these to {sum(self.groups):g}"
+            )
+        for name in ("rate", "gap"):
+            check_share(name, getattr(self, name))
+        if not 0 < self.among <= 1:
+            raise UserError(f"among is {self.among}; it must be above 0 and at most 1")
+        if self.attributes < 1:
+            raise UserError(f"attributes is {self.attributes}; it must be 1 or more")
+        if self.rate - self.gap < 0 and self.rate + self.gap > 1:
+            raise UserError(f"no rate differs from {self.rate:g} by {self.gap:g}")

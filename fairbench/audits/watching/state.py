@@ -1,0 +1,263 @@
+"""The state of a watch: what is watched, what was seen of the file, and what was found so far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.named_columns import bands_apart, period_asked
+from fairbench.audits.question import Options
+from fairbench.audits.state_file import JsonFile
+from fairbench.core.errors import UserError, check_choice, check_share
+from fairbench.core.files import unsealed_json
+from fairbench.core.options import hidden, option
+
+SCHEMA = 1
+CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+
+
+def crossed(name: str) -> list[str]:
+    """Return the columns that a name of groups stands for: of ``sex x race`` two."""
+    return name.split(CROSSED)
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """What is watched, and of which columns."""
+
+    path: Path = option(
+        Path,
+        "A file with one row a person (CSV, Excel, Parquet or Arrow, packed or not): the same file "
+        "growing, or with time= a new file each week.",
+        argument="PREDICTIONS",
+    )
+    group: tuple[str, ...] = option(
+        (),
+        "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
+        shown="[COLUMN,...]",
+    )
+    target: str = option(
+        "", "The column of labels, empty where they are not known yet.", shown="COLUMN"
+    )
+    score: str = option(
+        "", "The column of the predicted probability of the positive label.", shown="COLUMN"
+    )
+    prediction: str = option(
+        "", "The column of decisions, where they are not score > threshold.", shown="COLUMN"
+    )
+    positive: str = option(
+        "", "The label that the score is the probability of, where labels are not 0 and 1.",
+        shown="LABEL",
+    )  # fmt: skip
+    time: str = option(
+        "",
+        "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
+        "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
+        "year).",
+        shown="COLUMN",
+    )
+    metrics: tuple[str, ...] = option(
+        (),
+        f"The gaps that are watched, of {', '.join(RATE_OF)}; all of them by default. The fewer "
+        "there are, the sooner each is found.",
+        shown="[METRIC,...]",
+    )
+    cuts: tuple[str, ...] = hidden(())
+    threshold: float = option(0.5, "A score above it is a positive decision.")
+    epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        group, cuts = bands_apart(self.group)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        if any("quantiles" in each.rpartition(":")[2] for each in self.cuts):
+            raise UserError(
+                "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
+            )
+        period_asked(self.time)
+        if not self.group:
+            raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+        if len(set(self.group)) < len(self.group):
+            raise UserError(f"group=[{','.join(self.group)}] names a column twice")
+        if len(set(self.metrics)) < len(self.metrics):
+            raise UserError(f"metrics=[{','.join(self.metrics)}] names a metric twice")
+        for each in self.metrics:
+            check_choice("metric", each, RATE_OF)
+            if not self.target and each != NEEDS_NO_LABELS:
+                raise UserError(f"{each} needs labels: name their column as target=")
+        check_share("epsilon", self.epsilon)
+        self.audit  # refuses the rest  # noqa: B018
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that groups are made of, each once."""
+        parts = (part for name in self.group for part in crossed(name))
+        return tuple(dict.fromkeys(parts))
+
+    @property
+    def audit(self) -> Options:
+        """The same as options of an audit, which files are read with."""
+        return Options(
+            path=self.path, group=self.columns, target=self.target, score=self.score,
+            prediction=self.prediction, positive=self.positive, threshold=self.threshold,
+            epsilon=self.epsilon, cuts=self.cuts,
+        )  # fmt: skip
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The metrics that are watched: without labels only that of decisions."""
+        return self.metrics or (tuple(RATE_OF) if self.target else (NEEDS_NO_LABELS,))
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """Rows of one period that came in one look.
+
+    Attributes
+    ----------
+    digest : of their columns but the labels, in order. bag : the same in any order.
+    look : when, UTC.
+    """
+
+    rows: int
+    digest: str
+    bag: str
+    look: str
+
+
+@dataclass(frozen=True)
+class Period:
+    """The rows seen of a period; without a column of time there is one, without a name.
+
+    Attributes
+    ----------
+    labels : a sign a row: 0, 1, or ? where it is not known yet.
+    """
+
+    name: str
+    parts: tuple[SeenRows, ...]
+    labels: str
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """What was counted up to some row: a point of the charts, from which on is counted anew, too.
+
+    Attributes
+    ----------
+    row : rows so far. labels : labels so far. period, look : of the last row.
+    counts : attribute -> group -> sums, as `fairbench.audits.watching.counting` has them.
+    limits : name of a gap -> its value and interval of all rows so far; None where undefined.
+    """
+
+    row: int
+    labels: int
+    period: str
+    look: str
+    counts: Mapping[str, Sequence[Sequence[float]]]
+    limits: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What was found, once.
+
+    Attributes
+    ----------
+    kind : ``passed`` (a gap is beyond epsilon), ``changed`` (a gap is another than it was) or
+        ``drifted`` (scores of a group are off by another amount than they were).
+    about : the name of the gap or of the group's scores.
+    row : rows when it was found. since : rows after which the evidence was counted, 0 for all.
+    lower, upper : the interval since then. before : the interval up to there; None with ``passed``.
+    """
+
+    kind: str
+    about: str
+    row: int
+    period: str
+    look: str
+    since: int
+    lower: float
+    upper: float
+    before: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class WatchState:
+    """Everything that a next look depends on.
+
+    Attributes
+    ----------
+    names : what labels 0 and 1 are called, empty until both were seen.
+    groups : attribute -> names of the groups that are watched: those of the first look.
+    shares : name of a gap -> share of its rows that the first group had at the first look.
+    unwatched : groups that came after the first look -> their rows; they are counted nowhere.
+    """
+
+    options: WatchOptions
+    names: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    periods: tuple[Period, ...] = ()
+    marks: tuple[Milestone, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    unwatched: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The rows seen so far."""
+        return sum(part.rows for each in self.periods for part in each.parts)
+
+
+class WatchFile(JsonFile[WatchState]):
+    """The file of a watch's state."""
+
+    of, start, otherwise = "a watch", "fairbench watch PREDICTIONS", "or start another state"
+
+    def parsed(self, content: bytes) -> WatchState:
+        """Return the state that a file's content describes."""
+        return _state(unsealed_json(content), self.path.parent)
+
+    def values(self, state: WatchState) -> Mapping[str, Any]:
+        """Return a state as plain values; the path of the predictions is seen from its folder."""
+        path = os.path.relpath(state.options.path.resolve(), self.path.parent.resolve())
+        options = {**asdict(state.options), "path": Path(path).as_posix()}
+        return {"schema": SCHEMA, **asdict(state), "options": options}
+
+
+def _state(content: Mapping[str, Any], folder: Path) -> WatchState:
+    """Return the state that plain values describe."""
+    if content["schema"] != SCHEMA:
+        raise ValueError(f"its schema is {content['schema']}; this version reads {SCHEMA}")
+    values = {each.name: content[each.name] for each in fields(WatchState)}
+    chosen: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in values["options"].items()
+    }
+    chosen["path"] = folder / chosen["path"]
+    return WatchState(
+        WatchOptions(**chosen),
+        tuple(values["names"]),
+        {name: tuple(groups) for name, groups in values["groups"].items()},
+        values["shares"],
+        tuple(_period(each) for each in values["periods"]),
+        tuple(Milestone(**each) for each in values["marks"]),
+        tuple(_alarm(each) for each in values["alarms"]),
+        values["unwatched"],
+    )
+
+
+def _period(values: Mapping[str, Any]) -> Period:
+    parts = tuple(SeenRows(**each) for each in values["parts"])
+    if len(values["labels"]) != sum(part.rows for part in parts):
+        raise ValueError(f"period '{values['name']}' has not one label a row")
+    return Period(values["name"], parts, values["labels"])
+
+
+def _alarm(values: Mapping[str, Any]) -> Alarm:
+    before = values["before"]
+    return Alarm(**{**values, "before": None if before is None else tuple(before)})

@@ -17,7 +17,8 @@ from fairbench.audits.completion import (
     population_draws,
     union,
 )
-from fairbench.audits.gaps import NEEDS_NO_LABELS, Gap, gaps_of
+from fairbench.audits.findings import Budget
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audits.impact import ImpactRatio, impact_ratios
 from fairbench.audits.labels_needed import Needed, labels_needed
@@ -75,6 +76,7 @@ class Assessment:
     stresses : how far what follows from them holds, where labels leave it open.
     impact : how often each group is selected, and the ratio to the group it is compared with.
     thresholds : what others would decide. scores : how each group's are distributed.
+    budget : what the page has for questions about gaps and a constraint.
     """
 
     options: Options
@@ -89,6 +91,7 @@ class Assessment:
     impact: Sequence[ImpactRatio] = ()
     thresholds: Thresholds | None = None
     scores: Sequence[GroupScores] = ()
+    budget: Budget = Budget(1)
 
     @property
     def labels(self) -> int:
@@ -106,8 +109,12 @@ class Assessment:
         return self.labels == len(self.table)
 
 
-def assess(table: AuditTable, options: Options) -> Assessment:
+def assess(table: AuditTable, options: Options, *, others: int = 0) -> Assessment:
     """Assess a table of predictions.
+
+    Parameters
+    ----------
+    others : how many questions beside those of gaps and of a constraint share the error rate.
 
     Raises
     ------
@@ -119,7 +126,7 @@ def assess(table: AuditTable, options: Options) -> Assessment:
                 f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
                 "out, and an audit says how often each group is selected"
             )
-        return _of_decisions(table, options)
+        return _of_decisions(table, options, others)
     if table.design is not None and len(table.known) < len(table):
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
@@ -137,8 +144,13 @@ def assess(table: AuditTable, options: Options) -> Assessment:
     assumed, supposed = (
         (None, None) if alike is None else _from_posterior(table, alike, evaluator, options.seed)
     )
-    gaps = gaps_of(counted, supposed, options.epsilon, evaluator.minimum_group_size, assumed=none)
-    gaps = with_tipping(gaps, counted, options.epsilon)
+    constrained = len(options.group) * bool(options.constraint)
+    bounds = Bounds(
+        options.epsilon,
+        evaluator.minimum_group_size,
+        Budget(len(counted) * len(RATE_OF) + constrained + others),
+    )
+    gaps = with_tipping(gaps_of(counted, supposed, bounds, assumed=none), counted, bounds)
     few = not (table.design or (options.interval == DIRICHLET and not none))
     return Assessment(
         options,
@@ -151,8 +163,9 @@ def assess(table: AuditTable, options: Options) -> Assessment:
         [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
         [] if alike is None else stresses(table, alike, gaps, options.epsilon, options.seed),
         impact_ratios(table, options),
-        other_thresholds(table, options),
+        other_thresholds(table, options, bounds.risk),
         _scores(table, options),
+        bounds.budget,
     )
 
 
@@ -167,17 +180,16 @@ def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
 _OF_DECISIONS = ("selection_rate", NEEDS_NO_LABELS)
 
 
-def _of_decisions(table: AuditTable, options: Options) -> Assessment:
+def _of_decisions(table: AuditTable, options: Options, others: int) -> Assessment:
     """Assess decisions without labels: how often each group is selected, and nothing else."""
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     # Counted as if every decision were right: what is kept of that rests on the decisions alone.
     decided = replace(table, label=table.prediction.astype(np.float64))
     metrics, counted = _from_labels(decided, evaluator, options.seed)
     kept = metrics["metric"].str.startswith(_OF_DECISIONS)
-    minimum = evaluator.minimum_group_size
-    gaps = gaps_of(
-        counted, None, options.epsilon, minimum, assumed=False, metrics=[NEEDS_NO_LABELS]
-    )
+    budget = Budget(len(counted) + others)
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
+    gaps = gaps_of(counted, None, bounds, assumed=False, metrics=[NEEDS_NO_LABELS])
     return Assessment(
         options=options,
         table=table,
@@ -189,6 +201,7 @@ def _of_decisions(table: AuditTable, options: Options) -> Assessment:
         calibrations=[],
         stresses=[],
         impact=impact_ratios(table, options),
+        budget=budget,
     )
 
 

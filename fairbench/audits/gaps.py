@@ -9,7 +9,19 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.group_intervals import CountIntervals, PosteriorIntervals
+from fairbench.audits.findings import (
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    SMALL,
+    Answer,
+    Budget,
+    Finding,
+    answer_gap,
+    pair_findings,
+)
+from fairbench.evaluation.group_intervals import CountIntervals, GapInterval, PosteriorIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.gaps import probability_below
@@ -21,10 +33,11 @@ from fairbench.metrics.registry import BINARY, label, metrics_of
 
 Floats = NDArray[np.float64]
 
-CERTAIN, NAN = 0.95, float("nan")
+NAN = float("nan")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
+ASSUMED = "if the scores are right"
+TOO_FEW = "there are too few rows of all but one of them"
 FEWEST_LABELS = 30  # that every group must have before a gap is called small
-SMALL, LARGE, OPEN, UNKNOWN = "small", "large", "open", "too few rows"
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
     {
@@ -52,14 +65,12 @@ class Gap:
         the second one's rate minus the first's.
     supposed : value, lower and upper if scores are calibrated alike in all groups; NaN where that
         is not asked.
-    pairs : the pairs of groups that surely differ at all, the one of the higher rate first; all
-        of them together are said with 95 % confidence.
     alike : of more groups than two, the value if all had the same rate: noise alone.
     small : probability that the gap's size is under epsilon.
-    low, high : the groups of which the second is most probably ahead by more than epsilon.
-    beyond, order : the probabilities that it is, and that it is ahead at all.
-    verdict : `SMALL`, `LARGE`, `OPEN`, or `UNKNOWN` with under two groups of enough rows. All
-        verdicts of an audit together are wrong in at most one audit of twenty.
+    answer : what is said of the gap, and who is surely above whom, by positions in `compared`;
+        nothing with under two groups of enough rows.
+    rates, names : of the groups that are compared.
+    rows : how many rows, or labels, all compared groups have that the rate is of.
     tipping : how many wrong labels would undo the verdict, where it rests on labels.
     standard_error : of the difference of two groups; the interval is not made from it.
     """
@@ -75,12 +86,10 @@ class Gap:
     supposed: tuple[float, float, float] = (NAN, NAN, NAN)
     alike: float = NAN
     small: float = NAN
-    low: str = ""
-    high: str = ""
-    beyond: float = NAN
-    order: float = NAN
-    pairs: Sequence[tuple[str, str]] = ()
-    verdict: str = UNKNOWN
+    answer: Answer = Answer(NOT_MEASURED)
+    names: Sequence[str] = ()
+    rates: Sequence[float] = ()
+    rows: int = 0
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
     standard_error: float = NAN
@@ -90,17 +99,36 @@ class Gap:
         """Whether the value is a signed difference of two groups."""
         return len(self.compared) == 2
 
+    @property
+    def verdict(self) -> str:
+        """What is said of the gap."""
+        return self.answer.verdict
+
+    @property
+    def low(self) -> str:
+        """Of a large gap, the group of the lower rate."""
+        return self.names[self.answer.low] if self.verdict == LARGE else ""
+
+    @property
+    def high(self) -> str:
+        """Of a large gap, the group of the higher rate."""
+        return self.names[self.answer.high] if self.verdict == LARGE else ""
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The groups that surely differ, the one of the higher rate first."""
+        return [(self.names[high], self.names[low]) for high, low in self.answer.pairs]
+
 
 def gaps_of(
     counted: Sequence[Counted],
     supposed: Sequence[Counted] | None,
-    epsilon: float,
-    minimum: int,
+    bounds: Bounds,
     *,
     assumed: bool,
     metrics: Sequence[str] = tuple(RATE_OF),
 ) -> list[Gap]:
-    """Return every attribute's gaps between the groups of at least `minimum` rows.
+    """Return every attribute's gaps between the groups of enough rows.
 
     Parameters
     ----------
@@ -110,7 +138,6 @@ def gaps_of(
     """
     others: Sequence[Counted | None] = supposed or [None] * len(counted)
     pairs = list(zip(counted, others, strict=True))
-    bounds = Bounds(epsilon, minimum, len(counted) * len(metrics))
     return [
         _gap(each, other, metric, bounds, assumed and metric != NEEDS_NO_LABELS)
         for each, other in pairs
@@ -120,16 +147,16 @@ def gaps_of(
 
 @dataclass(frozen=True)
 class Bounds:
-    """What verdicts are given by: the gap that matters, rows that suffice, how many are given."""
+    """What verdicts are given by: the gap that matters, rows that suffice, and the budget."""
 
     epsilon: float
     minimum: int
-    questions: int
+    budget: Budget
 
     @property
     def risk(self) -> float:
         """The probability with which one verdict may be wrong."""
-        return (1 - CERTAIN) / self.questions
+        return self.budget.risk
 
 
 def _gap(
@@ -142,14 +169,23 @@ def _gap(
     enough = counted.sizes([rate])[0] >= (1 if few else bounds.minimum)
     compared = np.flatnonzero(enough).tolist()
     left_out = [name for name, has in zip(names, enough, strict=True) if not has]
-    gap = Gap(counted.attribute, metric, compared, left_out, assumed, short_of_labels=short)
+    gap = Gap(
+        counted.attribute,
+        metric,
+        compared,
+        left_out,
+        assumed,
+        short_of_labels=short,
+        names=[names[place] for place in compared],
+        rows=int(np.asarray(counted.sizes([rate])[0])[compared].sum()),
+    )
     if len(compared) < 2:
         return gap
     if isinstance(counted.intervals, CountIntervals):
         found = _of_counts(counted, counted.intervals, gap, bounds.epsilon)
         gap = _settled(found, counted.intervals, bounds)
     elif isinstance(counted.intervals, PosteriorIntervals):
-        gap = _of_draws(counted, gap, bounds.epsilon)
+        gap = _of_draws(counted, gap, bounds)
     return gap if supposed is None else replace(gap, supposed=_supposed(supposed, gap))
 
 
@@ -159,20 +195,20 @@ def _short_of_labels(counted: Counted) -> Sequence[str]:
 
 
 def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: float) -> Gap:
-    """Return a gap with its interval, the pairs that differ, and probabilities of its size."""
-    metric, names = metrics_of(BINARY)[gap.metric], counted.groups
+    """Return a gap with its interval, and the probability that it is small."""
+    metric = metrics_of(BINARY)[gap.metric]
     raw = RATE_OF[gap.metric](intervals.counts_of(metric)[gap.compared])
-    (found,) = intervals.gaps([metric], _among(gap, names)[None])
+    (found,) = intervals.gaps([metric], _among(gap, counted.groups)[None])
     lower, upper = float(found.lower), float(found.upper)
     if gap.signed:
         lower, upper = _signed_ends(intervals, gap)
         error = intervals.difference_error(RATE_OF[gap.metric], gap.compared[1], gap.compared[0])
         gap = replace(gap, standard_error=error)
-    surely = np.argwhere(found.surely).tolist() if found.surely is not None else []
-    pairs = [(names[high], names[low]) for high, low in surely]
     value = float(_size(raw, gap.signed))
-    gap = replace(gap, value=value, lower=lower, upper=upper, pairs=pairs)
-    gap = _with_probabilities(gap, names, intervals.posterior_counts(metric), epsilon)
+    gap = replace(gap, value=value, lower=lower, upper=upper, rates=raw.tolist())
+    draws = intervals.posterior_counts(metric)
+    if len(draws):
+        gap = _with_probabilities(gap, RATE_OF[gap.metric](draws[:, gap.compared]), epsilon)
     ends = float(found.lower), float(found.upper)
     small = probability_below(gap.small, *ends, epsilon, level=intervals.level)
     return replace(gap, small=float(small))
@@ -192,45 +228,39 @@ def _signed_ends(intervals: CountIntervals, gap: Gap) -> tuple[float, float]:
     return ends.lower.item(), ends.upper.item()
 
 
-def _with_probabilities(gap: Gap, names: Sequence[str], draws: Floats, epsilon: float) -> Gap:
-    """Return a gap with how probable it is that it is small, and between whom it is large."""
-    if not len(draws):
-        return gap
-    rates = RATE_OF[gap.metric](draws[:, gap.compared])
-    found = settle(rates, epsilon)
-    return replace(
-        gap,
-        alike=NAN if gap.signed else _alike(rates),
-        small=found.small,
-        low=names[gap.compared[found.low]],
-        high=names[gap.compared[found.high]],
-        beyond=found.beyond,
-        order=found.order,
-        verdict=found.verdict,
-    )
+def _with_probabilities(gap: Gap, rates: Floats, epsilon: float) -> Gap:
+    """Return a gap with what draws (T, A) of its groups' rates say of its size."""
+    alike = NAN if gap.signed else _alike(rates)
+    return replace(gap, alike=alike, small=float((np.ptp(rates, axis=1) < epsilon).mean()))
 
 
 def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
-    """Return a gap with the verdict that its intervals allow.
+    """Return a gap with what its intervals say.
 
-    That it is small is said where the interval's upper end is under epsilon, that it is large where
-    the lower end is above. One of the two can be wrong, with at most the risk of one verdict. A
-    group of few labels may still hold a surprise: with one, no gap is called small.
+    A group of few labels may still hold a surprise: with one, no gap is called small.
     """
     metric, groups = metrics_of(BINARY)[gap.metric], intervals.counts.shape[-2]
     among = np.isin(np.arange(groups), gap.compared)[None]
-    (at_most,) = replace(intervals, level=1 - 2 * bounds.risk).gaps([metric], among)
-    (at_least,) = replace(intervals, level=1 - bounds.risk).gaps([metric], among)
-    small = at_most.upper < bounds.epsilon and not gap.short_of_labels
-    large = at_least.lower > bounds.epsilon
-    return replace(gap, verdict=SMALL if small else LARGE if large else OPEN)
+
+    def at(level: float) -> GapInterval:
+        (found,) = replace(intervals, level=level).gaps([metric], among)
+        assert found.leads is not None
+        places = np.ix_(gap.compared, gap.compared)
+        return found._replace(leads=np.atleast_2d(found.leads)[places])
+
+    may_be_small = not gap.short_of_labels
+    answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
+    return replace(gap, answer=answer)
 
 
-def _of_draws(counted: Counted, gap: Gap, epsilon: float) -> Gap:
+def _of_draws(counted: Counted, gap: Gap, bounds: Bounds) -> Gap:
     """Return a gap from posterior draws of the counts."""
     value, lower, upper = _supposed(counted, gap)
     gap = replace(gap, value=value, lower=lower, upper=upper)
-    return _with_probabilities(gap, counted.groups, counted.intervals.draws, epsilon)
+    rates = RATE_OF[gap.metric](counted.intervals.draws[:, gap.compared])
+    gap = _with_probabilities(gap, rates, bounds.epsilon)
+    answer = answer_draws(rates, bounds.epsilon, bounds.risk)
+    return replace(gap, answer=answer, rates=rates.mean(axis=0).tolist())
 
 
 def _supposed(counted: Counted, gap: Gap) -> tuple[float, float, float]:
@@ -252,40 +282,73 @@ def _alike(rates: Floats) -> float:
     return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
 
 
-@dataclass(frozen=True)
-class Settled:
-    """Whether draws of the groups' rates show that a gap is large or small.
+def answer_draws(rates: Floats, epsilon: float, risk: float) -> Answer:
+    """Return what posterior draws (T, A) of the rates of groups say of their largest gap.
 
-    Attributes
+    A gap is large where one group is surely above another by more than epsilon; that some two of
+    many groups differ is not enough, as it is likely of any that are little known. What is asked
+    of a pair grows with the number of pairs (Bonferroni).
+
+    Parameters
     ----------
-    small : probability that no two groups differ by epsilon or more.
-    low, high : the groups of which it is most probable that the second's rate is higher by more
-        than epsilon. beyond : that probability. order : that it is higher at all.
+    risk : the probability with which the answer may be wrong.
     """
-
-    small: float
-    low: int
-    high: int
-    beyond: float
-    order: float
-    verdict: str
-
-
-def settle(rates: Floats, epsilon: float) -> Settled:
-    """Return whether draws (T, A) of a rate show that its gap is large or small.
-
-    A gap is large where one group is surely ahead of another by more than epsilon; that some two
-    of many groups differ is not enough, as it is likely of any that are little known. The
-    probability asked for grows with the number of pairs (Bonferroni).
-    """
-    small = float((rates.max(axis=1) - rates.min(axis=1) < epsilon).mean())
-    beyond = np.stack([(rates - each[:, None] > epsilon).mean(axis=0) for each in rates.T])
+    groups = rates.shape[1]
+    each = 1 - risk / (groups * (groups - 1) / 2)
+    above, beyond = (
+        np.stack([(one[:, None] - rates > bound).mean(axis=0) for one in rates.T])
+        for bound in (0.0, epsilon)
+    )
+    pairs = [(int(one), int(other)) for one, other in np.argwhere(above > each)]
+    if (np.ptp(rates, axis=1) < epsilon).mean() >= 1 - risk:
+        return Answer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.
     mean = rates.mean(axis=0)
-    ahead = beyond + 1e-6 * (mean[None, :] - mean[:, None])
-    low, high = (int(i) for i in np.unravel_index(int(ahead.argmax()), ahead.shape))
-    groups = rates.shape[1]
-    surely = 1 - (1 - CERTAIN) / (groups * (groups - 1) / 2)
-    verdict = SMALL if small >= CERTAIN else LARGE if beyond[low, high] >= surely else OPEN
-    order = float((rates[:, high] > rates[:, low]).mean())
-    return Settled(small, low, high, float(beyond[low, high]), order, verdict)
+    certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
+    high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))
+    if beyond[high, low] >= each:
+        return Answer(LARGE, high, low, pairs)
+    return Answer(OPEN, pairs=pairs)
+
+
+def gap_findings(
+    gaps: Sequence[Gap],
+    epsilon: float,
+    *,
+    needs: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    unless: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> list[Finding]:
+    """Return what gaps say of the people that the rows are a sample of, and of pairs of groups.
+
+    Parameters
+    ----------
+    needs, unless : (attribute, metric) -> what would settle an open gap, and with which wrong
+        labels a settled one would not hold.
+    """
+    findings = []
+    for gap in gaps:
+        key = gap.attribute, gap.metric
+        lower, upper = gap.lower, gap.upper
+        if gap.verdict == LARGE and gap.signed and upper < 0:
+            lower, upper = -upper, -lower
+        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
+        finding = Finding(
+            GAP,
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            gap.verdict,
+            tuple(gap.names[place] for place in named),
+            value=gap.value,
+            lower=lower,
+            upper=upper,
+            values=tuple(gap.rates[place] for place in named),
+            bound=epsilon,
+            n=gap.rows,
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(key, ""),
+            unless=unless.get(key, ""),
+            given=ASSUMED if gap.assumed else "",
+        )
+        findings.append(finding)
+        if not gap.assumed:
+            findings += pair_findings(finding, gap.names, gap.answer, gap.rates)
+    return findings

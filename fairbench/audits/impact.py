@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import codes_of
+from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.data.tabular import spelled
@@ -62,7 +63,7 @@ class ImpactRatio:
         return self.given and self.group == self.reference
 
 
-def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
+def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -> list[ImpactRatio]:
     """Return the impact ratios of every group of every attribute; decisions need no labels.
 
     Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
@@ -75,6 +76,7 @@ def impact_ratios(table: AuditTable, options: Options) -> list[ImpactRatio]:
             selected,
             reference=table.references.get(name, ""),
             design=table.design,
+            level=level,
         )
         for name, groups in table.groups.items()
     )
@@ -93,6 +95,7 @@ def impact_ratios_of(
     *,
     reference: str = "",
     design: Design | None = None,
+    level: float = 0.95,
 ) -> list[ImpactRatio]:
     """Return the impact ratios of the groups of one attribute that have rows.
 
@@ -104,7 +107,7 @@ def impact_ratios_of(
     """
     codes, names = codes_of(groups)
     rows = np.bincount(codes, minlength=len(names))
-    intervals = _intervals(selected, codes, len(names), design)
+    intervals = replace(_intervals(selected, codes, len(names), design), level=level)
     if len(names) < 2:
         return []
     given, rates = reference in names, _limits(intervals, intervals.level)
@@ -157,22 +160,41 @@ def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
-def impact_sentences(ratios: Sequence[ImpactRatio]) -> Iterator[str]:
-    """Yield what the impact ratios of each attribute say of the four-fifths rule."""
-    for attribute in dict.fromkeys(each.attribute for each in ratios):
-        mine = [each for each in ratios if each.attribute == attribute]
-        found = [each for each in mine if not each.is_given_reference]
-        under = [each for each in found if each.upper < FOUR_FIFTHS]
-        over = [each for each in found if each.lower >= FOUR_FIFTHS]
-        unknown = [each for each in found if each not in under and each not in over]
-        whom = found[0].reference if found[0].given else "the group selected most often"
-        parts = [
-            f"{what}: {', '.join(each.group for each in several)}"
-            for what, several in (
-                ("less than four fifths as often", under),
-                ("at least four fifths as often", over),
-                ("not known which", unknown),
+def impact_findings(
+    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio], attributes: Sequence[str]
+) -> list[Finding]:
+    """Return whether each group is selected at least four fifths as often as another.
+
+    Parameters
+    ----------
+    ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts; empty
+        where these rows' error rate is spent on other questions.
+    attributes : whose groups are asked about.
+    """
+    if not wider:
+        return []
+    findings = []
+    for shown, judged in zip(ratios, wider, strict=True):
+        if shown.is_given_reference or shown.attribute not in attributes:
+            continue
+        verdict = NOT_MEASURED if np.isnan(shown.ratio) else OPEN
+        if judged.upper < FOUR_FIFTHS:
+            verdict = LARGE
+        elif judged.lower >= FOUR_FIFTHS:
+            verdict = SMALL
+        findings.append(
+            Finding(
+                RATIO,
+                shown.attribute,
+                "impact ratio",
+                verdict,
+                (shown.group, shown.reference) if shown.given else (shown.group,),
+                value=shown.ratio,
+                lower=shown.lower,
+                upper=shown.upper,
+                bound=FOUR_FIFTHS,
+                n=shown.rows,
+                needs="nobody was selected" if verdict == NOT_MEASURED else "",
             )
-            if several
-        ]
-        yield f"{attribute}, selected in comparison with {whom}: {'; '.join(parts)}."
+        )
+    return findings

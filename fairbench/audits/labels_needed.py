@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.audits.gaps import CERTAIN, NEEDS_NO_LABELS, OPEN, RATE_OF, Gap
+from fairbench.audits.findings import ERROR_RATE, OPEN
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
@@ -171,7 +172,7 @@ def _needed(
 ) -> Needed:
     generator = rng(options.seed, "labels needed", gap.attribute, gap.metric)
     known = _known(table, counted, gap, generator)
-    risk = (1 - CERTAIN) / len(RATE_OF)
+    risk = ERROR_RATE / len(RATE_OF)
     tried: list[int] = []
     chances: list[float] = []
     for labels in numbers(len(table.known), remaining):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.audits.gaps import CERTAIN, RATE_OF
+from fairbench.audits.findings import ERROR_RATE
+from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.labels_needed import LIKELY, UNLIKELY, spread_evenly
 from fairbench.audits.question import PlanOptions
 from fairbench.core.seeds import rng
@@ -77,7 +78,7 @@ class AuditPlan:
         size = labels * each * options.among
         counts = rates * size + self._luck * np.sqrt(size * rates * (1 - rates))
         counts = np.clip(counts, 0, size)
-        risk = (1 - CERTAIN) / (len(RATE_OF) * options.attributes)
+        risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
         if small:
             upper = largest_gap(GroupLimits.of(counts, size, level=1 - 2 * risk)).upper
             return float((upper < options.gap).mean())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from fairbench.audits.named_columns import PROBABILITY, SCALES, bands_apart, check_bands
@@ -17,6 +17,19 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
+
+# The kinds of audits. Beside each option stands which of them it applies to, if not to all.
+BINARY = "an audit of two classes"
+SELECTED = "an audit of labels of the selected (selected=)"
+MANY = "an audit of many groups"
+PROXY = "an audit of groups by their probabilities (proxy=)"
+PAIR = "a comparison of two scores (against=)"
+CLASSES = "an audit of several classes"
+NUMBERS = "an audit of predicted numbers"
+RANKING = "an audit of a ranking (top=)"
+OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
+BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING)
+OF_SCORES = (*OF_TWO, CLASSES, RANKING)
 
 
 @dataclass(frozen=True)
@@ -40,11 +53,14 @@ class Options:
         "where two columns have it; by default the largest, and for impact ratios the one selected "
         "most often.",
         shown="[LABEL,...]",
+        applies=BY_PAIRS,
     )
     target: str = option(
-        "", "The column of labels, empty where unknown; leave it out if there are none.",
+        "",
+        "The column of labels, empty where unknown; leave it out if there are none.",
         shown="COLUMN",
-    )  # fmt: skip
+        applies=(*OF_TWO, CLASSES, NUMBERS),
+    )
     score: str = option(
         "",
         "The column of the predicted probability of the positive label. Of three classes and "
@@ -52,55 +68,71 @@ class Options:
         "for each class.",
         shown="COLUMN",
         several="scores",
+        applies=OF_SCORES,
     )
     prediction: str = option(
         "",
         "The column of decisions, where they are not score > threshold; of three classes and "
         "more, of predicted classes; of a regression, of predicted numbers.",
         shown="COLUMN",
+        applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS),
     )
     labelled: str = option(
-        "", "A column of true and false; a label counts only where it is true.", shown="COLUMN"
+        "",
+        "A column of true and false; a label counts only where it is true.",
+        shown="COLUMN",
+        applies=(*OF_TWO, CLASSES, NUMBERS),
     )
     positive: str = option(
-        "", "The label that the score is the probability of, where labels are not 0 and 1.",
+        "",
+        "The label that the score is the probability of, where labels are not 0 and 1.",
         shown="LABEL",
-    )  # fmt: skip
+        applies=OF_TWO,
+    )
     favourable: str = option(
-        "", "The label that is good for a person, if it is not the positive one.", shown="LABEL"
+        "",
+        "The label that is good for a person, if it is not the positive one.",
+        shown="LABEL",
+        applies=OF_TWO,
     )
     weight: str = option(
         "",
         "The column of how many people each row stands for (survey weights); of complete labels.",
         shown="COLUMN",
+        applies=(BINARY, NUMBERS),
     )
     cluster: str = option(
         "",
         "The column of what marks rows that belong together, such as a household; of complete "
         "labels.",
         shown="COLUMN",
+        applies=(BINARY, NUMBERS),
     )
     selected: str = option(
         "",
         "The column of true and false that says who was selected, where labels exist for these "
         "alone, such as loans repaid: says what follows for everyone.",
         shown="COLUMN",
+        applies=(SELECTED,),
     )
     odds: float = option(
         2.0,
         "With selected=: by what factor the odds of label 1 of those who were not selected may "
         "differ from those of similar people who were.",
+        applies=(SELECTED,),
     )
     proxy: tuple[str, ...] = option(
         (),
         "Instead of group=: a column for each group with the probability that a person belongs to "
         "it, where nobody's group is known: says what follows whoever belongs to which.",
         shown="[COLUMN,...]",
+        applies=(PROXY,),
     )
     scale: str = option(
         PROBABILITY,
         "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
         choices=SCALES,
+        applies=OF_SCORES,
     )
     rare: int = option(
         0, "Groups of fewer rows than this are pooled into one, which is called other groups."
@@ -109,7 +141,11 @@ class Options:
         (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
     )
     cuts: tuple[str, ...] = hidden(())
-    threshold: float = option(0.5, "A score above it is a positive decision.")
+    threshold: float = option(
+        0.5,
+        "A score above it is a positive decision.",
+        applies=OF_TWO,
+    )
     constraint: str = option(
         "",
         "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
@@ -117,17 +153,20 @@ class Options:
         "least 0.8; or RATE:0.05, no two groups differ by more, RATE being selection_rate, "
         "true_positive_rate, false_positive_rate or false_negative_rate.",
         shown="RATIO|RATE:BOUND",
+        applies=(BINARY, SELECTED),
     )
     epsilon: float = option(
         0.05,
         "A gap under this makes no practical difference; of predicted numbers, as a share of the "
         "standard deviation of the true ones.",
+        applies=(*OF_TWO, CLASSES, NUMBERS),
     )
     interval: str = option(
         FREQUENTIST,
         "Of complete labels: intervals that hold in repeated samples, however few the rows, or "
         "quantiles of the papers' posterior.",
         choices=INTERVALS,
+        applies=(BINARY, SELECTED, CLASSES),
     )
     seed: int = option(0, "The seed of all random draws.")
     out: str = option(
@@ -138,6 +177,7 @@ class Options:
         "",
         "Another classifier's column of scores: its gaps less those of score=, on the same labels.",
         shown="COLUMN",
+        applies=(PAIR,),
     )
     scores: tuple[str, ...] = hidden(())
     cost: str = option(
@@ -145,32 +185,43 @@ class Options:
         "Of three classes and more: a CSV file of what mistakes cost, with a row for each true "
         "class and a column for each predicted one.",
         shown="FILE",
+        applies=(CLASSES,),
     )
     top: float = option(
         0.0,
         "Audit the ranking by score=, the highest first: who is among the first so many places "
         "(under 1: the first share of them), and who gets the exposure. Scores may be any numbers.",
         shown="NUMBER",
+        applies=(RANKING,),
     )
     lists: str = option(
         "",
         "With top=: the column of what marks rows that are ranked together, such as a search.",
         shown="COLUMN",
+        applies=(RANKING,),
     )
     bounds: tuple[str, ...] = option(
         (),
         "Of predicted numbers: the columns of both ends of prediction intervals, whose coverage is "
         "counted by group.",
         shown="[LOWER,UPPER]",
+        applies=(NUMBERS,),
     )
-    nominal: float = option(0.9, "With bounds=: the share of targets that they promise to hold.")
+    nominal: float = option(
+        0.9,
+        "With bounds=: the share of targets that they promise to hold.",
+        applies=(NUMBERS,),
+    )
     prior: str = option(
         "uniform",
         "Of three classes and more: whether to start from the scores, or from knowing nothing.",
         choices=("uniform", "scores"),
+        applies=(CLASSES,),
     )
     strength: float = option(
-        2.0, "Of three classes and more: how many labels the prior is as much information as."
+        2.0,
+        "Of three classes and more: how many labels the prior is as much information as.",
+        applies=(CLASSES,),
     )
 
     def __post_init__(self) -> None:
@@ -187,9 +238,11 @@ class Options:
             raise UserError("labelled= is given without target=: name the column of labels")
         if self.against and (self.prediction or not self.score):
             raise UserError("against= compares two scores by one threshold: give score= alone")
-        if (self.weight or self.cluster) and (self.against or self.interval != FREQUENTIST):
-            other = "against=" if self.against else f"interval={self.interval}"
-            raise UserError(f"{other} knows neither weights nor clusters: leave one of them out")
+        if (self.weight or self.cluster) and self.interval != FREQUENTIST:
+            raise UserError(
+                f"interval={self.interval} takes neither weights nor clusters: leave one of them "
+                "out"
+            )
         self._check_target()
         self._check_selected()
         self._check_proxy()
@@ -236,27 +289,16 @@ class Options:
 
     def _check_selected(self) -> None:
         """Refuse what cannot be told of labels that exist for the selected alone."""
-        if not self.selected:
-            return
-        if not self.target:
+        if self.selected and not self.target:
             raise UserError("selected= is given without target=: name the column of labels")
-        others = {"against": self.against, "weight": self.weight, "cluster": self.cluster}
-        given = next((name for name, value in others.items() if value), "")
-        if given:
-            raise UserError(f"selected= cannot be taken together with {given}=: leave one out")
         check_minimum("odds", self.odds, 1)
 
     def _check_proxy(self) -> None:
         """Refuse what cannot be told of groups that are known through probabilities alone."""
-        if not self.proxy:
-            return
         if len(set(self.proxy)) < len(self.proxy):
             raise UserError(f"proxy=[{','.join(self.proxy)}] names a column twice")
-        others = ("group", "selected", "against", "weight", "cluster", "scores")
-        given = next((name for name in others if getattr(self, name)), "")
-        if given:
-            named = "several scores" if given == "scores" else f"{given}="
-            raise UserError(f"proxy= cannot be taken together with {named}: leave one out")
+        if self.proxy and self.group:
+            raise UserError("proxy= stands for group=: leave one of them out")
 
     @property
     def score_columns(self) -> tuple[str, ...]:
@@ -270,6 +312,21 @@ class Options:
         groups = (*self.group, *self.proxy)
         named = (self.target, *self.score_columns, *marks, *groups, *self.bounds, self.lists)
         return list(dict.fromkeys(name for name in named if name))
+
+
+def check_applies(options: Options, kind: str) -> None:
+    """Refuse an option that a kind of audit does not take.
+
+    Raises
+    ------
+    UserError : it was given, and does not apply; names the kinds that take it.
+    """
+    for declared in fields(options):
+        applies = declared.metadata.get("applies", ())
+        name, value = declared.name, getattr(options, declared.name)
+        if applies and kind not in applies and value != declared.default:
+            takers = ", or ".join(applies)
+            raise UserError(f"{name}= does not apply to {kind}, but to {takers}: leave it out")
 
 
 RATIO = "ratio"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.audits.multiclass_reading import from_confidence, from_probabilities
+from fairbench.audits.class_table import from_confidence, from_probabilities
 from fairbench.core.errors import unknown_name
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.completion import Calibrated, population_draws, union
-from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL, Gap
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.gaps import RATE_OF, Gap
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import central_interval

@@ -83,7 +83,7 @@ class JudgedConstraint:
     chosen : the value on the rows that the threshold was chosen on.
     value, lower, upper : on the others, with its interval.
     before : on the others, at the threshold of today.
-    holds : True and False where the interval says so, None where it does not.
+    holds : True and False where that is sure under the error rate of the page, else None.
     """
 
     attribute: str
@@ -126,8 +126,12 @@ class Thresholds:
     constrained: ConstrainedThreshold | None
 
 
-def other_thresholds(table: AuditTable, options: Options) -> Thresholds | None:
+def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds | None:
     """Return what other thresholds would decide; None without scores.
+
+    Parameters
+    ----------
+    risk : the probability with which it may be wrong that a constraint holds, or does not.
 
     Raises
     ------
@@ -146,7 +150,7 @@ def other_thresholds(table: AuditTable, options: Options) -> Thresholds | None:
     if current is not None:
         steps = np.unique(np.append(steps, current))
     groups = {name: table.groups[name] for name in options.group}
-    constrained = _constrained(rows, groups, fine, options) if options.constraint else None
+    constrained = _constrained(rows, groups, fine, options, risk) if options.constraint else None
     every = np.union1d(fine, steps)
     curves: list[ThresholdCurves] = []
     rows_of_table: list[AtThreshold] = []
@@ -182,7 +186,12 @@ class _Rows:
         return _Rows(self.score[rows], label, design, self.below)
 
     def limits(
-        self, rates: Sequence[Rate], codes: Codes, groups: int, thresholds: Floats
+        self,
+        rates: Sequence[Rate],
+        codes: Codes,
+        groups: int,
+        thresholds: Floats,
+        level: float = 0.95,
     ) -> list[GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,)."""
         if self.design is None:
@@ -191,10 +200,12 @@ class _Rows:
             of_each = [
                 shares_of([rate], flipped if rate is selection_rate else counts) for rate in rates
             ]
-            return [GroupLimits.of(success[0], size[0]) for success, size in of_each]
-        return [self._surveyed(rate, codes, groups, thresholds) for rate in rates]
+            return [GroupLimits.of(success[0], size[0], level=level) for success, size in of_each]
+        return [self._surveyed(rate, codes, groups, thresholds, level) for rate in rates]
 
-    def _surveyed(self, rate: Rate, codes: Codes, groups: int, thresholds: Floats) -> GroupLimits:
+    def _surveyed(
+        self, rate: Rate, codes: Codes, groups: int, thresholds: Floats, level: float
+    ) -> GroupLimits:
         """Return the same of one rate of weighted or clustered rows."""
         assert self.design is not None
         surveys, flipped = [], self.below and rate is selection_rate
@@ -204,7 +215,7 @@ class _Rows:
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
         single, together = (
             Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
-            for at in (0.95, simultaneous_level(0.95, groups))
+            for at in (level, simultaneous_level(level, groups))
         )
         return GroupLimits(single, together, np.stack([each.correlation(rate) for each in surveys]))
 
@@ -267,7 +278,7 @@ def _compared(rates: GroupLimits, codes: Codes) -> GroupLimits:
 
 
 def _constrained(
-    rows: _Rows, groups: Mapping[str, pd.Series], fine: Floats, options: Options
+    rows: _Rows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> ConstrainedThreshold:
     name, bound = constraint_of(options.constraint)
     if name not in (RATIO, selection_rate.name) and rows.label is None:
@@ -287,11 +298,13 @@ def _constrained(
     distance = np.where(fits, np.abs(candidates - options.threshold), np.inf)
     place = int(distance.argmin())
     threshold, others = float(candidates[place]), rows.take(~first)
+    asked = np.array([threshold, options.threshold])
     judged = [
         _judged(
-            _measured(others, each[~first], name, np.array([threshold, options.threshold])),
+            _measured(others, each[~first], name, asked),
             attribute,
             float(values[i, place]),
+            wider=_measured(others, each[~first], name, asked, 1 - risk),
             name=name,
             bound=bound,
         )
@@ -319,11 +332,13 @@ def _half(rows: _Rows, seed: int) -> NDArray[np.bool_]:
     return chosen[rows.design.unit]
 
 
-def _measured(rows: _Rows, groups: pd.Series, name: str, thresholds: Floats) -> Limits:
+def _measured(
+    rows: _Rows, groups: pd.Series, name: str, thresholds: Floats, level: float = 0.95
+) -> Limits:
     """Return what a constraint is about at thresholds (K,), in any order, with its interval."""
     codes, names = codes_of(groups)
     order = np.argsort(thresholds)
-    (rates,) = rows.limits([CONSTRAINED[name]], codes, len(names), thresholds[order])
+    (rates,) = rows.limits([CONSTRAINED[name]], codes, len(names), thresholds[order], level)
     found = (smallest_ratio if name == RATIO else largest_gap)(_compared(rates, codes))
     back = np.argsort(order)
     return Limits(*(each[back] for each in found))
@@ -334,13 +349,19 @@ def _met(name: str, values: Floats, bound: float) -> NDArray[np.bool_]:
 
 
 def _judged(
-    found: Limits, attribute: str, chosen: float, *, name: str, bound: float
+    found: Limits, attribute: str, chosen: float, *, wider: Limits, name: str, bound: float
 ) -> JudgedConstraint:
-    """Return the verdict on the first of two thresholds, beside the value at the second."""
+    """Return the verdict on the first of two thresholds, beside the value at the second.
+
+    Parameters
+    ----------
+    found, wider : the intervals at 95 %, and at the level that verdicts are given at.
+    """
     value, lower, upper = found.at(0)
-    surely, surely_not = lower >= bound, upper < bound
+    _, least, most = wider.at(0)
+    surely, surely_not = least >= bound, most < bound
     if name != RATIO:
-        surely, surely_not = upper <= bound, lower > bound
+        surely, surely_not = most <= bound, least > bound
     holds = True if surely else False if surely_not else None
     return JudgedConstraint(attribute, chosen, value, lower, upper, float(found.value[1]), holds)
 

@@ -14,7 +14,8 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import LARGE, NEEDS_NO_LABELS, RATE_OF, SMALL, Bounds, Gap
+from fairbench.audits.findings import LARGE, SMALL
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
@@ -33,13 +34,12 @@ _SPLITS = 9  # ways to split wrong labels between positive and negative decision
 _PARTS = 1000  # of a share, where all groups' labels may be wrong at once
 
 
-def with_tipping(gaps: Sequence[Gap], counted: Sequence[Counted], epsilon: float) -> list[Gap]:
+def with_tipping(gaps: Sequence[Gap], counted: Sequence[Counted], bounds: Bounds) -> list[Gap]:
     """Return gaps with how many wrong labels would undo each verdict that rests on labels.
 
     Nothing is said of weighted rows, of clusters, and of the papers' posterior.
     """
     by_name = {each.attribute: each for each in counted}
-    bounds = Bounds(epsilon, 1, len(gaps))
     return [_told(gap, by_name[gap.attribute], bounds) for gap in gaps]
 
 
@@ -61,7 +61,7 @@ def _told(gap: Gap, counted: Counted, bounds: Bounds) -> Gap:
     verdict = _Verdict(gap.verdict == LARGE, possible, labels[gap.compared], bounds)
     if isinstance(intervals, LabelledIntervals):
         verdict = replace(verdict, limits=intervals.of_counts)
-    named = (names.index(gap.low), names.index(gap.high))
+    named = (gap.answer.low, gap.answer.high)
     return replace(gap, tipping=verdict.tipping(names, named))
 
 
@@ -247,15 +247,3 @@ def unless(gap: Gap) -> str:
         every = "both groups" if len(tipping.groups) == 2 else "every group"
         words += f", or more than {_percent(tipping.together)} of those of {every} at once"
     return words
-
-
-def sentence(gap: Gap) -> str:
-    """Return the same as a sentence about a gap that is large; nothing, if there is no such."""
-    condition = unless(gap)
-    if not condition or gap.tipping is None:
-        return ""
-    low, high = gap.tipping.groups
-    holds = (
-        "It holds" if (low, high) == (gap.low, gap.high) else f"That {high} is above {low} holds"
-    )
-    return f" {holds} unless {condition}."

@@ -17,6 +17,7 @@ def option(
     least: float | None = None,
     several: str = "",
     pairs: Callable[[str], bool] | None = None,
+    applies: Sequence[str] = (),
 ) -> Any:
     """Declare a field that a command line sets as ``name=value``.
 
@@ -30,6 +31,8 @@ def option(
     least : the smallest number that is taken.
     several : the field that gets the value where it is a list of two or more.
     pairs : says of the name in any other ``name=value`` whether this field collects the pair.
+    applies : to what the option applies, where a command is about several things; to all of them
+        where none is named.
     """
     metadata = {
         "sentence": sentence,
@@ -39,6 +42,7 @@ def option(
         "least": least,
         "several": several,
         "pairs": pairs,
+        "applies": tuple(applies),
     }
     if callable(default):
         return field(default_factory=default, metadata=metadata)

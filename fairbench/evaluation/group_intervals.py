@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
-    pairs_that_differ,
+    leads,
     simultaneous_levels,
     smallest_ratio,
 )
@@ -52,13 +52,18 @@ def counted_rates() -> tuple[Rate, ...]:
 class GapInterval(NamedTuple):
     """The interval of a largest gap, or of a smallest ratio.
 
-    `surely` (G, G) says of every ordered pair of groups whether the first's rate is surely the
+    `leads` (G, G) says of every ordered pair of groups by how much at least the first's rate is the
     higher; all that it says holds at once. None where that is not known.
     """
 
     lower: Array
     upper: Array
-    surely: Mask | None = None
+    leads: Array | None = None
+
+    @property
+    def surely(self) -> Mask | None:
+        """Of every ordered pair (G, G), whether the first group's rate is surely the higher."""
+        return None if self.leads is None else self.leads > 0
 
 
 class GroupIntervals(Protocol):
@@ -292,7 +297,7 @@ class CountIntervals:
         wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
         limits = GroupLimits(single, wider, self._correlations(rates))
         chosen = limits.only(compared, unseen=others)
-        gap, surely = largest_gap(chosen), pairs_that_differ(chosen)
+        gap, ahead = largest_gap(chosen), leads(chosen)
         unknown = (np.isnan(single.value) & compared).any(axis=-1)
         ends = (np.where(unknown, np.nan, end) for end in (gap.lower, gap.upper))
         first = np.searchsorted(of_metric, np.arange(len(metrics)))
@@ -301,7 +306,7 @@ class CountIntervals:
             if not metric.is_gap:
                 lower[m], upper[m] = _ratios(limits.row(first[m]), compared[first[m]])
                 lower[m] = np.where(others[first[m]].any(axis=-1), 0.0, lower[m])
-        parts = zip(lower, upper, np.logical_or.reduceat(surely, first), strict=True)
+        parts = zip(lower, upper, np.fmax.reduceat(ahead, first), strict=True)
         return [GapInterval(*part) for part in parts]
 
     def posterior_counts(self, metric: Metric) -> Counts:

@@ -334,14 +334,17 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     return Limits(value, np.fmin(lower, np.fmin(value, 1)), np.fmax(np.fmin(upper, 1), value))
 
 
-def pairs_that_differ(rates: GroupLimits) -> NDArray[np.bool_]:
-    """Say of every ordered pair (..., G, G) whether the first group's rate is surely the higher.
+def leads(rates: GroupLimits) -> Floats:
+    """Return by how much at least the first group's rate is the higher, of every ordered pair.
 
-    All that is said holds at once, at the level of the limits.
+    Returns
+    -------
+    (..., G, G) lower ends of differences, which all hold at once, at the level of the limits. The
+    first group's rate is surely the higher where they are above 0.
     """
     differences = difference_limits(*pairs(rates.together), rates.correlation)
-    surely: NDArray[np.bool_] = differences.lower > 0
-    return surely
+    lower: Floats = differences.lower
+    return lower
 
 
 def distance_limits(

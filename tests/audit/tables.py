@@ -1,9 +1,15 @@
 """Small tables of predictions, as a user would bring them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 
+from fairbench.audits.findings import Budget
+from fairbench.audits.gaps import RATE_OF, Bounds
+from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
+from fairbench.audits.report import document_of
 from fairbench.cli.main import main
 from fairbench.cli.options import read
 
@@ -42,3 +48,13 @@ def parse(words):
 def audit(words):
     """Run ``fairbench audit`` in this process; return its exit status."""
     return main(["audit", *map(str, words)])
+
+
+def concluded(result, audit_of=binary_audit):
+    """Return what the report of an assessment concludes, and its notes, as lists of sentences."""
+    return SimpleNamespace(**document_of(audit_of(result)).data["conclusions"])
+
+
+def bounds_of(epsilon, minimum, attributes=1):
+    """Return what verdicts on the gaps of so many attributes are given by."""
+    return Bounds(epsilon, minimum, Budget(attributes * len(RATE_OF)))

@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.conclusions import conclude
 from fairbench.audits.gaps import gaps_of
-from fairbench.audits.pages.binary import audit_document
+from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.group_intervals import PosteriorIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.posterior import posterior_draws
 from fairbench.reporting.document.terminal import print_document
-from tests.audit.tables import parse, written
+from tests.audit.tables import bounds_of, concluded, parse, written
 
 GROUPS = 10
 # The mean range of ten standard normal values (Tippett 1925).
@@ -55,7 +55,9 @@ def test_of_few_labels_a_gap_lies_in_its_interval(result):
 def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     counted = alike(4000, np.random.default_rng(1))
     (gap,) = (
-        g for g in gaps_of([counted], None, 0.05, 1, assumed=False) if g.metric == "accuracy_gap"
+        g
+        for g in gaps_of([counted], None, bounds_of(0.05, 1), assumed=False)
+        if g.metric == "accuracy_gap"
     )
     share = counted.counts[:, [0, 3]].sum(axis=1) / 4000
     sd = np.sqrt(share * (1 - share) / 4000).mean()
@@ -64,8 +66,8 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
 
 
 def test_the_report_says_that_many_groups_are_far_apart_by_noise(result, capsys):
-    conclusions = conclude(result)
-    print_document(audit_document(result))
+    conclusions = concluded(result)
+    print_document(document_of(audit_of(result)))
     printed = capsys.readouterr().out
     gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
     assert f"{gap.value:.3f}" in printed
@@ -79,8 +81,7 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     gaps = gaps_of(
         [Counted("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
         None,
-        0.05,
-        1,
+        bounds_of(0.05, 1),
         assumed=False,
     )
     gap = next(gap for gap in gaps if gap.metric == "false_positive_rate_gap")
@@ -94,7 +95,7 @@ def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     draws = posterior_draws(counts, 1000, np.random.default_rng(3))
     intervals = group_intervals(counts, draws, 0.95)
     counted = Counted("group", ["a", "b", "c"], counts, intervals)
-    gaps = {gap.metric: gap for gap in gaps_of([counted], None, 0.05, 10, assumed=False)}
+    gaps = {gap.metric: gap for gap in gaps_of([counted], None, bounds_of(0.05, 10), assumed=False)}
     odds = gaps["false_positive_rate_gap"]
     assert odds.value == pytest.approx(0.5 - 0.16)
     assert odds.lower < odds.value < odds.upper

@@ -8,13 +8,12 @@ import pytest
 
 from fairbench.audits.assessment import assess, labelled_counts, one_group
 from fairbench.audits.calibration import calibrations
-from fairbench.audits.conclusions import conclude
 from fairbench.audits.group_sampling import GroupSampling, WeightedScores
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.columns import setting_text, values_of
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.rates import accuracy
-from tests.audit.tables import parse, predictions, written
+from tests.audit.tables import concluded, parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")
 
@@ -118,7 +117,7 @@ def test_overall_rates_follow_rows_not_labels(tmp_path):
 def test_it_says_how_rows_were_chosen(tmp_path):
     frame = unequal(600, 0).assign(is_labelled=lambda f: f["is_labelled"] & (f["sex"] == "Male"))
     table, options = chosen_table(frame, tmp_path, "sex")
-    conclusions = conclude(assess(table, options))
+    conclusions = concluded(assess(table, options))
     basis = " ".join(conclusions.basis)
     assert "How many rows of each group of sex were labelled was decided while labelling" in basis
     assert "assumes" not in basis

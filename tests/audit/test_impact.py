@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.impact import impact_ratios, impact_ratios_of, impact_sentences
+from fairbench.audits.impact import impact_findings, impact_ratios, impact_ratios_of
+from fairbench.audits.sentences import sentences_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, written
@@ -35,11 +36,13 @@ def test_the_default_is_the_four_fifths_rules_group(tmp_path):
     assert female.ratio == pytest.approx(0.25 / 0.4)
     assert female.lower < female.ratio < female.upper < 0.8
     assert female.below > 0.99
-    (sentence,) = impact_sentences([male, female])
-    assert sentence == (
-        "sex, selected in comparison with the group selected most often: less than four fifths as "
-        "often: Female; at least four fifths as often: Male."
-    )
+    said = sentences_of(impact_findings([male, female], [male, female], ["sex"]))
+    assert said == [
+        "By sex, Male (ratio 1.00) is selected at least four fifths as often as the group selected "
+        "most often.",
+        "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
+        "selected most often.",
+    ]
 
 
 def test_a_reference_may_be_named_and_is_that_of_all_comparisons(tmp_path):

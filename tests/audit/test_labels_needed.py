@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import LARGE, OPEN, SMALL, Gap, settle
+from fairbench.audits.findings import LARGE, OPEN, SMALL, Answer
+from fairbench.audits.gaps import Gap, answer_draws
 from fairbench.audits.labels_needed import KnownRates, Needed, numbers, rounded
 from fairbench.audits.table import read_audit_table
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
 
-GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, verdict=OPEN)
+GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, answer=Answer(OPEN))
 
 
 def assessed(folder, labels, *words, rows=6000, bias=0.2, seed=0):
@@ -109,16 +110,17 @@ def rates(*columns, draws=4000):
 
 
 def test_verdicts():
-    assert settle(rates((0.5, 0.01), (0.51, 0.01)), 0.05).verdict == SMALL
-    ahead = settle(rates((0.7, 0.01), (0.5, 0.01)), 0.05)
+    assert answer_draws(rates((0.5, 0.01), (0.51, 0.01)), 0.05, 0.05).verdict == SMALL
+    ahead = answer_draws(rates((0.7, 0.01), (0.5, 0.01)), 0.05, 0.05)
     assert (ahead.verdict, ahead.low, ahead.high) == (LARGE, 1, 0)
-    assert settle(rates((0.5, 0.1), (0.51, 0.1)), 0.05).verdict == OPEN
+    assert ahead.pairs == [(0, 1)]
+    assert answer_draws(rates((0.5, 0.1), (0.51, 0.1)), 0.05, 0.05).verdict == OPEN
 
 
 def test_many_unknown_groups_are_open_not_large():
-    wide = settle(rates(*[(0.5, 0.2)] * 10), 0.05)
-    assert wide.small < 0.01
+    wide = answer_draws(rates(*[(0.5, 0.2)] * 10), 0.05, 0.05)
     assert wide.verdict == OPEN
+    assert not wide.pairs
 
 
 @pytest.mark.parametrize("size", [15, 40, 300, 20_000])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from fairbench.audits.many_groups import BEYOND, WITHIN, assess_many
+from fairbench.audits.kinds.many_groups import BEYOND, WITHIN, assess_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, has_many_groups
 from fairbench.cli.main import main
@@ -46,7 +46,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert audit(people(), tmp_path, "target=label") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "150 groups of a x b x c" in printed
-    assert "selection rate: 1 of 150 groups is unlike everyone else" in printed
+    assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
     assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed
     page = (tmp_path / "out" / "audit.html").read_text()
@@ -61,7 +61,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     selection = data["rates"][0]
     assert selection["surest_pair"][0] == "a1 x b2 x c3"
     assert sum(selection["shares"].values()) == pytest.approx(1)
-    assert len(data["groups"]["group"]) == 600
+    assert len(data["figures"]) == 600
 
 
 def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
@@ -96,8 +96,8 @@ def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
     [
         (["group=[id]"], "column 'id' holds 300 different values; a group column has 2 to 150"),
         (["group=[a,b,half]"], "combinations in 300 rows; up to 150 can be assessed"),
-        (["group=[a,b,c]", "weight=w"], "weight= and cluster= are of groups that are few enough"),
-        (["group=[a,b,c]", "cluster=half"], "weight= and cluster= are of groups that are few"),
+        (["group=[a,b,c]", "weight=w"], "weight= does not apply to an audit of many groups"),
+        (["group=[a,b,c]", "cluster=half"], "cluster= does not apply to an audit of many groups"),
     ],
 )
 def test_what_cannot_be_estimated_together_is_refused(tmp_path, capsys, words, message):

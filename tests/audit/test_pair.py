@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.pair import ALIKE, LARGER, OPEN, SMALLER, compare_tables
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.kinds.pair import compare_tables, verdict_text
 from fairbench.audits.table import read_audit_table
 from tests.audit.tables import audit, parse, predictions, written
 
@@ -27,7 +28,7 @@ def compared(frame, folder, *words):
     parsed = parse([str(path), *options, *words])
     other = parse([str(path), "target=label", "score=other", "group=sex", "labelled=is_labelled"])
     tables = read_audit_table(parsed), read_audit_table(other)
-    rows = compare_tables(*tables, 0, parsed.epsilon)
+    rows = compare_tables(*tables, parsed.epsilon)
     return {(row.attribute, row.metric): row for row in rows}
 
 
@@ -42,7 +43,6 @@ def test_labels_for_all_rows_give_the_gaps_that_there_are(tmp_path):
         assert gap == pytest.approx(np.ptp(by_sex), abs=0.01)
     worse = rows["sex", "accuracy_gap"]
     assert worse.lower > 0
-    assert worse.lesser < 0.01
 
 
 def test_few_labels_know_less_and_do_not_contradict(tmp_path):
@@ -74,9 +74,9 @@ def test_the_command_prints_and_keeps_it(tmp_path, capsys):
 
 def test_verdicts_are_those_of_the_intervals(tmp_path):
     rows = compared(pair(), tmp_path)
-    assert rows["", "accuracy"].verdict == SMALLER
-    assert rows["sex", "accuracy_gap"].verdict == LARGER
-    assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {ALIKE}
+    assert verdict_text(rows["", "accuracy"]) == "lower"
+    assert verdict_text(rows["sex", "accuracy_gap"]) == "larger"
+    assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {SMALL}
     few = compared(pair(labels=40), tmp_path)["sex", "predictive_parity"]
     assert few.lower < 0 < few.upper
     assert few.verdict == OPEN
@@ -85,26 +85,25 @@ def test_verdicts_are_those_of_the_intervals(tmp_path):
 def test_a_score_against_itself_is_alike(tmp_path, capsys):
     frame = pair().assign(other=lambda f: f["score"])
     rows = compared(frame, tmp_path)
-    assert {row.verdict for row in rows.values()} == {ALIKE}
+    assert {row.verdict for row in rows.values()} <= {SMALL, OPEN}
+    assert rows["", "accuracy"].verdict == rows["sex", "accuracy_gap"].verdict == SMALL
     path = written(frame, tmp_path)
     words = ["target=label", "score=score", "against=other", "group=sex", f"out={tmp_path / 'out'}"]
     assert audit([str(path), *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "The accuracies of score and other differ by less than 0.05" in said
-    assert "Cannot be concluded" not in said
+    assert "Score and other differ by less than 0.05 in accuracy" in said
 
 
 def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     path = written(pair().drop(columns=["label", "is_labelled"], errors="ignore"), tmp_path)
     out = tmp_path / "<out>"
     assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
-    assert "WARNING: There are no labels" in capsys.readouterr().out
+    assert "Without labels, only who is selected is compared" in capsys.readouterr().out
     conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
     assert all("selection rate" in each for each in conclusions["can"])
-    everyone, sex = conclusions["cannot"][:2]
-    assert everyone == "Everyone: without labels nothing is known of accuracy itself."
-    assert sex.startswith("sex: without labels nothing is known of true positive rate, false ")
-    assert "There are no labels" in (out / "pair.html").read_text()
+    everyone, _, sex = conclusions["cannot"]
+    assert everyone == "Accuracy is not compared: there are no labels."
+    assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
 
 
 def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
@@ -121,21 +120,16 @@ def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
         (["score=score", "against=othre"], "'othre': did you mean other"),
         (["score=score", "against=other", "prediction=label"], "give score= alone"),
         (["prediction=label", "against=other"], "give score= alone"),
+        (
+            ["score=score", "against=other", "weight=score"],
+            "weight= does not apply to a comparison of two scores (against=), but to an audit of",
+        ),
     ],
 )
 def test_faults(words, sentence, tmp_path, capsys):
     path = written(pair(60), tmp_path)
     assert audit([str(path), "target=label", "group=sex", *words]) == 2
     assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.thorough
-def test_a_difference_is_the_centre_of_its_interval_among_many_groups_too(tmp_path):
-    frame = pair(600, labels=100)
-    frame["sex"] = [f"g{i % 10}" for i in range(len(frame))]
-    for row in compared(frame, tmp_path).values():
-        off = row.difference - (row.lower + row.upper) / 2
-        assert abs(off) < 0.1 * (row.upper - row.lower)
 
 
 @pytest.mark.slow
@@ -156,6 +150,6 @@ def test_no_gap_is_called_smaller_where_there_is_none(n_groups, labels, tmp_path
             }
         )
         rows = compared(frame, tmp_path).values()
-        wrong += sum(row.verdict in (SMALLER, LARGER) for row in rows if row.attribute)
-    # At 5 % ten are expected of 200, which come in fives at worst: a standard error of seven.
-    assert wrong <= 10 + 3 * 7
+        wrong += any(row.verdict == LARGE for row in rows if row.attribute)
+    # Two of forty are expected at 5 %, with a standard error of 1.4.
+    assert wrong <= 2 + 3 * 1.4

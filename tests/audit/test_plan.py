@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbench.audits.gaps import CERTAIN, RATE_OF
+from fairbench.audits.findings import ERROR_RATE
+from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.plan import AuditPlan
 from fairbench.audits.question import PlanOptions
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import audit
 
-RISK = (1 - CERTAIN) / len(RATE_OF)
+RISK = ERROR_RATE / len(RATE_OF)
 
 
 def planned(**options):

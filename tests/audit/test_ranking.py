@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.ranking import EXPOSURE, TOP, assess_ranking, conclude_ranking
+from fairbench.audits.kinds.ranking import EXPOSURE, TOP, assess_ranking, audit_ranking
+from fairbench.audits.sentences import can_be_concluded
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, written
 
@@ -51,8 +52,9 @@ def test_a_shift_is_found(tmp_path):
     women = next(each for each in found.places if (each.group, each.kind) == ("Female", TOP))
     assert women.below > 0.95
     assert women.surely
-    said = conclude_ranking(found)
-    assert any("Female gets less than its share" in each for each in said.can)
+    options = found.options
+    said = can_be_concluded(audit_ranking(options, read_frame(options)).findings)
+    assert any("Female gets less than its share" in each for each in said)
 
 
 def test_without_one_hardly_anything_is_called_unfair(tmp_path):
@@ -68,13 +70,18 @@ def test_without_one_hardly_anything_is_called_unfair(tmp_path):
     [
         (("top=2.5",), "a whole number, or a share under 1"),
         (("lists=vacancy",), "say how many are the first by top="),
-        (("top=5", "weight=vacancy"), "weight= is not of rankings"),
         (("top=5", "lists=one"), "has one mark in all rows"),
     ],
 )
 def test_what_is_no_ranking_is_refused(words, complaint, tmp_path):
     with pytest.raises(UserError, match=complaint):
         assessed(candidates(2).assign(one=1), tmp_path, *words)
+
+
+def test_what_is_not_of_rankings_is_refused(tmp_path, capsys):
+    assert audit([written(candidates(2), tmp_path), *WORDS, "top=5", "weight=vacancy"]) == 2
+    said = capsys.readouterr().err
+    assert "weight= does not apply to an audit of a ranking (top=), but to an audit of two" in said
 
 
 def test_decisions_are_not_ranked(tmp_path):

@@ -8,14 +8,14 @@ import pytest
 
 import fairbench
 from fairbench.audits.columns import read_frame
-from fairbench.audits.regression import (
+from fairbench.audits.kinds.numbers import (
     assess_regression,
-    conclude_regression,
+    audit_of,
     is_regression,
     read_regression_table,
 )
 from fairbench.core.errors import UserError
-from tests.audit.tables import audit, parse, predictions, written
+from tests.audit.tables import audit, concluded, parse, predictions, written
 
 WORDS = ("target=income", "prediction=predicted", "group=[sex,race]")
 
@@ -54,13 +54,13 @@ def test_it_gives_what_evaluate_gives(tmp_path):
 
 def test_planted_differences_are_found_and_no_others(tmp_path):
     found = assessed(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
-    verdicts = {(gap.attribute, gap.metric): gap.verdict for gap in found.gaps}
-    assert verdicts["sex", "mean_residual"] == "large"
-    assert verdicts["race", "mae"] == "large"
+    verdicts = {(gap.attribute, gap.measure): gap.verdict for gap in found.findings}
+    assert verdicts["sex", "mean residual"] == "large"
+    assert verdicts["race", "MAE"] == "large"
     assert verdicts["race", "coverage"] == "large"
-    assert verdicts["race", "mean_residual"] == "small"
-    said = conclude_regression(found)
-    assert any("sex: groups differ" in each and "mean residual" in each for each in said.can)
+    assert verdicts["race", "mean residual"] == "small"
+    said = concluded(found, audit_of)
+    assert any("By sex, groups differ" in each and "mean residual" in each for each in said.can)
     women = next(each for each in found.residuals if each.group == "Female")
     assert women.mean[1] < -2500 < women.mean[2]
 
@@ -70,7 +70,7 @@ def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
     larges = 0
     for seed in range(12):
         found = assessed(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
-        larges += any(gap.verdict == "large" for gap in found.gaps)
+        larges += any(gap.verdict == "large" for gap in found.findings)
     assert larges <= 1
 
 
@@ -81,7 +81,7 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     assert found.table.unknown == 100
     assert len(found.table.target) == 200
     assert any(
-        "100 rows without one are left out" in each for each in conclude_regression(found).basis
+        "100 rows without one are left out" in each for each in concluded(found, audit_of).basis
     )
 
 
@@ -122,7 +122,6 @@ def test_what_is_read_as_numbers(frame, words, regression, tmp_path):
     [
         (("bounds=[low]",), "bounds= names two columns"),
         (("bounds=[high,low]",), "is not at most 'low' of its row"),
-        (("positive=1",), "positive= is of labels, and 'income' holds numbers"),
         (("nominal=1.5",), "nominal"),
     ],
 )
@@ -131,11 +130,20 @@ def test_what_is_of_labels_is_refused(words, complaint, tmp_path):
         assessed(incomes(100), tmp_path, *words)
 
 
+def test_options_of_labels_are_refused(tmp_path, capsys):
+    assert audit([written(incomes(100), tmp_path), *WORDS, "positive=1"]) == 2
+    said = capsys.readouterr().err
+    assert "positive= does not apply to an audit of predicted numbers, but to an audit of" in said
+
+
 def test_bounds_of_labels_are_refused(tmp_path, capsys):
     frame = predictions(100).assign(low=0, high=1)
     words = ("target=label", "score=score", "group=sex", "bounds=[low,high]")
     assert audit([written(frame, tmp_path), *words]) == 2
-    assert "bounds= is of predicted numbers" in capsys.readouterr().err
+    assert (
+        "bounds= does not apply to an audit of two classes, but to an audit of predicted"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_report_is_printed_and_written(tmp_path, capsys):
@@ -145,7 +153,7 @@ def test_the_report_is_printed_and_written(tmp_path, capsys):
     for title in ("Gaps between groups", "MAE", "coverage", "Residuals by group"):
         assert title in printed
     content = json.loads((tmp_path / "audit.json").read_text())
-    assert {gap["metric"] for gap in content["gaps"]} == {
-        "mean_prediction", "mean_residual", "mae", "coverage"
+    assert {finding["measure"] for finding in content["findings"]} == {
+        "mean prediction", "mean residual", "MAE", "coverage"
     }  # fmt: skip
     assert '<svg class="chart"' in (tmp_path / "audit.html").read_text()

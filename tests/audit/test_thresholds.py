@@ -17,7 +17,7 @@ WORDS = ("score=score", "target=label", "group=[sex,race]")
 def thresholds(frame, folder, *more, words=WORDS):
     options = parse([str(written(frame, folder)), *words, *more])
     table = read_audit_table(options)
-    return table, options, other_thresholds(table, options)
+    return table, options, other_thresholds(table, options, 0.05)
 
 
 def test_curves_are_the_rates_at_each_threshold(tmp_path):

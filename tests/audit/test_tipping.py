@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL, gaps_of
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.gaps import RATE_OF, gaps_of
 from fairbench.audits.tipping import _percent, with_tipping
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
@@ -13,7 +14,7 @@ from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.metrics.rates import binary_confusion
-from tests.audit.tables import audit, predictions, written
+from tests.audit.tables import audit, bounds_of, predictions, written
 
 
 def counted(counts):
@@ -25,8 +26,9 @@ def counted(counts):
 
 
 def gaps(each, epsilon):
-    found = gaps_of([each], None, epsilon, 1, assumed=False)
-    return {gap.metric: gap for gap in with_tipping(found, [each], epsilon)}
+    bounds = bounds_of(epsilon, 1)
+    found = gaps_of([each], None, bounds, assumed=False)
+    return {gap.metric: gap for gap in with_tipping(found, [each], bounds)}
 
 
 def verdicts_with(counts, group, wrong, metric, epsilon):
@@ -146,7 +148,7 @@ def test_the_report_says_which_labels_a_verdict_hangs_on(tmp_path, capsys):
     words = ["target=label", "score=score", "group=sex", f"out={tmp_path / 'out'}"]
     assert audit([path, *words]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "It holds unless more than " in printed
+    assert "This holds unless more than " in printed
     assert "% of the labels of Female are wrong, or more than " in printed
     stored = json.loads((tmp_path / "out" / "audit.json").read_text())
     tipping = {gap["metric"]: gap["tipping"] for gap in stored["gaps"]}

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL
+from fairbench.audits.findings import LARGE, OPEN, SMALL, Budget
+from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.kinds.selected import CANNOT, RATES, unknown_labels, verdict_of
 from fairbench.audits.table import read_audit_table
-from fairbench.audits.unknown import CANNOT, RATES, unknown_labels, verdict_of
 from fairbench.inference.partial.ends import GapBounds
 from fairbench.metrics.rates import binary_confusion
 from tests.audit.tables import audit, parse, predictions, written
@@ -29,7 +30,8 @@ def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
 
 def bounded(frame, folder, *words):
     options = parse([str(written(frame, folder)), *WORDS, *words])
-    return unknown_labels(read_audit_table(options, frame=read_frame(options)), options)
+    table = read_audit_table(options, frame=read_frame(options))
+    return unknown_labels(table, options, Budget(len(table.groups) * len(RATE_OF)))
 
 
 def test_bounds_hold_the_rates_of_everyone(tmp_path):
@@ -88,8 +90,9 @@ def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_pa
     printed = " ".join(capsys.readouterr().out.split())
     assert "Of 3,000 people, 2," in printed
     assert "What cannot be known" in printed
-    assert "sex, of everyone: the precision of Female is higher than that of Male" in printed
-    assert "sex, of everyone: no number of labels of the selected settles whether" in printed
+    larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
+    assert f"{larger} everyone, whatever the labels are that cannot be known" in printed
+    assert "no number of rows settles it: anything in" in printed
     stored = json.loads((tmp_path / "out" / "audit.json").read_text())
     assert stored["rows"] == stored["of_everyone"]["selected"] < stored["of_everyone"]["rows"]
     assert "What cannot be known" in (tmp_path / "out" / "audit.html").read_text()
@@ -129,8 +132,8 @@ def test_names_of_groups_cannot_change_the_page(tmp_path):
     ("words", "change", "sentence"),
     [
         (["odds=0.5"], {}, "odds is 0.5; it must be at least 1"),
-        (["against=race"], {}, "selected= cannot be taken together with against="),
-        (["weight=score"], {}, "selected= cannot be taken together with weight="),
+        (["against=race"], {}, "selected= does not apply to a comparison of two scores"),
+        (["weight=score"], {}, "weight= does not apply to an audit of labels of the selected"),
         (["target="], {}, "selected= is given without target="),
         ([], {"hired": False}, "column 'hired' is true in no row: nobody was selected"),
         ([], {"hired": "perhaps"}, "column 'hired', row 1: 'perhaps' is not true or false"),
@@ -179,7 +182,7 @@ def test_bounds_hold_whoever_belongs_to_which_group(tmp_path, capsys):
         men, women = RATE_OF[gap["metric"]](counts)
         assert gap["bounds"]["interval"][0] <= women - men <= gap["bounds"]["interval"][1]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "No number of rows settles whether groups differ by 0.05 or more in" in printed
+    assert "no number of rows settles it: anything in" in printed
 
 
 def test_sure_proxies_settle_what_groups_would(tmp_path, capsys):
@@ -213,8 +216,8 @@ def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "change", "sentence"),
     [
-        (["group=men"], {}, "proxy= cannot be taken together with group="),
-        (["selected=men"], {}, "proxy= cannot be taken together with selected="),
+        (["group=men"], {}, "proxy= stands for group=: leave one of them out"),
+        (["selected=men"], {}, "selected= does not apply to an audit of groups by their"),
         (["proxy=[men,men]"], {}, "proxy=[men,men] names a column twice"),
         (["proxy=[men,woman]"], {}, "did you mean women"),
         ([], {"men": 1.5}, "column 'men', row 1: '1.5' is not a probability"),

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fairbench.audits.pages.report import document_of
+from fairbench.audits.kinds import document_of
 from fairbench.reporting.document.html import to_html
 from tests.audit.tables import parse, predictions
 

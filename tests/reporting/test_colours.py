@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fairbench.audits.pages.report import document_of
+from fairbench.audits.kinds import document_of
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document

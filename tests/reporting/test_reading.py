@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from fairbench.audits.gaps import OPEN
-from fairbench.audits.pages.report import document_of
-from fairbench.audits.pages.summary import differ_somehow, rate_meaning
+from fairbench.audits.findings import OPEN
+from fairbench.audits.kinds import document_of
+from fairbench.audits.kinds.binary import _differ_somehow
+from fairbench.audits.pages.pictures import rate_meaning
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
@@ -61,13 +62,13 @@ def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
 
 
 class OfPairs:
-    verdict, signed, pairs = OPEN, False, (("a", "b"),)
+    verdict, signed, assumed, pairs = OPEN, False, False, (("a", "b"),)
 
 
 def test_only_pairs_that_surely_differ_make_groups_differ():
-    assert differ_somehow(OfPairs)
+    assert _differ_somehow(OfPairs)
     bare = type("Bare", (OfPairs,), {"pairs": ()})
-    assert not differ_somehow(bare)
+    assert not _differ_somehow(bare)
 
 
 def test_a_rate_is_explained_in_words():

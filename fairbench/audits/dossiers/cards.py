@@ -8,12 +8,13 @@ from types import MappingProxyType
 import pandas as pd
 
 from fairbench.audits.assessment import Assessment, Size, assess
-from fairbench.audits.conclusions import conclude, verdict_text
 from fairbench.audits.dossiers.contents import Asked, dossier, measured, told
-from fairbench.audits.gaps import LARGE, RATE_NAMES
+from fairbench.audits.findings import LARGE
+from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.kinds.binary import audit_of, verdict_text
 from fairbench.audits.pages.pictures import pictures
-from fairbench.audits.pages.summary import audit_summary
 from fairbench.audits.question import Options
+from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.formats import MISSING as NO_LABEL
 from fairbench.core.formats import count
@@ -145,13 +146,14 @@ def _assessed(options: Options, frame: pd.DataFrame) -> Assessment:
 def _document(
     kind: str, title: str, found: Assessment, asked: Sequence[Asked], sections: Sequence[Section]
 ) -> Document:
-    summary = audit_summary(found)
+    summary = document_of(audit_of(found)).summary
+    assert summary is not None
     return dossier(
         kind,
         title,
         found.options,
         asked,
-        [each.removesuffix(" See the pairs.") for each in summary.found],
+        summary.found,
         sections,
         warnings=[each for each in summary.sure if "“Can be concluded”" not in each],
         people=len(found.table),
@@ -269,6 +271,5 @@ def _gaps(found: Assessment) -> Table:
 
 
 def _caveats(found: Assessment) -> list[str]:
-    conclusions = conclude(found)
-    warning = [conclusions.warning] * bool(conclusions.warning)
-    return [*warning, *conclusions.basis, *conclusions.notes]
+    audit = audit_of(found)
+    return [*[audit.warning] * bool(audit.warning), *audit.basis, *audit.notes]

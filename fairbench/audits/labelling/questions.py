@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import settle
 from fairbench.audits.labelling.measures import Measure, RateMeasure, measure
 from fairbench.audits.labelling.session import Session
 from fairbench.audits.labelling.state import ACCURACY
@@ -173,22 +172,39 @@ class GapSize:
     def now(self, known: KnownFigures) -> str:
         """Name the two, and the probabilities that they differ and that no two do."""
         epsilon, names = known.session.state.options.epsilon, known.session.names
-        found = settle(known.draws, epsilon)
+        low, high = _furthest_apart(known.draws, epsilon)
+        beyond = float((known.draws[:, high] - known.draws[:, low] > epsilon).mean())
+        none = float((np.ptp(known.draws, axis=1) < epsilon).mean())
         return (
-            f"{names[found.low]} is behind {names[found.high]} by more than {epsilon:g} with "
-            f"probability {probability(found.beyond)}, and no two differ by that much with "
-            f"{probability(found.small)}"
+            f"{names[low]} is behind {names[high]} by more than {epsilon:g} with "
+            f"probability {probability(beyond)}, and no two differ by that much with "
+            f"{probability(none)}"
         )
 
     def why(self, known: KnownFigures, arm: int) -> str:
         """Tell the probability that the two differ, now and after either answer."""
         epsilon = known.session.state.options.epsilon
-        pair = settle(known.draws, epsilon)
+        low, high = _furthest_apart(known.draws, epsilon)
         now, right, wrong = (
-            float((draws[:, pair.high] - draws[:, pair.low] > epsilon).mean())
+            float((draws[:, high] - draws[:, low] > epsilon).mean())
             for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
         )
         return _turns(known, "P(gap)", now, right, wrong)
+
+
+def _furthest_apart(rates: Floats, epsilon: float) -> tuple[int, int]:
+    """Return the groups of which the second is most probably above by more than epsilon.
+
+    Parameters
+    ----------
+    rates : (T, A) draws.
+    """
+    beyond = np.stack([(rates - rate[:, None] > epsilon).mean(axis=0) for rate in rates.T])
+    # Where several pairs are as certain, the one furthest apart.
+    mean = rates.mean(axis=0)
+    certain = beyond + 1e-6 * (mean[None, :] - mean[:, None])
+    low, high = (int(place) for place in np.unravel_index(int(certain.argmax()), certain.shape))
+    return low, high
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits.class_table import class_names, read_multiclass_table
 from fairbench.audits.columns import Place, marks_of, read_frame
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.labelling.state import State, sha256
-from fairbench.audits.multiclass_reading import class_names, read_multiclass_table
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, notes_on_groups, read_audit_table, read_groups
 from fairbench.core.errors import UserError, nearest

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.impact import ImpactRatio, impact_sentences, unfavourable_is_1
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, starts
-from fairbench.audits.pages.summary import estimates
+from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, estimates, starts
 from fairbench.audits.question import RATIO
 from fairbench.audits.score_distributions import GroupScores
 from fairbench.audits.thresholds import (
@@ -41,17 +40,16 @@ Floats = NDArray[np.float64]
 
 
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:
-    """Yield the impact ratios of every group, and what they say of the four-fifths rule."""
+    """Yield the impact ratios of every group, with whom they compare."""
     ratios = assessment.impact
     yield _impact_table(ratios)
-    said = list(impact_sentences(ratios))
     if unfavourable_is_1(assessment.table, assessment.options):
         no, yes = assessment.table.labels
-        said.append(
+        said = (
             f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and "
             f"rates, the selection rate is the share of '{yes}'."
         )
-    yield Items(said)
+        yield Items([said])
 
 
 def _impact_table(ratios: Sequence[ImpactRatio]) -> Table:
@@ -246,7 +244,7 @@ def _threshold_table(steps: Sequence[AtThreshold]) -> Table:
 
 def _constrained(found: ConstrainedThreshold, today: float) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
-    asked = _asked(found)
+    asked = asked_of_threshold(found)
     chosen, others = map(count, found.rows)
     if np.isnan(found.threshold):
         yield Paragraph(f"At no threshold {asked} on the {chosen} rows that were looked at.")
@@ -291,7 +289,8 @@ def _constrained(found: ConstrainedThreshold, today: float) -> Iterator[Block]:
     )
 
 
-def _asked(found: ConstrainedThreshold) -> str:
+def asked_of_threshold(found: ConstrainedThreshold) -> str:
+    """Return what a constraint asks of a threshold, in words."""
     if found.constraint == RATIO:
         return f"the smallest selection rate of a group is at least {found.bound:g} of the largest"
     return f"no two groups differ by more than {found.bound:g} in {label(found.constraint)}"

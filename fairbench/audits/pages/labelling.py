@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fairbench.audits.conclusions import Conclusions
 from fairbench.audits.labelling.answers import (
     Figures,
     GroupFigure,
@@ -18,7 +17,7 @@ from fairbench.audits.labelling.answers import (
 from fairbench.audits.labelling.measures import measure
 from fairbench.audits.labelling.questions import QUESTIONS, KnownFigures, Suggested
 from fairbench.audits.labelling.session import Session
-from fairbench.audits.pages.parts import audit_of, header
+from fairbench.audits.report import Audit, document_of
 from fairbench.core.formats import count
 from fairbench.reporting.document.model import (
     Block,
@@ -93,18 +92,21 @@ def with_answer(document: Document, session: Session) -> Document:
 
 def session_document(session: Session) -> Document:
     """Return the report of a session about several classes, or about numbers."""
-    found, options = figures(session), session.state.options
+    found = figures(session)
     sections = [
         Section(f"{each.label} of each group", list(_of_metric(each, session))) for each in found
     ]
-    conclusions = Conclusions("", list(_basis(session)), [], [], list(session.table.notes))
-    content = header(
-        options,
-        rows=len(session.table),
-        labels=len(session.table.known),
-        figures=[asdict(each) for each in found],
+    audit = Audit(
+        session.state.options,
+        len(session.table),
+        len(session.table.known),
+        [],
+        list(_basis(session)),
+        sections,
+        {"figures": [asdict(each) for each in found]},
+        notes=session.table.notes,
     )
-    return with_answer(audit_of(options, conclusions, sections, content), session)
+    return with_answer(document_of(audit), session)
 
 
 def _basis(session: Session) -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import pandas as pd
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.pages.report import document_of
+from fairbench.audits.findings import frame_of
+from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import csv_text, visible
@@ -153,13 +154,20 @@ class AuditReport:
     def table(self) -> pd.DataFrame:
         """Every figure of the report in one tidy table, a row each.
 
-        Of two classes, in the columns that `fairbench.evaluate` returns: metric, attribute, group,
-        value, lower and upper end of the 95 % interval, n, status and reason.
+        Of two classes and of numbers, in the columns that `fairbench.evaluate` returns: metric,
+        attribute, group, value, lower and upper end of the 95 % interval, n, status and reason.
         """
-        rows = next((rows for name in _TIDY if (rows := self.document.data.get(name))), None)
-        if rows is None:
-            return next(iter(self.tables.values()), pd.DataFrame())
-        return pd.DataFrame(rows)
+        data = self.document.data
+        return pd.DataFrame(data.get("metrics") or data.get("figures") or [])
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """What the report says of the people that its rows are a sample of, a row each.
+
+        Columns are those of :class:`fairbench.audits.findings.Finding`: about, attribute, measure,
+        verdict, groups, value, lower, upper, bound, n, needs and others, and the sentence.
+        """
+        return frame_of(self.document.data.get("findings", []))
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -240,7 +248,6 @@ class AuditReport:
                 figure.savefig(folder / f"{name}.{kind}", format=kind)
 
 
-_TIDY = ("metrics", "comparison", "classes", "gaps")  # of an audit's data: the figures it has
 _ENDINGS: Mapping[str, Callable[[AuditReport], str | bytes]] = {
     ".html": AuditReport.to_html,
     ".json": AuditReport.to_json,

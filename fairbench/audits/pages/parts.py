@@ -2,84 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.conclusions import Conclusions
-from fairbench.audits.pages.summary import summary_of
-from fairbench.audits.question import Options
-from fairbench.core import VERSION
-from fairbench.evaluation.columns import records, setting_text, status_text
+from fairbench.evaluation.columns import records, setting_text, status_text, values_of
 from fairbench.reporting.document.model import (
     Bar,
     Column,
     Details,
-    Document,
-    ExecutiveSummary,
     Paragraph,
-    Section,
     Table,
-    Verdict,
 )
 
 MOST_ROWS = 16  # of a table by group, on a terminal
 MOST_LINES = 8  # groups in a figure
 
 
-def audit_of(
-    options: Options,
-    conclusions: Conclusions,
-    sections: Iterable[Section],
-    data: Mapping[str, Any],
-    *,
-    title: str = "",
-    labels: Sequence[str] = (),
-    files: Mapping[str, str] | None = None,
-    summary: ExecutiveSummary | None = None,
-    pictures: Sequence[Section] = (),
-) -> Document:
-    """Return the document of any audit: what can and cannot be concluded, and what that rests on.
-
-    Parameters
-    ----------
-    title : what it is called; after the file without one.
-    labels : what label 0 and label 1 are called, where there are two.
-    files : name -> text of further files beside the page.
-    summary : what a page opens with; made of the conclusions where it is not given.
-    """
-    verdict = Verdict(
-        conclusions.can, conclusions.cannot, basis=conclusions.basis, warning=conclusions.warning
-    )
-    return Document(
-        title or f"Audit of {options.path.name}",
-        list(sections),
-        verdict,
-        notes=conclusions.notes,
-        lead=pictures,
-        summary=summary or summary_of(options, conclusions),
-        origin=origin(options, labels),
-        data=data,
-        files=files or {},
-    )
+# (attribute, group, metric) -> (value, lower, upper)
+Estimates: TypeAlias = Mapping[tuple[str, str, str], tuple[float, float, float]]
 
 
-def origin(options: Options, labels: Sequence[str] = ()) -> str:
-    """Return the version and the options that an audit was made with, as a sentence."""
-    names = f"label 1 is '{labels[1]}', label 0 '{labels[0]}'; " if labels else ""
-    return f"fairbench {VERSION}; {names}seed {options.seed}."
-
-
-def header(options: Options, **content: Any) -> Mapping[str, Any]:
-    """Return the start of an audit's data: version, options, and what is given."""
-    return {
-        "version": VERSION,
-        "options": {**asdict(options), "path": str(options.path)},
-        **content,
-    }
+def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
+    """Return value, lower and upper of metrics of these names, by attribute, group and metric."""
+    metrics = values_of(metrics)
+    shown = metrics[metrics["metric"].isin(list(names))]
+    columns = ("attribute", "group", "metric", "value", "lower", "upper")
+    rows = zip(*(shown[name] for name in columns), strict=True)
+    return {(str(a), str(g), str(m)): (v, low, up) for a, g, m, v, low, up in rows}
 
 
 def starts(names: Sequence[str]) -> frozenset[int]:

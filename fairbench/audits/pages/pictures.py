@@ -9,7 +9,7 @@ import numpy as np
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import GroupCalibration
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
-from fairbench.audits.pages.summary import Estimates, rate_meaning, rates_of
+from fairbench.audits.pages.parts import Estimates, estimates
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.reporting.charts import Estimate, forest
@@ -20,7 +20,8 @@ _MOST_DRAWN = 24  # groups of a picture
 
 def pictures(assessment: Assessment) -> list[Section]:
     """Return each rate of every group with its interval, drawn one below the other."""
-    rates, labels = rates_of(assessment), assessment.table.labels
+    rates = estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
+    labels = assessment.table.labels
     figures = []
     for metric, rate in RATE_OF.items():
         parts, left = _of_groups(assessment, rates, rate.name)
@@ -44,6 +45,26 @@ def pictures(assessment: Assessment) -> list[Section]:
         return []
     caption = "Dots: what was measured in each group. Lines: 95 % intervals, in brackets."
     return [Section("The groups in pictures", [Gallery(figures, caption)])]
+
+
+def rate_meaning(rate: str, labels: tuple[str, str]) -> str:
+    """Return in plain words which share of whom a rate is.
+
+    Examples
+    --------
+    >>> print(rate_meaning("true positive rate", ("denied", "repaid")))
+    of those who truly are 'repaid', the share with decision 'repaid'
+    """
+    negative, positive = (f"'{each}'" for each in labels)
+    return {
+        "selection rate": f"the share with decision {positive}",
+        "true positive rate": f"of those who truly are {positive}, the share with decision "
+        f"{positive}",
+        "false positive rate": f"of those who truly are {negative}, the share with decision "
+        f"{positive}",
+        "precision": f"of those with decision {positive}, the share who truly are {positive}",
+        "accuracy": "the share of right decisions",
+    }.get(rate, "")
 
 
 _WIDEST = 2.0  # of the impact ratios that are drawn

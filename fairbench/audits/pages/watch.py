@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.gaps import OPEN, RATE_NAMES, SMALL
+from fairbench.audits.findings import OPEN, SMALL
+from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.pages.parts import bars, starts
 from fairbench.audits.watching.findings import (
     BEYOND,

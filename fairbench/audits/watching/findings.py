@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import LARGE, OPEN, RATE_NAMES, SMALL
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.watching.alarms import (
     CHANGED,
     FALSE_ALARMS,

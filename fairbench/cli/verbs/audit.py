@@ -54,7 +54,7 @@ def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
     keep_freed_memory()
     asked, frame = read_input(options)
-    from fairbench.audits.pages.report import document_of
+    from fairbench.audits.kinds import document_of
 
     write(asked, options.results, document_of(asked, frame), options.formats)
 

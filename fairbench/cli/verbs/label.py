@@ -183,9 +183,9 @@ def _answers(options: AskOptions, target: str) -> dict[int, str]:
 
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
+    from fairbench.audits.kinds import document_of_table
     from fairbench.audits.labelling.answering import resume
     from fairbench.audits.pages.labelling import session_document, with_answer
-    from fairbench.audits.pages.report import document_of_table
     from fairbench.cli.verbs.audit import write
 
     session = resume(options.file, options.path)

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, UNKNOWN, Bounds
+from fairbench.audits.findings import NOT_MEASURED, Budget
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Bounds
+from fairbench.audits.kinds.selected import (
+    RATES,
+    TITLE,
+    BoundedGap,
+    BoundedRate,
+    ahead,
+    both_ends,
+    bounded_findings,
+    verdict_cell,
+    verdict_of,
+)
+from fairbench.audits.pages.parts import starts
 from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.audits.unknown import RATES, BoundedGap, BoundedRate, ahead, both_ends, verdict_of
 from fairbench.core.errors import UserError
+from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.tabular import numbers
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds
 from fairbench.inference.partial.proxy import ProxyRows, alike
 from fairbench.metrics.rates import Rate
+from fairbench.metrics.registry import label
+from fairbench.reporting.document.model import Column, Section, Table
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +46,9 @@ _SLACK = 0.02  # by which sums of rounded probabilities miss 1
 _ROWS_OF_CELL = 50
 _MOST_CELLS = 50
 _FEWEST = 20  # rows of a rate that anything is said of
+
+
+SCOPE = "whoever belongs to which group"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +81,7 @@ def assess_proxy(options: Options, frame: pd.DataFrame) -> ProxyAudit:
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     rows = {rate.name: _rows(table, group, fold, _of(rate, table, everyone)) for rate in RATES}
     ends = {rate.name: _ends(rows[rate.name], rate, len(names)) for rate in RATES}
-    bounds = Bounds(options.epsilon, 1, len(RATE_OF))
+    bounds = Bounds(options.epsilon, 1, Budget(len(RATE_OF)))
     return ProxyAudit(
         options,
         table,
@@ -142,8 +163,135 @@ def _gap(metric: str, names: Sequence[str], ends: Ends, bounds: Bounds) -> Bound
     groups = [names[g] for g in compared]
     if len(compared) < 2:
         nothing = GapBounds(np.nan, np.nan, (np.nan, np.nan), np.nan, np.nan)
-        return BoundedGap(PROXY, metric, groups, nothing, UNKNOWN)
+        return BoundedGap(PROXY, metric, groups, nothing, NOT_MEASURED)
     found = gap_bounds(ends.take(compared), risk=bounds.risk)
     low, high = ahead(ends.take(compared))
     verdict = verdict_of(found, bounds.epsilon)
     return BoundedGap(PROXY, metric, groups, found, verdict, groups[low], groups[high])
+
+
+def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit groups that are known through probabilities alone."""
+    audit = assess_proxy(options, frame)
+    return Audit(
+        options,
+        len(audit.table),
+        len(audit.table.known),
+        bounded_findings(audit.gaps, options.epsilon, SCOPE, attribute=""),
+        list(_basis(audit)),
+        [Section(TITLE, [_gaps(audit), _rates_table(audit)])],
+        _data(audit),
+        notes=audit.table.notes,
+        figures=[
+            {
+                "metric": rate.rate,
+                "attribute": PROXY,
+                "group": rate.group,
+                "lowest": rate.bounds[0],
+                "highest": rate.bounds[1],
+                "lower": rate.interval[0],
+                "upper": rate.interval[1],
+                "n": rate.rows,
+            }
+            for rate in audit.rates
+        ],
+        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
+    )
+
+
+def _basis(audit: ProxyAudit) -> Iterator[str]:
+    labels = len(audit.table.known)
+    people = ", ".join(
+        f"{count(round(size))} of {name}"
+        for name, size in zip(audit.names, audit.people, strict=True)
+    )
+    yield (
+        f"{count(len(audit.table))} rows, {count(labels)} of them with a label. Nobody's group is "
+        f"known; by the probabilities there are about {people}."
+    )
+    yield (
+        "Bounds hold whoever belongs to which group, as long as the probabilities are right: of "
+        "people with a probability of 0.3, three in ten belong to the group."
+    )
+
+
+def _gaps(audit: ProxyAudit) -> Table:
+    columns = [
+        Column("gap in"),
+        Column("bounds", "interval"),
+        Column("95 % interval", "interval"),
+        Column("verdict"),
+    ]
+    rows = [
+        [
+            RATE_NAMES[gap.metric],
+            (gap.bounds.lower, gap.bounds.upper),
+            gap.bounds.interval,
+            verdict_cell(gap.verdict),
+        ]
+        for gap in audit.gaps
+    ]
+    size = (
+        f"{audit.names[1]}'s rate minus that of {audit.names[0]}"
+        if len(audit.names) == 2
+        else "the largest difference between two groups"
+    )
+    return Table(
+        columns,
+        rows,
+        title="Gaps between groups",
+        caption=(
+            f"Gaps are {size}. Bounds: no number of rows makes them narrower. The interval holds "
+            "them in 95 % of samples. cannot be known: both a small and a large gap are possible."
+        ),
+    )
+
+
+def _rates_table(audit: ProxyAudit) -> Table:
+    columns = [
+        Column("group"),
+        Column("people", "count"),
+        Column("rate"),
+        Column("bounds", "interval"),
+        Column("95 % interval", "interval"),
+        Column("weighted", "number"),
+    ]
+    rows = [
+        [
+            each.group,
+            each.rows,
+            label(each.rate),
+            each.bounds,
+            each.interval,
+            None if each.assumed is None else each.assumed[0],
+        ]
+        for each in sorted(audit.rates, key=lambda each: audit.names.index(each.group))
+        if not isnan(each.bounds[0])
+    ]
+    return Table(
+        columns,
+        rows,
+        title="Rates by group",
+        caption=(
+            "weighted: the rate with everyone counted by their probability; it is right only if, "
+            "among people of equal probabilities, labels and decisions do not depend on the group."
+        ),
+        rules=starts([str(row[0]) for row in rows]),
+    )
+
+
+def _data(audit: ProxyAudit) -> Mapping[str, Any]:
+    return {
+        "groups": dict(zip(audit.names, audit.people, strict=True)),
+        "gaps": [_without_assumption(asdict(gap)) for gap in audit.gaps],
+        "rates": [
+            {**_without_assumption(asdict(rate)), "weighted": (rate.assumed or (None,))[0]}
+            for rate in audit.rates
+        ],
+    }
+
+
+def _without_assumption(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of groups known through probabilities."""
+    left_out = ("assumed", "assumed_interval", "assumed_verdict", "factor", "factor_verdict")
+    return {name: each for name, each in values.items() if name not in (*left_out, "others")}

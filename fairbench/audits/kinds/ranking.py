@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place, codes_of
-from fairbench.audits.conclusions import Conclusions
-from fairbench.audits.gaps import CERTAIN
+from fairbench.audits.findings import LARGE, OPEN, SHARE, Budget, Finding
+from fairbench.audits.pages.decisions import density_panel, group_line, score_table
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, starts
 from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
 from fairbench.audits.score_distributions import GroupScores, score_distributions
 from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, interval, number
+from fairbench.core.formats import count
 from fairbench.data.tabular import numbers
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.rates import Limits
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
+from fairbench.reporting.document.model import Column, Figure, Section, Table
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -83,11 +88,8 @@ def assess_ranking(options: Options, frame: pd.DataFrame) -> RankingAssessment:
 
     Raises
     ------
-    UserError : no scores, a value that is none, or an option that is not of rankings.
+    UserError : no scores, or a value that is none.
     """
-    for name in ("against", "selected", "proxy", "cost", "weight", "cluster", "constraint"):
-        if getattr(options, name):
-            raise UserError(f"{name}= is not of rankings: leave out either it or top=")
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
     places = {name: Place(options.path.name, name) for name in options.columns}
@@ -116,7 +118,7 @@ def _places(
     one = np.zeros(len(score), np.intp) if lists is None else lists
     kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
     questions = len(kinds) * sum(len(each.cat.categories) for each in groups.values())
-    sure = 1 - (1 - CERTAIN) / questions
+    sure = 1 - Budget(questions).risk
     for attribute, each in groups.items():
         codes, names = codes_of(each)
         rows = np.bincount(codes, minlength=len(names))
@@ -160,18 +162,60 @@ def first_places(top: float, lists: int) -> str:
     return f"first {100 * top:g} %{each}" if top < 1 else f"first {top:g}{each}"
 
 
-def conclude_ranking(assessment: RankingAssessment) -> Conclusions:
-    """Return what follows, and what does not, in sentences."""
-    first = first_places(assessment.options.top, assessment.lists)
-    notes = [
-        *assessment.notes,
-        "What can be concluded is said so rarely that in at most one audit of twenty any of it is "
-        "wrong.",
-    ]
-    can = [_settled(each, first) for each in assessment.places if each.surely]
-    return Conclusions(
-        "", _basis(assessment), can, list(_not_settled(assessment.places, first)), notes
+def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit a ranking by scores."""
+    assessment = assess_ranking(options, frame)
+    open_ = not all(each.surely for each in assessment.places)
+    return Audit(
+        options,
+        assessment.rows,
+        0,
+        findings_of(assessment),
+        _basis(assessment),
+        list(_sections(assessment)),
+        _data(assessment),
+        notes=assessment.notes,
+        pictures=[
+            Section("Who is first", [_figure(curve, assessment) for curve in assessment.curves])
+        ],
+        unseen=["Whether scores are right was not looked at, only who stands where."],
+        todo=["Read what stays open, and rank more rows for what matters most."] * open_,
+        figures=list(_figures(assessment)),
     )
+
+
+def _figures(assessment: RankingAssessment) -> Iterator[dict[str, Any]]:
+    """Yield the share of places of every group, and its ratio to the share of rows."""
+    for places in assessment.places:
+        for metric, ends in (("share", places.share), ("ratio", places.ratio)):
+            yield {
+                "metric": f"{places.kind}_{metric}",
+                "attribute": places.attribute,
+                "group": places.group,
+                "value": ends[0],
+                "lower": ends[1],
+                "upper": ends[2],
+                "n": places.rows,
+            }
+
+
+def findings_of(assessment: RankingAssessment) -> list[Finding]:
+    """Return which groups get more or less of the places than their share of the rows."""
+    first = first_places(assessment.options.top, assessment.lists)
+    return [
+        Finding(
+            SHARE,
+            places.attribute,
+            f"the {first}" if places.kind == TOP else "the exposure",
+            LARGE if places.surely else OPEN,
+            (places.group,),
+            *places.ratio,
+            values=(places.share[0], places.of_rows),
+            bound=1.0,
+            n=places.rows,
+        )
+        for places in assessment.places
+    ]
 
 
 def _basis(assessment: RankingAssessment) -> list[str]:
@@ -187,26 +231,87 @@ def _basis(assessment: RankingAssessment) -> list[str]:
     ]
 
 
-def _settled(each: GroupPlaces, first: str) -> str:
-    """Return which way a group's places surely differ from its share of the rows."""
-    what = f"the {first}" if each.kind == TOP else "the exposure"
-    side = "less" if each.ratio[0] < 1 else "more"
-    return (
-        f"{each.attribute}: {each.group} gets {side} than its share "
-        f"({number(each.share[0])} of {what} at {number(each.of_rows)} of the rows: "
-        f"{number(each.ratio[0], 2)} times as much, {interval(*each.ratio[1:], 2)})."
+def _sections(assessment: RankingAssessment) -> Iterator[Section]:
+    first = first_places(assessment.options.top, assessment.lists)
+    yield Section(f"Among the {first}", [_table(assessment, TOP)])
+    yield Section("Exposure", [_table(assessment, EXPOSURE)])
+    yield Section("Scores by group", [score_table(assessment.scores, "score")])
+
+
+def _table(assessment: RankingAssessment, kind: str) -> Table:
+    columns = [
+        Column("of", left_out=1),
+        Column("group"),
+        Column("rows", "count", left_out=2),
+        Column("of rows", "number"),
+        Column("share", "estimate"),
+        Column("ratio", "number", decimals=2),
+        Column("95 % interval", "interval", decimals=2),
+        Column("P(<0.8)", "probability"),
+    ]
+    mine = [each for each in assessment.places if each.kind == kind]
+    rows = [
+        [
+            each.attribute,
+            each.group,
+            each.rows,
+            each.of_rows,
+            each.share,
+            each.ratio[0],
+            each.ratio[1:],
+            each.below,
+        ]
+        for each in mine
+    ]
+    what = "exposure" if kind == EXPOSURE else "first places"
+    return Table(
+        columns,
+        rows,
+        caption=(
+            f"of rows: the group's share of all rows; share: of the {what}; ratio: of the two, 1 "
+            "where a group gets as much as its share; P(<0.8): how sure it is that this is under "
+            "four fifths"
+        ),
+        rules=starts([each.attribute for each in mine]),
+        most=MOST_ROWS,
     )
 
 
-def _not_settled(places: Sequence[GroupPlaces], first: str) -> Iterator[str]:
-    """Yield of which groups of an attribute it is open whether they get their share."""
-    open_: dict[tuple[str, str], list[str]] = {}
-    for each in places:
-        if not each.surely:
-            open_.setdefault((each.attribute, each.kind), []).append(each.group)
-    for (attribute, kind), names in open_.items():
-        what = f"the {first}" if kind == TOP else "exposure"
-        yield (
-            f"{attribute}: open whether {', '.join(names)} get more or less of {what} than "
-            "their share of the rows."
+def _figure(curve: TopCurve, assessment: RankingAssessment) -> Figure:
+    shown = range(min(len(curve.groups), MOST_LINES))
+    lines = [
+        group_line(
+            curve.groups[g],
+            g,
+            np.log10(curve.lengths),
+            Limits(*(end[:, g] for end in curve.shares)),
         )
+        for g in shown
+    ]
+    ends = np.log10(curve.lengths[[0, -1]])
+    whole = [
+        Series("", ends, curve.of_rows[[g, g]], COLOURS[g % len(COLOURS)], marked=False)
+        for g in shown
+    ]
+    title = "log10 of how many places are the first"
+    mine = [each for each in assessment.scores if each.attribute == curve.attribute]
+    panels = [
+        Panel([*lines, *whole], title, "share of the first places", from_zero="y"),
+        density_panel(mine, "score"),
+    ]
+    first, *more = chart(panels, key=lines)
+    return Figure(
+        f"who is first, by {curve.attribute}",
+        svg=first,
+        more=more,
+        caption=f"{curve.attribute}: shares of the first places, however many these are, with 95 % "
+        "intervals (shaded); level lines are the shares of all rows",
+    )
+
+
+def _data(assessment: RankingAssessment) -> Mapping[str, Any]:
+    return {
+        "lists": assessment.lists,
+        "ranking": [asdict(each) for each in assessment.places],
+        "scores": [asdict(each) for each in assessment.scores],
+    }

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from math import floor
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import LARGE, OPEN, RATE_OF, SMALL, UNKNOWN, Bounds
+from fairbench.audits.assessment import assess
+from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Budget, Finding
+from fairbench.audits.gaps import RATE_NAMES, RATE_OF, TOO_FEW, Bounds
+from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.pages.parts import starts
 from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable
+from fairbench.core.formats import count, interval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.metrics.rates import Rate, base_rate
+from fairbench.metrics.registry import label
+from fairbench.reporting.document.model import (
+    Column,
+    Details,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
 
 Codes = NDArray[np.int64]
 
 CANNOT = "cannot be known"  # however many rows and labels there are
 RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
+TITLE = "What cannot be known"
+EVERYONE = "of everyone, whatever the labels are that cannot be known"
 _BANDS = 5
 _LABELS_OF_BAND = 30
 _HALVINGS = 20
@@ -85,10 +103,76 @@ class UnknownLabels:
     gaps: Sequence[BoundedGap]
 
 
-def unknown_labels(table: AuditTable, options: Options) -> UnknownLabels:
+def audit_selected(table: AuditTable, options: Options) -> Audit:
+    """Audit those who were selected, and say what follows for everyone.
+
+    Gaps of the selected and of everyone share one error rate.
+    """
+    questions = len(table.groups) * len(RATE_OF)
+    assessment = assess(table.of_selected(), options, others=questions)
+    unknown = unknown_labels(table, options, assessment.budget)
+    of_whom = (
+        f"Of {count(unknown.rows)} people, {count(unknown.selected)} were selected "
+        f"('{options.selected}'), and only these can have labels. What follows is of them; "
+        f"what that says of everyone stands under '{TITLE}', and says 'of everyone'."
+    )
+    audit = audit_of(assessment)
+    first, *others = audit.sections
+    everyone = {
+        "rows": unknown.rows,
+        "selected": unknown.selected,
+        "gaps": [asdict(gap) for gap in unknown.gaps],
+        "rates": [asdict(rate) for rate in unknown.rates],
+    }
+    return replace(
+        audit,
+        findings=[*audit.findings, *bounded_findings(unknown.gaps, options.epsilon, EVERYONE)],
+        basis=[of_whom, *audit.basis],
+        sections=[first, _section(unknown), *others],
+        unseen=[of_whom, *audit.unseen],
+        data={**audit.data, "of_everyone": everyone},
+    )
+
+
+def bounded_findings(
+    gaps: Sequence[BoundedGap], epsilon: float, scope: str, *, attribute: str | None = None
+) -> list[Finding]:
+    """Return what bounds of gaps say, whatever it is that cannot be known.
+
+    Parameters
+    ----------
+    scope : whom the gaps are of, and whatever of them cannot be known.
+    attribute : what the groups are called, if not after the gap's attribute.
+    """
+    return [
+        Finding(
+            GAP,
+            gap.attribute if attribute is None else attribute,
+            RATE_NAMES[gap.metric],
+            OPEN if gap.verdict == CANNOT else gap.verdict,
+            (gap.high, gap.low) if gap.verdict == LARGE else (),
+            lower=gap.bounds.interval[0],
+            upper=gap.bounds.interval[1],
+            bound=epsilon,
+            needs=_needs(gap),
+            scope=scope,
+        )
+        for gap in gaps
+    ]
+
+
+def _needs(gap: BoundedGap) -> str:
+    if gap.verdict == NOT_MEASURED:
+        return TOO_FEW
+    if gap.verdict == CANNOT:
+        return f"no number of rows settles it: anything in {interval(*gap.bounds.size)} is possible"
+    return "more rows may settle it" if gap.verdict == OPEN else ""
+
+
+def unknown_labels(table: AuditTable, options: Options, budget: Budget) -> UnknownLabels:
     """Return bounds of every rate and gap among all rows of a table, selected or not."""
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
-    bounds = Bounds(options.epsilon, 1, len(table.groups) * len(RATE_OF))
+    bounds = Bounds(options.epsilon, 1, budget)
     rates: list[BoundedRate] = []
     gaps: list[BoundedGap] = []
     for attribute, groups in table.groups.items():
@@ -175,7 +259,7 @@ def _gap(
     groups = [names[g] for g in compared]
     if len(compared) < 2:
         nothing = GapBounds(np.nan, np.nan, (np.nan, np.nan), np.nan, np.nan)
-        return BoundedGap(attribute, metric, groups, nothing, UNKNOWN)
+        return BoundedGap(attribute, metric, groups, nothing, NOT_MEASURED)
 
     def at(factor: float) -> tuple[Ends, GapBounds, str]:
         ends = counted.ends(rate, odds=factor).take(compared)
@@ -226,3 +310,99 @@ def _largest_factor(holds: Callable[[float], bool], verdict: str) -> float | Non
         middle = (low + high) / 2
         low, high = (middle, high) if holds(float(np.exp(middle))) else (low, middle)
     return float(np.exp(low))
+
+
+def _section(unknown: UnknownLabels) -> Section:
+    others = unknown.rows - unknown.selected
+    odds = unknown.options.odds
+    text = (
+        f"{count(others)} of {count(unknown.rows)} people were not selected, and what their labels "
+        "would have been is not in any data. Under 'whatever they are' nothing is assumed. Under "
+        f"'odds within {odds:g}' the odds of label 1 of those who were not selected are at most "
+        f"{odds:g} times higher or lower than those of the selected of the same group, decision "
+        "and band of scores."
+    )
+    return Section(TITLE, [Paragraph(text), _gaps(unknown), _rates_table(unknown)])
+
+
+def _gaps(unknown: UnknownLabels) -> Table:
+    gaps, odds = unknown.gaps, unknown.options.odds
+    columns = [
+        Column("groups"),
+        Column("gap in"),
+        Column("whatever they are", "interval"),
+        Column("verdict"),
+        Column(f"odds within {odds:g}", "interval"),
+        Column("verdict"),
+        Column("holds up to", right=True),
+    ]
+    rows = [
+        [
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            gap.bounds.interval,
+            verdict_cell(gap.verdict),
+            None if gap.assumed is None else gap.assumed.interval,
+            verdict_cell(gap.assumed_verdict),
+            _factor(gap),
+        ]
+        for gap in gaps
+    ]
+    return Table(
+        columns,
+        rows,
+        title="Gaps of everyone, selected or not",
+        caption=(
+            "Intervals hold the gap in 95 % of samples, wherever it is between its bounds; of two "
+            "groups, the second's rate minus the first's. cannot be known: no number of rows "
+            "settles it. holds up to: the verdict that follows if missing labels are like those of "
+            "similar selected people, and the factor between their odds up to which it holds."
+        ),
+        rules=starts([gap.attribute for gap in gaps]),
+    )
+
+
+def verdict_cell(verdict: str) -> TableCell:
+    """Return the verdict of a bounded gap."""
+    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
+
+
+def _factor(gap: BoundedGap) -> str:
+    if gap.factor_verdict not in (SMALL, LARGE):
+        return ""
+    if gap.factor is None:
+        return f"{gap.factor_verdict}: any"
+    # Never rounded up, as it would not hold there.
+    shown = floor(10 * gap.factor) / 10 if gap.factor < 10 else floor(gap.factor)
+    return f"{gap.factor_verdict}: {shown:g}"
+
+
+def _rates_table(unknown: UnknownLabels) -> Details:
+    odds = unknown.options.odds
+    columns = [
+        Column("of"),
+        Column("group"),
+        Column("rows", "count"),
+        Column("not selected", "count"),
+        Column("rate"),
+        Column("bounds", "interval"),
+        Column("95 % interval", "interval"),
+        Column(f"bounds, odds within {odds:g}", "interval"),
+        Column("95 % interval", "interval"),
+    ]
+    rows = [_rate(each) for each in unknown.rates]
+    return Details("Rates of everyone, by group", [Table(columns, rows)])
+
+
+def _rate(each: BoundedRate) -> list[object]:
+    return [
+        each.attribute,
+        each.group,
+        each.rows,
+        each.others,
+        label(each.rate),
+        each.bounds,
+        each.interval,
+        each.assumed,
+        each.assumed_interval,
+    ]

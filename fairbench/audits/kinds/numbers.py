@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place, codes_of, each_value, marks_of
-from fairbench.audits.conclusions import Conclusions
-from fairbench.audits.gaps import CERTAIN, LARGE, OPEN, SMALL, UNKNOWN
+from fairbench.audits.findings import (
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    SMALL,
+    Budget,
+    Finding,
+)
+from fairbench.audits.pages.decisions import density_panel, group_line, score_table
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
 from fairbench.audits.score_distributions import GroupScores, score_distributions
 from fairbench.audits.table import design_of_options, notes_on_groups, read_groups
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, interval, number
+from fairbench.core.formats import count, number
 from fairbench.data.dataset import Task
 from fairbench.data.tabular import numbers, spelled, to_numbers
+from fairbench.evaluation.columns import records
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
@@ -26,6 +39,8 @@ from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, Sampled
 from fairbench.metrics.registry import label
+from fairbench.reporting.charts import Panel, chart
+from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
 
 Floats = NDArray[np.float64]
 _FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
@@ -87,27 +102,6 @@ class RegressionTable:
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class RegressionGap:
-    """The largest difference of two groups of an attribute in a metric.
-
-    Attributes
-    ----------
-    value, lower, upper : with its interval. bound : under which it makes no practical difference.
-    verdict : all of an audit together are wrong in at most one audit of twenty.
-    reason : why there is no verdict, or which groups were left out.
-    """
-
-    attribute: str
-    metric: str
-    value: float
-    lower: float
-    upper: float
-    bound: float
-    verdict: str
-    reason: str = ""
-
-
 @dataclass(frozen=True, eq=False)
 class ResidualCurve:
     """Mean residuals (G, B) of an attribute's groups among those of similar predictions.
@@ -138,7 +132,7 @@ class RegressionAssessment:
     table: RegressionTable
     metrics: pd.DataFrame
     unit: float
-    gaps: Sequence[RegressionGap]
+    findings: Sequence[Finding]
     curves: Sequence[ResidualCurve]
     predictions: Sequence[GroupScores]
     residuals: Sequence[GroupScores]
@@ -149,12 +143,8 @@ def read_regression_table(options: Options, frame: pd.DataFrame) -> RegressionTa
 
     Raises
     ------
-    UserError : a value that is no number, ends of intervals that are the wrong way round, or an
-        option that is of labels alone.
+    UserError : a value that is no number, or ends of intervals that are the wrong way round.
     """
-    for name in ("against", "selected", "proxy", "cost", "favourable", "positive", "constraint"):
-        if getattr(options, name):
-            raise UserError(f"{name}= is of labels, and '{options.target}' holds numbers")
     places = {name: Place(options.path.name, name) for name in options.columns}
     known = _known(frame[options.target])
     if options.labelled:
@@ -188,7 +178,7 @@ def assess_regression(table: RegressionTable, options: Options) -> RegressionAss
         table,
         _metrics(table, options, 0.95),
         unit,
-        _gaps(table, options, unit),
+        gap_findings(table, options, unit),
         [_curve(table, name, each) for name, each in singles.items()],
         score_distributions(table.prediction, singles, table.design),
         score_distributions(residual, singles, table.design),
@@ -208,31 +198,46 @@ def _metrics(table: RegressionTable, options: Options, level: float) -> pd.DataF
     return rows.frame()
 
 
-def _gaps(table: RegressionTable, options: Options, unit: float) -> list[RegressionGap]:
-    """Return the gaps with verdicts, which share the risk of being wrong."""
+def gap_findings(table: RegressionTable, options: Options, unit: float) -> list[Finding]:
+    """Return what is said of the gaps, which share the error rate.
+
+    Parameters
+    ----------
+    unit : the standard deviation of the target, of which epsilon is a share.
+    """
     compared = [name for name in COMPARED if name != COVERAGE or table.bounds is not None]
-    risk = (1 - CERTAIN) / (len(compared) * len(table.groups))
+    risk = Budget(len(compared) * len(table.groups)).risk
     shown, at_most, at_least = (
         _by_gap(_metrics(table, options, level)) for level in (0.95, 1 - 2 * risk, 1 - risk)
     )
-    gaps = []
-    for attribute in table.groups:
-        for metric in compared:
-            bound = options.epsilon * (unit if COMPARED[metric] else 1)
-            row, key = shown[attribute, metric], (attribute, metric)
-            verdict = OPEN
-            if np.isnan(row.lower):
-                verdict = UNKNOWN
-            elif at_most[key].upper < bound and row.status == "ok":
-                verdict = SMALL
-            elif at_least[key].lower > bound:
-                verdict = LARGE
-            gaps.append(
-                RegressionGap(
-                    attribute, metric, row.value, row.lower, row.upper, bound, verdict, row.reason
-                )
+    findings = []
+    for key in itertools.product(table.groups, compared):
+        attribute, metric = key
+        bound = options.epsilon * (unit if COMPARED[metric] else 1)
+        row = shown[key]
+        verdict = OPEN
+        if np.isnan(row.lower):
+            verdict = NOT_MEASURED
+        elif at_most[key].upper < bound and row.status == "ok":
+            verdict = SMALL
+        elif at_least[key].lower > bound:
+            verdict = LARGE
+        findings.append(
+            Finding(
+                GAP,
+                attribute,
+                label(metric),
+                verdict,
+                value=row.value,
+                lower=row.lower,
+                upper=row.upper,
+                bound=bound,
+                is_share=not COMPARED[metric],
+                n=len(table.target),
+                needs=row.reason,
             )
-    return gaps
+        )
+    return findings
 
 
 @dataclass(frozen=True)
@@ -274,49 +279,171 @@ def _curve(table: RegressionTable, attribute: str, groups: pd.Series) -> Residua
     return ResidualCurve(attribute, names, shaped[0][1], Limits(*(each[0] for each in shaped)))
 
 
-def conclude_regression(assessment: RegressionAssessment) -> Conclusions:
-    """Return what follows, and what does not, in sentences."""
+def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit predictions of numbers."""
+    assessment = assess_regression(read_regression_table(options, frame), options)
+    return audit_of(assessment)
+
+
+def audit_of(assessment: RegressionAssessment) -> Audit:
+    """Return the audit that an assessment is of."""
+    rows = len(assessment.table.target)
+    return Audit(
+        assessment.options,
+        rows,
+        rows,
+        assessment.findings,
+        list(_basis(assessment)),
+        list(_sections(assessment)),
+        _data(assessment),
+        notes=list(_notes(assessment)),
+        pictures=[
+            Section("Residuals by group", [_figure(curve, assessment)])
+            for curve in assessment.curves
+        ],
+        unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
+        todo=_todo(assessment),
+    )
+
+
+def _basis(assessment: RegressionAssessment) -> Iterator[str]:
     options, table = assessment.options, assessment.table
-    basis = [
-        f"{count(len(table.target))} rows with a value of '{options.target}', which is read as "
-        "numbers.",
-        f"A difference under {number(options.epsilon * assessment.unit)} makes no practical "
-        f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'.",
-        "Intervals say how far off the population may be that these rows are a sample of.",
-    ]
+    yield f"{count(len(table.target))} rows with a value of '{options.target}', read as numbers."
     if table.unknown:
-        basis.insert(
-            1,
+        yield (
             f"{count(table.unknown)} rows without one are left out; this assumes that which rows "
-            "have one is a matter of chance.",
+            "have one is a matter of chance."
         )
+    yield (
+        f"A difference under {number(options.epsilon * assessment.unit)} makes no practical "
+        f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
+    )
+    yield "Intervals say how far off the population may be that these rows are a sample of."
     if options.weight:
-        basis.append(f"Rows count by '{options.weight}'.")
+        yield f"Rows count by '{options.weight}'."
     if options.cluster:
-        basis.append(f"Rows with the same '{options.cluster}' belong together.")
-    can = [_sentence(gap) for gap in assessment.gaps if gap.verdict in (SMALL, LARGE)]
-    cannot = [_sentence(gap) for gap in assessment.gaps if gap.verdict not in (SMALL, LARGE)]
-    return Conclusions("", basis, can, cannot, list(_notes(assessment)))
-
-
-def _sentence(gap: RegressionGap) -> str:
-    name = label(gap.metric)
-    if gap.verdict == UNKNOWN:
-        return f"{gap.attribute}: groups cannot be compared in {name} ({gap.reason})."
-    size = f"largest difference {number(gap.value)}, {interval(gap.lower, gap.upper)}"
-    told = {
-        SMALL: f"no two groups differ by {number(gap.bound)} or more in {name}",
-        LARGE: f"groups differ by more than {number(gap.bound)} in {name}",
-        OPEN: f"open whether groups differ by {number(gap.bound)} or more in {name}",
-    }
-    return f"{gap.attribute}: {told[gap.verdict]} ({size})."
+        yield f"Rows with the same '{options.cluster}' belong together."
 
 
 def _notes(assessment: RegressionAssessment) -> Iterator[str]:
     yield from assessment.table.notes
-    left = dict.fromkeys(gap.reason for gap in assessment.gaps if gap.reason.startswith("without"))
-    yield from (f"Some gaps are {reason}." for reason in left)
-    yield (
-        f"{len(assessment.gaps)} gaps were examined. Verdicts are given so rarely that in at most "
-        "one audit of twenty any of them is wrong."
+    reasons = (each.needs for each in assessment.findings if each.verdict != NOT_MEASURED)
+    for reason in dict.fromkeys(reason for reason in reasons if reason.startswith("without")):
+        yield f"Some gaps are {reason}."
+
+
+def _todo(assessment: RegressionAssessment) -> list[str]:
+    if any(finding.verdict == OPEN for finding in assessment.findings):
+        return ["Read what stays open, and collect more rows for what matters most."]
+    return []
+
+
+def _sections(assessment: RegressionAssessment) -> Iterator[Section]:
+    yield Section("Gaps between groups", [_gaps(assessment)])
+    yield Section("Errors by group", list(_errors(assessment)))
+    yield Section("Residuals by group", [score_table(assessment.residuals, "residual")])
+    yield Section("Predictions by group", [score_table(assessment.predictions, "prediction")])
+    yield Section("", [all_metrics(assessment.metrics)])
+
+
+def _gaps(assessment: RegressionAssessment) -> Table:
+    columns = [
+        Column("groups"),
+        Column("gap in"),
+        Column("size", "number"),
+        Column("95 % interval", "interval"),
+        Column("matters from", "number", left_out=1),
+        Column("verdict"),
+    ]
+    rows = [
+        [
+            gap.attribute,
+            gap.measure,
+            gap.value,
+            (gap.lower, gap.upper),
+            gap.bound,
+            TableCell(gap.verdict, mark=gap.verdict),
+        ]
+        for gap in assessment.findings
+    ]
+    return Table(
+        columns,
+        rows,
+        caption=(
+            "size: the largest difference between two groups; residual: by how much a target "
+            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
+            "residuals' sizes"
+        ),
+        rules=starts([gap.attribute for gap in assessment.findings]),
     )
+
+
+def _errors(assessment: RegressionAssessment) -> Iterator[Table]:
+    """Yield the errors of every group and their differences from the reference's."""
+    shown = ["mae", *[COVERAGE] * (assessment.table.bounds is not None)]
+    names = [f"{metric}{ending}" for metric in shown for ending in ("", "_difference")]
+    values = estimates(assessment.metrics, names)
+    for metric in shown:
+        rows = []
+        for attribute, groups in assessment.table.groups.items():
+            sizes = groups.value_counts()
+            for group in groups.cat.categories:
+                value, *ends = values[attribute, str(group), metric]
+                other = values.get((attribute, str(group), f"{metric}_difference"))
+                more = None if other is None else other[1:]
+                rows.append([attribute, str(group), int(sizes[group]), value, tuple(ends), more])
+        promised = f": its intervals promise {assessment.options.nominal:g}"
+        yield Table(
+            [
+                Column("of", left_out=1),
+                Column("group"),
+                Column("rows", "count", left_out=2),
+                Column(label(metric), "number"),
+                Column("95 % interval", "interval"),
+                Column("less reference's", "interval"),
+            ],
+            rows,
+            title=f"{label(metric)}{promised * (metric == COVERAGE)}",
+            rules=starts([str(row[0]) for row in rows]),
+            most=MOST_ROWS,
+        )
+
+
+def _figure(curve: ResidualCurve, assessment: RegressionAssessment) -> Figure:
+    lines = [
+        group_line(
+            name,
+            g,
+            curve.prediction[g],
+            Limits(*(end[g] for end in curve.residuals)),
+            marked=True,
+        )
+        for g, name in enumerate(curve.groups[:MOST_LINES])
+    ]
+    panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
+    for what, scores in (
+        ("residual", assessment.residuals),
+        ("prediction", assessment.predictions),
+    ):
+        panels.append(density_panel(_of(scores, curve.attribute), what))
+    first, *more = chart(panels, key=lines)
+    return Figure(
+        f"residuals by {curve.attribute}",
+        svg=first,
+        more=more,
+        caption=f"{curve.attribute}: the mean residual among those of similar predictions, with "
+        "95 % intervals (shaded; 0 is right on average), and how residuals and predictions are "
+        "distributed",
+    )
+
+
+def _of(scores: Sequence[GroupScores], attribute: str) -> list[GroupScores]:
+    return [each for each in scores if each.attribute == attribute]
+
+
+def _data(assessment: RegressionAssessment) -> Mapping[str, Any]:
+    return {
+        "predictions": [asdict(each) for each in assessment.predictions],
+        "residuals": [asdict(each) for each in assessment.residuals],
+        "metrics": records(assessment.metrics),
+    }

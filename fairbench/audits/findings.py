@@ -1,0 +1,222 @@
+"""Findings: what an audit says of the people its rows are a sample of, and the rule for saying it.
+
+Every sentence of a page about these people is a finding, worded by
+:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: in at most one audit
+of twenty is any of them wrong. What is no finding is worded as a description of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.inference.gaps import GroupLimits, largest_gap, leads
+
+Floats = NDArray[np.float64]
+
+LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
+ERROR_RATE = 0.05  # of pages, on which any finding is wrong
+
+# What a finding is about.
+GAP = "gap"  # the largest difference between two groups
+PAIR = "pair"  # which of two groups has the higher rate
+LOWEST = "lowest"  # which group, or class, has the lowest rate of all
+RATIO = "impact ratio"  # how often a group is selected, over how often another is
+EXCESS = "excess of scores"  # mean score of a group less its share of positive labels
+SHARE = "share of places"  # what a group gets of a ranking, over its share of the rows
+UNLIKE = "unlike everyone else"  # a group's rate against that of everybody else
+COMPARISON = "comparison"  # a measure of a second classifier, less that of the first
+CONSTRAINT = "constraint"  # what a threshold was asked to achieve, on rows it was not chosen on
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One question about the people that the rows are a sample of, and its answer.
+
+    Attributes
+    ----------
+    about : the kind of question, one of the constants of this module.
+    attribute : the column, or combination of columns, whose groups it is about; empty of everyone.
+    measure : what is measured, in words, such as ``true positive rate``.
+    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The first two are under the error rate.
+    groups : whom the answer names; of a large gap the group of the higher rate, then the lower.
+    value, lower, upper : what was measured, with its 95 % interval.
+    values : of what `groups` name, the measure of each in these rows.
+    bound : what the value is compared with.
+    is_share : whether the value is a share, which a reader may want in percentage points.
+    n : how many rows, or labels, it rests on.
+    needs : of an open question, what would settle it; of one not measured, why.
+    unless : with which wrong labels the answer would not hold.
+    given : an assumption that the answer takes for granted; it is then no answer about the world.
+    scope : whom or what else it holds for, such as ``of everyone``.
+    """
+
+    about: str
+    attribute: str
+    measure: str
+    verdict: str
+    groups: Sequence[str] = ()
+    value: float = float("nan")
+    lower: float = float("nan")
+    upper: float = float("nan")
+    values: Sequence[float] = ()
+    bound: float = 0.0
+    is_share: bool = True
+    n: int = 0
+    needs: str = ""
+    unless: str = ""
+    given: str = ""
+    scope: str = ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it answers its question, on no assumption but that the rows are a sample."""
+        return self.verdict in (LARGE, SMALL) and not self.given
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return self.lower, self.upper
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return findings as a table in plain columns, a row each.
+
+    Parameters
+    ----------
+    rows : the findings as mappings, each with the ``sentence`` that words it.
+    """
+    columns = [name for name in (*Finding.__dataclass_fields__, "sentence") if name != "values"]
+    plain = [{**row, "groups": "; ".join(row["groups"])} for row in rows]
+    return pd.DataFrame(plain, columns=columns)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many questions share an error rate.
+
+    Attributes
+    ----------
+    questions : how many there are; each may be answered wrongly with the same probability.
+    rate : the probability with which any answer may be wrong.
+    """
+
+    questions: int
+    rate: float = ERROR_RATE
+
+    @property
+    def risk(self) -> float:
+        """The probability with which one answer may be wrong."""
+        return self.rate / max(self.questions, 1)
+
+    def passed_on(self, findings: Sequence[Finding], questions: int) -> Budget:
+        """Return the budget of further questions, made of what settled ones no longer need.
+
+        A question that is answered rightly cannot be answered wrongly any more, so its share may
+        be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
+        sequentially rejective multiple test procedures"). What is still open keeps its share.
+
+        Parameters
+        ----------
+        findings : the answers to the questions of this budget.
+        questions : how many further ones there are.
+        """
+        settled = sum(finding.is_settled for finding in findings)
+        return Budget(questions, self.risk * settled)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is said of a gap.
+
+    Attributes
+    ----------
+    high, low : of a large gap, positions of two groups that differ by more than its bound.
+    pairs : (higher, lower) positions of all groups that surely differ, the widest apart first.
+    """
+
+    verdict: str
+    high: int = -1
+    low: int = -1
+    pairs: Sequence[tuple[int, int]] = ()
+
+
+def answer_gap(
+    at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
+) -> Answer:
+    """Return what is said of the largest gap between groups.
+
+    That it is small is said where its upper end is under the bound, which one pair of groups, the
+    truly widest, has to bear out. That it is large, and who is above whom, is said by the lower
+    ends, which hold for all pairs together.
+
+    Parameters
+    ----------
+    at : level -> the interval of the gap, with the lower ends of all pairs.
+    bound : what the gap is compared with. risk : with what probability the answer may be wrong.
+    may_be_small : whether there are labels enough for that to be said.
+    """
+    at_most, at_least = at(1 - 2 * risk), at(1 - risk)
+    apart = np.nan_to_num(np.asarray(at_least.leads, float), nan=-np.inf)
+    order = np.argsort(-apart, axis=None, kind="stable")
+    places = [divmod(int(cell), len(apart)) for cell in order[: int((apart > 0).sum())]]
+    if at_most.upper < bound and may_be_small:
+        return Answer(SMALL, pairs=places)
+    if at_least.lower > bound:
+        return Answer(LARGE, *places[0], places)
+    return Answer(OPEN, pairs=places)
+
+
+def gap_of_limits(limits: GroupLimits) -> GapInterval:
+    """Return the interval of the largest gap between groups with these limits."""
+    gap = largest_gap(limits)
+    return GapInterval(gap.lower, gap.upper, leads(limits))
+
+
+def answer_size(lower: Floats | float, upper: Floats | float, bound: float) -> str:
+    """Return what is said of a number from an interval at one minus twice the risk.
+
+    Large is a number that is surely over the bound, small one that surely is not: it is one of the
+    two, and only one of the two answers can be wrong.
+    """
+    if upper <= bound:
+        return SMALL
+    return LARGE if lower > bound else OPEN
+
+
+def pair_findings(
+    gap: Finding, names: Sequence[str], answer: Answer, rates: Sequence[float]
+) -> Iterator[Finding]:
+    """Yield who is surely above whom, of the groups that a finding compares and does not name.
+
+    Parameters
+    ----------
+    names, rates : of the groups that are compared.
+    """
+    for high, low in answer.pairs:
+        if (high, low) == (answer.high, answer.low):
+            continue
+        yield Finding(
+            PAIR,
+            gap.attribute,
+            gap.measure,
+            LARGE,
+            (names[high], names[low]),
+            value=float(rates[high] - rates[low]),
+            values=(float(rates[high]), float(rates[low])),
+            is_share=gap.is_share,
+            n=gap.n,
+            scope=gap.scope,
+        )
+
+
+def lowest_of(names: Sequence[str], answer: Answer) -> list[str]:
+    """Return the groups that may be the lowest: those that are surely above nobody."""
+    above = {high for high, _ in answer.pairs}
+    return [name for place, name in enumerate(names) if place not in above]

@@ -1,0 +1,133 @@
+"""The report of an audit: what every kind of audit measured and found, as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fairbench.audits.findings import Finding
+from fairbench.audits.question import Options
+from fairbench.audits.sentences import (
+    can_be_concluded,
+    cannot_be_concluded,
+    in_short,
+    listed,
+    sentence_of,
+    to_do,
+)
+from fairbench.core import VERSION
+from fairbench.core.formats import count
+from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
+
+PROMISE = (
+    "Of all findings on this page together, at most one audit in twenty has a wrong one. “Open” "
+    "means that these rows cannot tell; it does not mean that groups are alike."
+)
+INTERVALS = (
+    "Ranges and lines are 95 % intervals: made in the same way from other samples of the same "
+    "people, 19 of 20 hold the true value."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit of any kind measured and found.
+
+    Attributes
+    ----------
+    rows, labels : how many there are.
+    findings : all that is said of the people that the rows are a sample of.
+    basis : what that rests on. warning : before everything else, where one is due.
+    notes : descriptions of these rows, and what a reader has to know of them.
+    sections, pictures : tables and figures. data : the same as plain values, for the JSON.
+    sure : how sure the findings are. unseen : what was not looked at. todo : what to do next.
+    title : what it is called; after the file without one.
+    label_names : what label 0 and label 1 are called, where there are two.
+    files : name -> text of further files beside the page.
+    figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
+    """
+
+    options: Options
+    rows: int
+    labels: int
+    findings: Sequence[Finding]
+    basis: Sequence[str]
+    sections: Iterable[Section]
+    data: Mapping[str, Any]
+    warning: str = ""
+    notes: Sequence[str] = ()
+    pictures: Sequence[Section] = ()
+    sure: Sequence[str] = ()
+    unseen: Sequence[str] = ()
+    todo: Sequence[str] = ()
+    title: str = ""
+    label_names: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[Mapping[str, Any]] = ()
+
+
+def document_of(audit: Audit) -> Document:
+    """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
+    can, cannot = can_be_concluded(audit.findings), cannot_be_concluded(audit.findings)
+    notes = [*audit.notes, *_examined(audit.findings)]
+    conclusions = {
+        "warning": audit.warning,
+        "basis": list(audit.basis),
+        "can": can,
+        "cannot": cannot,
+        "notes": notes,
+    }
+    return Document(
+        audit.title or f"Audit of {audit.options.path.name}",
+        list(audit.sections),
+        Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
+        notes=notes,
+        lead=audit.pictures,
+        summary=_summary(audit),
+        origin=_origin(audit),
+        data={
+            "version": VERSION,
+            "options": {**asdict(audit.options), "path": str(audit.options.path)},
+            "rows": audit.rows,
+            "labels": audit.labels,
+            "conclusions": conclusions,
+            "findings": [
+                {**asdict(finding), "sentence": sentence_of(finding)} for finding in audit.findings
+            ],
+            **audit.data,
+            **({"figures": list(audit.figures)} if audit.figures else {}),
+        },
+        files=audit.files,
+    )
+
+
+def _summary(audit: Audit) -> ExecutiveSummary:
+    groups = listed(list(audit.options.group or audit.options.proxy))
+    unseen = [
+        f"Only groups by {groups} were compared; who else may be treated differently was not "
+        "looked at."
+    ]
+    settled = any(finding.is_settled for finding in audit.findings)
+    return ExecutiveSummary(
+        in_short(audit.findings),
+        [*audit.sure, *[INTERVALS] * bool(audit.findings), *[PROMISE] * settled],
+        [*unseen * bool(groups), *audit.unseen],
+        [*to_do(audit.findings), *audit.todo],
+    )
+
+
+def _origin(audit: Audit) -> str:
+    """Return the version and the options that an audit was made with, as a sentence."""
+    names = audit.label_names
+    labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
+    return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
+
+
+def _examined(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    return [
+        f"{count(len(findings))} findings are on this page, open ones among them; what is not open "
+        "is said so rarely that in at most one audit of twenty any of it is wrong."
+    ]

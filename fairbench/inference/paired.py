@@ -1,0 +1,145 @@
+"""Two classifiers on the same rows: differences of their rates, and of their gaps between groups.
+
+A row is in one of eight cells: its label and both decisions. All intervals are closed forms of the
+counts of these cells, with the limits of :mod:`fairbench.inference.rates`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.metrics.rates import Rate
+
+Floats = NDArray[np.float64]
+
+CELLS = 8
+# Of each cell: the place in (TN, FP, FN, TP) that it has for the first classifier, and the second.
+_FIRST, _SECOND = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3, 2, 3])
+
+
+def cells_of(
+    label: ArrayLike, first: ArrayLike, second: ArrayLike, group: ArrayLike, *, groups: int
+) -> Floats:
+    """Return how many rows of each group are in each cell, (G, 8).
+
+    Parameters
+    ----------
+    label, first, second : (n,) 0 or 1: the label, and the decisions of the two classifiers.
+    group : (n,) codes from 0 to G - 1.
+    """
+    cell = 4 * np.asarray(label, int) + 2 * np.asarray(first, int) + np.asarray(second, int)
+    counts = np.bincount(np.asarray(group, int) * CELLS + cell, minlength=groups * CELLS)
+    return counts.reshape(groups, CELLS).astype(np.float64)
+
+
+def _shares(rate: Rate, place: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return which cells (8,) a classifier's rate counts as successes, and which at all."""
+    return np.array(rate.numerator, float)[place], np.array(rate.denominator, float)[place]
+
+
+def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
+    """Return a rate of both classifiers in every group, from cells (G, 8)."""
+    both = (_shares(rate, place) for place in (_FIRST, _SECOND))
+    first, second = (rate_limits(cells @ top, cells @ whole, level=level) for top, whole in both)
+    return first, second
+
+
+def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
+    """Return the second classifier's rate less the first's in every group, (G,).
+
+    Notes
+    -----
+    Where both rates are of the same rows, the difference is the share of rows that the second alone
+    has right less that of the first alone: two shares of a multinomial, joined by the method of
+    variance estimates recovery with their correlation. A precision is of the rows that a classifier
+    selects; there the rates themselves are joined, with the correlation of their errors.
+    """
+    (top, whole), (other_top, other_whole) = (_shares(rate, each) for each in (_FIRST, _SECOND))
+    if (whole == other_whole).all():
+        size = cells @ whole
+        second, first = (cells @ np.clip(one, 0, 1) for one in (other_top - top, top - other_top))
+        gained, lost = (rate_limits(each, size, level=level) for each in (second, first))
+        return difference_limits(gained, lost, _of_multinomial(second, first, size))
+    one, other = rates_of(cells, rate, level=level)
+    return difference_limits(other, one, correlation(cells, rate))
+
+
+def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:
+    """Return the correlation of two shares of the same rows that exclude each other."""
+    p, q = (first + 0.5) / (size + 1.5), (second + 0.5) / (size + 1.5)
+    shared: Floats = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return shared
+
+
+def correlation(cells: Floats, rate: Rate) -> Floats:
+    """Return the correlation (G,) of the errors of both classifiers' rates.
+
+    It is that of the linearised rates, with half a row more in every cell, so that no two
+    classifiers are taken to agree for ever because they agree on few rows.
+    """
+    counts = cells + 0.5
+    scores = []
+    for place in (_FIRST, _SECOND):
+        top, whole = _shares(rate, place)
+        share = (counts @ top) / (counts @ whole)
+        scores.append(top - share[:, None] * whole)
+    one, other = scores
+    products = [(counts * a * b).sum(axis=1) for a, b in ((one, one), (other, other), (one, other))]
+    joint: Floats = products[2] / np.sqrt(products[0] * products[1])
+    return joint
+
+
+def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
+    """Return by how much the second classifier's largest gap of a rate is larger than the first's.
+
+    Parameters
+    ----------
+    cells : (G, 8) of the groups that are compared, each with rows that the rate is of.
+
+    Notes
+    -----
+    Of two groups, with s the sum of both classifiers' signed gaps and d their difference, the sizes
+    of the gaps differ by the sign of s d times the smaller of |s| and |d|. Where the sign of s is
+    sure, that is d alone, in which what the classifiers have in common cancels. Of more groups, the
+    largest gaps differ by what lies between the ends of their own intervals, and by no more than
+    the groups' changes differ from each other.
+    """
+    if len(cells) == 2:
+        return _change_of_two(cells, rate, level)
+    first, second = (largest_gap(_groups(cells, rate, place, level)) for place in (_FIRST, _SECOND))
+    changes = difference(cells, rate, level=level)
+    reach = largest_gap(GroupLimits(changes, changes)).upper
+    lower, upper = second.lower - first.upper, second.upper - first.lower
+    return Limits(second.value - first.value, np.maximum(lower, -reach), np.minimum(upper, reach))
+
+
+def _groups(cells: Floats, rate: Rate, place: NDArray[np.int64], level: float) -> GroupLimits:
+    top, whole = _shares(rate, place)
+    return GroupLimits.of(cells @ top, cells @ whole, level=level)
+
+
+def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
+    change = difference(cells, rate, level=level)
+    apart = difference_limits(change.take(1), change.take(0))
+    first, second = rates_of(cells, rate, level=level)
+    mirrored = Limits(-first.value, -first.upper, -first.lower)
+    total = difference_limits(second, mirrored, -correlation(cells, rate))
+    together = difference_limits(total.take(1), total.take(0))
+    corners = [
+        _smaller(float(one), float(other))
+        for one in (apart.lower, apart.upper)
+        for other in (together.lower, together.upper)
+    ]
+    # Within the rectangle the smaller of the two is monotone between the axes, and 0 on them.
+    crosses = any(each.lower < 0 < each.upper for each in (apart, together))
+    ends = [*corners, 0.0] if crosses else corners
+    value = _smaller(float(apart.value), float(together.value))
+    return Limits(np.asarray(value), np.asarray(min(ends)), np.asarray(max(ends)))
+
+
+def _smaller(one: float, other: float) -> float:
+    """Return the smaller size of two numbers, with the sign of their product."""
+    return float(np.sign(one) * np.sign(other) * min(abs(one), abs(other)))

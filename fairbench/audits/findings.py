@@ -8,7 +8,7 @@ of twenty is any of them wrong. What is no finding is worded as a description of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -179,17 +179,6 @@ def gap_of_limits(limits: GroupLimits) -> GapInterval:
     return GapInterval(gap.lower, gap.upper, leads(limits))
 
 
-def answer_size(lower: Floats | float, upper: Floats | float, bound: float) -> str:
-    """Return what is said of a number from an interval at one minus twice the risk.
-
-    Large is a number that is surely over the bound, small one that surely is not: it is one of the
-    two, and only one of the two answers can be wrong.
-    """
-    if upper <= bound:
-        return SMALL
-    return LARGE if lower > bound else OPEN
-
-
 def pair_findings(
     gap: Finding, names: Sequence[str], answer: Answer, rates: Sequence[float]
 ) -> Iterator[Finding]:
@@ -214,6 +203,42 @@ def pair_findings(
             n=gap.n,
             scope=gap.scope,
         )
+
+
+def compare_groups(
+    at: Callable[[float], GroupLimits],
+    names: Sequence[str],
+    template: Finding,
+    risk: float,
+    *,
+    may_be_small: bool = True,
+) -> tuple[Answer, list[Finding]]:
+    """Return what is said of the largest gap of a measure between groups, and of pairs of them.
+
+    Parameters
+    ----------
+    at : level -> the measure of the groups, with limits; two or more of them have a value.
+    names : of the groups.
+    template : the finding, without what is measured.
+    risk : the probability with which the answer may be wrong.
+    """
+    answer = answer_gap(
+        lambda level: gap_of_limits(at(level)), template.bound, risk, may_be_small=may_be_small
+    )
+    value, lower, upper = map(float, largest_gap(at(1 - ERROR_RATE)))
+    rates = at(1 - ERROR_RATE).single.value.tolist()
+    named = (answer.high, answer.low) if answer.verdict == LARGE else ()
+    gap = replace(
+        template,
+        verdict=answer.verdict,
+        groups=tuple(names[place] for place in named),
+        value=value,
+        lower=lower,
+        upper=upper,
+        values=tuple(rates[place] for place in named),
+        needs="",
+    )
+    return answer, [gap, *pair_findings(gap, names, answer, rates)]
 
 
 def lowest_of(names: Sequence[str], answer: Answer) -> list[str]:

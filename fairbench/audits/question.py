@@ -27,9 +27,11 @@ PAIR = "a comparison of two scores (against=)"
 CLASSES = "an audit of several classes"
 NUMBERS = "an audit of predicted numbers"
 RANKING = "an audit of a ranking (top=)"
+SURVIVAL = "an audit of times until an event (event=)"
 OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
-BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING)
-OF_SCORES = (*OF_TWO, CLASSES, RANKING)
+LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
+BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
+OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,10 @@ class Options:
     )
     target: str = option(
         "",
-        "The column of labels, empty where unknown; leave it out if there are none.",
+        "The column of labels, empty where unknown; leave it out if there are none. With event=, "
+        "of times.",
         shown="COLUMN",
-        applies=(*OF_TWO, CLASSES, NUMBERS),
+        applies=LABELLED,
     )
     score: str = option(
         "",
@@ -159,7 +162,7 @@ class Options:
         0.05,
         "A gap under this makes no practical difference; of predicted numbers, as a share of the "
         "standard deviation of the true ones.",
-        applies=(*OF_TWO, CLASSES, NUMBERS),
+        applies=LABELLED,
     )
     interval: str = option(
         FREQUENTIST,
@@ -199,6 +202,16 @@ class Options:
         "With top=: the column of what marks rows that are ranked together, such as a search.",
         shown="COLUMN",
         applies=(RANKING,),
+    )
+    event: str = option(
+        "",
+        "The column of true and false that says whether the event was seen at the time of target=; "
+        "otherwise a row is censored there. score= is the risk of the event by horizon=.",
+        shown="COLUMN",
+        applies=(SURVIVAL,),
+    )
+    horizon: float = option(
+        0.0, "With event=: the time by which scores are risks of the event.", applies=(SURVIVAL,)
     )
     bounds: tuple[str, ...] = option(
         (),
@@ -261,6 +274,7 @@ class Options:
         if self.bounds and len(self.bounds) != 2:
             raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
         check_share("nominal", self.nominal)
+        check_minimum("horizon", self.horizon, 0)
         check_minimum("seed", self.seed, 0)
         check_minimum("rare", self.rare, 0)
         check_choice("scale", self.scale, SCALES)
@@ -308,7 +322,14 @@ class Options:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        marks = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
+        marks = (
+            self.prediction,
+            self.labelled,
+            self.selected,
+            self.weight,
+            self.cluster,
+            self.event,
+        )
         groups = (*self.group, *self.proxy)
         named = (self.target, *self.score_columns, *marks, *groups, *self.bounds, self.lists)
         return list(dict.fromkeys(name for name in named if name))

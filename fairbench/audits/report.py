@@ -17,7 +17,6 @@ from fairbench.audits.sentences import (
     to_do,
 )
 from fairbench.core import VERSION
-from fairbench.core.formats import count
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
@@ -70,7 +69,7 @@ class Audit:
 def document_of(audit: Audit) -> Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
     can, cannot = can_be_concluded(audit.findings), cannot_be_concluded(audit.findings)
-    notes = [*audit.notes, *_examined(audit.findings)]
+    notes = list(audit.notes)
     conclusions = {
         "warning": audit.warning,
         "basis": list(audit.basis),
@@ -108,10 +107,9 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         f"Only groups by {groups} were compared; who else may be treated differently was not "
         "looked at."
     ]
-    settled = any(finding.is_settled for finding in audit.findings)
     return ExecutiveSummary(
         in_short(audit.findings),
-        [*audit.sure, *[INTERVALS] * bool(audit.findings), *[PROMISE] * settled],
+        [*audit.sure, *[INTERVALS, PROMISE] * bool(audit.findings)],
         [*unseen * bool(groups), *audit.unseen],
         [*to_do(audit.findings), *audit.todo],
     )
@@ -122,12 +120,3 @@ def _origin(audit: Audit) -> str:
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
-
-
-def _examined(findings: Sequence[Finding]) -> list[str]:
-    if not findings:
-        return []
-    return [
-        f"{count(len(findings))} findings are on this page, open ones among them; what is not open "
-        "is said so rarely that in at most one audit of twenty any of it is wrong."
-    ]

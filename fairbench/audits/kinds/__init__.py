@@ -17,6 +17,7 @@ from fairbench.audits.question import (
     PROXY,
     RANKING,
     SELECTED,
+    SURVIVAL,
     Options,
     check_applies,
 )
@@ -45,6 +46,7 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
 
     asked = {
         RANKING: options.top,
+        SURVIVAL: options.event,
         PROXY: options.proxy,
         PAIR: options.against,
         SELECTED: options.selected,
@@ -61,6 +63,10 @@ def _audit(kind: str, options: Options, frame: pd.DataFrame) -> Audit:
         from fairbench.audits.kinds.ranking import audit_ranking
 
         return audit_ranking(options, frame)
+    if kind == SURVIVAL:
+        from fairbench.audits.kinds.survival import audit_survival
+
+        return audit_survival(options, frame)
     if kind == NUMBERS:
         from fairbench.audits.kinds.numbers import audit_numbers
 

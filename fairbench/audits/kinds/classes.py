@@ -23,10 +23,8 @@ from fairbench.audits.findings import (
     Answer,
     Budget,
     Finding,
-    answer_gap,
-    gap_of_limits,
+    compare_groups,
     lowest_of,
-    pair_findings,
 )
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
@@ -41,7 +39,7 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
 )
 from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
-from fairbench.inference.gaps import GroupLimits, largest_gap, leads
+from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import FREQUENTIST, central_interval
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.reliability import (
@@ -209,30 +207,15 @@ class _Parts:
             return GroupLimits.of(right[enough], size[enough], level=level)
 
         complete = len(self.table.scores.labelled) == len(self.table.scores)
-        answer = answer_gap(
-            lambda level: gap_of_limits(at(level)),
-            bound,
+        answer, findings = compare_groups(
+            at,
+            named,
+            Finding(GAP, attribute, ACCURACY, OPEN, bound=bound, n=labels),
             budget.risk,
             may_be_small=complete or bool((size[size > 0] >= FEWEST_LABELS).all()),
         )
-        value, lower, upper = map(float, largest_gap(at(0.95)))
-        rates = (right[enough] / size[enough]).tolist()
-        large = (answer.high, answer.low) if answer.verdict == LARGE else ()
-        gap = Finding(
-            GAP,
-            attribute,
-            ACCURACY,
-            answer.verdict,
-            tuple(named[place] for place in large),
-            value,
-            lower,
-            upper,
-            tuple(rates[place] for place in large),
-            bound=bound,
-            n=labels,
-        )
-        lowest = self._lowest(gap, named, answer, right[enough] / size[enough], at(0.95))
-        return [gap, *pair_findings(gap, named, answer, rates), *lowest]
+        lowest = self._lowest(findings[0], named, answer, right[enough] / size[enough], at(0.95))
+        return [*findings, *lowest]
 
     def _lowest(
         self,

@@ -1,0 +1,211 @@
+"""The audit of times until an event, of which some are censored: whose risks are ordered worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.audits.columns import Place, codes_of, marks_of
+from fairbench.audits.findings import GAP, NOT_MEASURED, Budget, Finding, compare_groups
+from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
+from fairbench.audits.table import notes_on_groups, read_groups
+from fairbench.core.errors import UserError
+from fairbench.core.formats import count
+from fairbench.data.tabular import numbers
+from fairbench.inference.gaps import GroupLimits, simultaneous_level
+from fairbench.inference.means import Moments, loss_limits
+from fairbench.inference.rates import Limits, quantile
+from fairbench.reporting.document.model import Column, Section, Table
+
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+Codes = NDArray[np.intp]
+Measure: TypeAlias = Callable[[float], GroupLimits]
+CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
+FEWEST_EVENTS = 20  # of a group whose concordance has an interval
+_FEW = "there are too few rows or events of all but one of them"
+_BLOCK = 1000  # rows that are compared with all others at once
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """Times (n,) until an event or the end of observation, and predicted risks of the event.
+
+    Attributes
+    ----------
+    event : (n,) whether the event was seen; otherwise the row is censored at its time.
+    """
+
+    time: Floats
+    event: Marks
+    risk: Floats
+
+    def take(self, rows: Marks) -> Survival:
+        """Return some of the rows."""
+        return Survival(self.time[rows], self.event[rows], self.risk[rows])
+
+
+def concordance(rows: Survival) -> tuple[float, float]:
+    """Return Harrell's concordance of risks with times, and its standard error.
+
+    It is the share of comparable pairs, those whose earlier time is that of an event, of which the
+    earlier has the higher risk; equal risks count half (Harrell, Lee and Mark 1996). The standard
+    error is that of the infinitesimal jackknife: each row's part in the pairs that it is in.
+    """
+    right, pairs = np.zeros(len(rows.time)), np.zeros(len(rows.time))
+    for start in range(0, len(rows.time), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        time, event, risk = (each[block, None] for each in (rows.time, rows.event, rows.risk))
+        later = (rows.time > time) | ((rows.time == time) & ~rows.event)
+        comparable = event & later
+        wins = comparable * ((risk > rows.risk) + 0.5 * (risk == rows.risk))
+        for total, each in ((right, wins), (pairs, comparable)):
+            total[block] += each.sum(axis=1)
+            total += each.sum(axis=0)
+    whole = pairs.sum() / 2
+    if not whole:
+        return float("nan"), float("nan")
+    share = float(right.sum() / 2 / whole)
+    return share, float(np.sqrt(((right - share * pairs) ** 2).sum()) / whole)
+
+
+def brier_losses(rows: Survival, horizon: float) -> Floats:
+    """Return each row's part (n,) in the Brier score of the risk of an event by a horizon.
+
+    Rows that are censored before it count through those that were observed as long, by the inverse
+    probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
+    """
+    case, control = rows.event & (rows.time <= horizon), rows.time > horizon
+    observed_to_event, observed_to_horizon = (
+        uncensored(rows, at) for at in (rows.time, np.full(len(rows.time), horizon))
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        losses: Floats = np.where(case, (1 - rows.risk) ** 2 / observed_to_event, 0.0) + np.where(
+            control, rows.risk**2 / observed_to_horizon, 0.0
+        )
+    return losses
+
+
+def uncensored(rows: Survival, times: Floats) -> Floats:
+    """Return the probability of not being censored up to times (k,), by Kaplan and Meier.
+
+    At equal times events come first.
+    """
+    points = np.unique(rows.time[~rows.event])
+    at_risk = (rows.time >= points[:, None]).sum(axis=1) - (
+        rows.event & (rows.time == points[:, None])
+    ).sum(axis=1)
+    censored = (~rows.event & (rows.time == points[:, None])).sum(axis=1)
+    steps = np.concatenate([[1.0], np.cumprod(1 - censored / np.maximum(at_risk, 1))])
+    reached: Floats = steps[np.searchsorted(points, times, side="right")]
+    return reached
+
+
+def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit predicted risks of an event by group.
+
+    Raises
+    ------
+    UserError : a time under 0, a risk that is no probability, or no horizon.
+    """
+    if not options.horizon:
+        raise UserError("event= needs horizon=: by which time the score is the risk of an event")
+    file = options.path.name
+    places = {name: Place(file, name) for name in options.columns}
+    time, risk = (numbers(frame, name, file).to_numpy() for name in (options.target, options.score))
+    places[options.target].refuse(frame[options.target], time < 0, "a time of 0 or more")
+    wrong = (risk < 0) | (risk > 1)
+    places[options.score].refuse(frame[options.score], wrong, "a probability between 0 and 1")
+    rows = Survival(time, marks_of(frame[options.event], places[options.event]), risk)
+    groups = read_groups(frame, places, options)[0]
+    budget = Budget(2 * len(groups))
+    findings: list[Finding] = []
+    figures: list[dict[str, Any]] = []
+    for attribute, labels in groups.items():
+        codes, names = codes_of(labels)
+        for measure, at in _measures(rows, codes, len(names), options.horizon).items():
+            limits = at(0.95).single
+            known = np.isfinite(limits.lower)
+            findings += _findings(attribute, measure, names, at, known, options, budget.risk)
+            for g, name in enumerate(names):
+                place = {"metric": measure, "attribute": attribute, "group": name}
+                ends = dict(zip(("value", "lower", "upper"), limits.at(g), strict=True))
+                figures.append({**place, **ends, "n": int((codes == g).sum())})
+    return Audit(
+        options,
+        len(time),
+        len(time),
+        findings,
+        [
+            f"{count(len(time))} rows, of which {count(rows.event.sum())} had the event; the "
+            "others were observed up to their time, and are censored there.",
+            "This assumes that who is censored when does not depend, within a group, on the risk.",
+        ],
+        [Section("By group", [_table(figures)])],
+        {},
+        notes=notes_on_groups(frame, options),
+        figures=figures,
+    )
+
+
+def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, Measure]:
+    """Return measure -> the function of a level that makes the limits of its groups."""
+    parts = [rows.take(codes == g) for g in range(groups)]
+    shares, errors = np.array([concordance(part) for part in parts]).T
+    errors[[part.event.sum() < FEWEST_EVENTS for part in parts]] = np.nan
+    losses = np.empty(len(codes))
+    for g, part in enumerate(parts):
+        losses[codes == g] = brier_losses(part, horizon)
+    moments = Moments.of_groups(losses[None], codes, groups)
+
+    def of_shares(level: float) -> Limits:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = quantile(level) * errors / (shares * (1 - shares))
+            ends = (special.expit(special.logit(shares) + side * reach) for side in (-1, 1))
+            return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in ends))
+
+    def of_losses(level: float) -> Limits:
+        return Limits(*(end[0] for end in loss_limits(moments, level=level, least=0.0)))
+
+    def together(make: Callable[[float], Limits]) -> Measure:
+        return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
+
+    return {CONCORDANCE: together(of_shares), BRIER: together(of_losses)}
+
+
+def _findings(
+    attribute: str,
+    measure: str,
+    names: Sequence[str],
+    at: Measure,
+    known: Marks,
+    options: Options,
+    risk: float,
+) -> list[Finding]:
+    template = Finding(GAP, attribute, measure, NOT_MEASURED, bound=options.epsilon, needs=_FEW)
+    if known.sum() < 2:
+        return [template]
+    return compare_groups(lambda level: at(level).only(known), names, template, risk)[1]
+
+
+def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
+    columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
+    columns += [Column("value", "number"), Column("95 % interval", "interval")]
+    rows = [
+        [each["metric"], each["attribute"], each["group"], each["n"], each["value"],
+         (each["lower"], each["upper"])]
+        for each in figures
+    ]  # fmt: skip
+    caption = (
+        "concordance: of two people of a group, how often the one with the earlier event has the "
+        "higher score; Brier score: the mean squared distance of scores from who had the event by "
+        "the horizon"
+    )
+    return Table(columns, rows, caption=caption)

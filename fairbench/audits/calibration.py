@@ -130,36 +130,32 @@ def calibrations(
 
 
 def excess_findings(
-    shown: Sequence[GroupCalibration],
-    judged: Sequence[GroupCalibration],
-    attributes: Sequence[str],
+    shown: Sequence[GroupCalibration], judged: Sequence[GroupCalibration]
 ) -> list[Finding]:
     """Return of whom scores are too high or too low on average.
 
     Parameters
     ----------
     shown : with 95 % intervals. judged : the same with intervals at the level of verdicts.
-    attributes : whose groups are asked about.
     """
     findings = []
     for each, wider in zip(shown, judged, strict=True):
-        if each.attribute in attributes:
-            measured = not np.isnan(wider.lower)
-            off = measured and wider.lower * wider.upper > 0
-            findings.append(
-                Finding(
-                    EXCESS,
-                    each.attribute,
-                    "mean score less share of label 1",
-                    LARGE if off else OPEN if measured else NOT_MEASURED,
-                    (each.group,),
-                    value=each.excess,
-                    lower=each.lower,
-                    upper=each.upper,
-                    n=each.labels,
-                    needs="" if measured else "there are too few labels, or of one kind",
-                )
+        measured = not np.isnan(wider.lower)
+        off = measured and wider.lower * wider.upper > 0
+        findings.append(
+            Finding(
+                EXCESS,
+                each.attribute,
+                "mean score less share of label 1",
+                LARGE if off else OPEN if measured else NOT_MEASURED,
+                (each.group,),
+                value=each.excess,
+                lower=each.lower,
+                upper=each.upper,
+                n=each.labels,
+                needs="" if measured else "there are too few labels, or of one kind",
             )
+        )
     return findings
 
 

@@ -217,16 +217,23 @@ def compare_groups(
 
     Parameters
     ----------
-    at : level -> the measure of the groups, with limits; two or more of them have a value.
+    at : level -> the measure of the groups, with limits; a group without any takes no part.
     names : of the groups.
-    template : the finding, without what is measured.
+    template : the finding of a gap that is not measured, with the reason.
     risk : the probability with which the answer may be wrong.
     """
+    shown = at(1 - ERROR_RATE)
+    known = np.isfinite(shown.single.lower)
+    if known.sum() < 2:
+        return Answer(NOT_MEASURED), [template]
     answer = answer_gap(
-        lambda level: gap_of_limits(at(level)), template.bound, risk, may_be_small=may_be_small
+        lambda level: gap_of_limits(at(level).only(known)),
+        template.bound,
+        risk,
+        may_be_small=may_be_small,
     )
-    value, lower, upper = map(float, largest_gap(at(1 - ERROR_RATE)))
-    rates = at(1 - ERROR_RATE).single.value.tolist()
+    value, lower, upper = map(float, largest_gap(shown.only(known)))
+    rates = shown.single.value.tolist()
     named = (answer.high, answer.low) if answer.verdict == LARGE else ()
     gap = replace(
         template,

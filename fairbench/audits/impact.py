@@ -160,22 +160,16 @@ def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
-def impact_findings(
-    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio], attributes: Sequence[str]
-) -> list[Finding]:
+def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]) -> list[Finding]:
     """Return whether each group is selected at least four fifths as often as another.
 
     Parameters
     ----------
-    ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts; empty
-        where these rows' error rate is spent on other questions.
-    attributes : whose groups are asked about.
+    ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
     """
-    if not wider:
-        return []
     findings = []
     for shown, judged in zip(ratios, wider, strict=True):
-        if shown.is_given_reference or shown.attribute not in attributes:
+        if shown.is_given_reference:
             continue
         verdict = NOT_MEASURED if np.isnan(shown.ratio) else OPEN
         if judged.upper < FOUR_FIFTHS:

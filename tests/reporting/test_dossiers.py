@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from fairbench.audits.dossiers.cards import ACT_FACTS, CARD_FACTS
-from fairbench.audits.dossiers.four_fifths import FOUR_FIFTHS_FACTS, exact_chance
+from fairbench.audits.dossiers.four_fifths import FOUR_FIFTHS_FACTS
 from fairbench.audits.dossiers.local_law import LL144_FACTS
 from fairbench.cli.main import main
 from fairbench.reporting.document.json import schema
@@ -183,13 +183,6 @@ def test_differences_are_those_of_fishers_test(dossiers):
     assert black["chance"] == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-8)
     assert black["deviations"] < -3
     assert black["short"] == int(np.ceil(0.8 * 326 / 712 * 280)) - 71
-
-
-@pytest.mark.parametrize("counts", [(0, 5, 3, 7), (4, 9, 4, 9), (30, 100, 60, 110), (5, 5, 0, 8)])
-def test_chance_is_that_of_another_library(counts):
-    a, n, b, m = counts
-    expected = stats.fisher_exact([[a, n - a], [b, m - b]]).pvalue
-    assert exact_chance(*counts) == pytest.approx(expected, rel=1e-9)
 
 
 def test_every_figure_of_a_card_has_an_interval_and_a_number(dossiers):

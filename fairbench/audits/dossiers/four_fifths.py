@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy import special
+from scipy import stats
 
 from fairbench.audits.dossiers.contents import dossier, measured, told
 from fairbench.audits.dossiers.local_law import (
@@ -124,7 +123,7 @@ def _adverse(each: ImpactRatio, ratios: Sequence[ImpactRatio], people: int) -> A
         each.reference,
         share,
         _deviations(mine, each.rows, theirs, other.rows),
-        exact_chance(mine, each.rows, theirs, other.rows),
+        float(stats.fisher_exact([[mine, each.rows - mine], [theirs, other.rows - theirs]]).pvalue),
         max(short, 0),
     )
 
@@ -134,23 +133,6 @@ def _deviations(a: int, n: int, b: int, m: int) -> float:
     pooled = (a + b) / (n + m)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     return float((a / n - b / m) / error) if error > 0 else 0.0
-
-
-def exact_chance(a: int, n: int, b: int, m: int) -> float:
-    """Return the two-sided p-value of Fisher's exact test of a of n and b of m selected."""
-    total = a + b
-    x = np.arange(max(0, total - m), min(n, total) + 1)
-    logs = _log_choose(n, x) + _log_choose(m, total - x)
-    chances = np.exp(logs - special.logsumexp(logs))
-    own = chances[a - x[0]]
-    return float(min(chances[chances <= own * (1 + 1e-7)].sum(), 1.0))
-
-
-def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (
-        special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    )
-    return found
 
 
 def _adverse_section(adverse: Sequence[Adverse]) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -109,26 +109,16 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[Finding]:
     """Return impact ratios and excesses of scores, on what settled gaps leave of the budget."""
     options, table = assessment.options, assessment.table
-    ratios = [
-        each
-        for each in assessment.impact
-        if each.attribute in options.group and not each.is_given_reference
-    ]
-    measured = [
-        each
-        for each in assessment.calibrations
-        if each.attribute in options.group and not np.isnan(each.lower)
-    ]
+    ratios = [each for each in assessment.impact if each.attribute in options.group]
+    scores = [each for each in assessment.calibrations if each.attribute in options.group]
     gaps = [each for each in first if each.about != PAIR]
-    risk = assessment.budget.passed_on(gaps, len(ratios) + len(measured)).risk
+    risk = assessment.budget.passed_on(gaps, len(ratios) + len(scores)).risk
     if not risk:
         return []
-    wider = impact_ratios(table, options, level=1 - 2 * risk)
-    found = impact_findings(assessment.impact, wider, options.group)
-    if measured:
-        again = calibrations(table, level=1 - risk)
-        found += excess_findings(assessment.calibrations, list(again), options.group)
-    return found
+    # Groups of two attributes together are described only, so their intervals are not made again.
+    singles = replace(table, groups={name: table.groups[name] for name in options.group})
+    findings = impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
+    return findings + excess_findings(scores, list(calibrations(singles, level=1 - risk)))
 
 
 def _without_labels(assessment: Assessment) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,14 +126,15 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     rows = Survival(time, marks_of(frame[options.event], places[options.event]), risk)
     groups = read_groups(frame, places, options)[0]
     budget = Budget(2 * len(groups))
+    nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
     figures: list[dict[str, Any]] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for measure, at in _measures(rows, codes, len(names), options.horizon).items():
+            gap = replace(nothing, attribute=attribute, measure=measure)
+            findings += compare_groups(at, names, gap, budget.risk)[1]
             limits = at(0.95).single
-            known = np.isfinite(limits.lower)
-            findings += _findings(attribute, measure, names, at, known, options, budget.risk)
             for g, name in enumerate(names):
                 place = {"metric": measure, "attribute": attribute, "group": name}
                 ends = dict(zip(("value", "lower", "upper"), limits.at(g), strict=True))
@@ -178,21 +179,6 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
 
     return {CONCORDANCE: together(of_shares), BRIER: together(of_losses)}
-
-
-def _findings(
-    attribute: str,
-    measure: str,
-    names: Sequence[str],
-    at: Measure,
-    known: Marks,
-    options: Options,
-    risk: float,
-) -> list[Finding]:
-    template = Finding(GAP, attribute, measure, NOT_MEASURED, bound=options.epsilon, needs=_FEW)
-    if known.sum() < 2:
-        return [template]
-    return compare_groups(lambda level: at(level).only(known), names, template, risk)[1]
 
 
 def _table(figures: Sequence[Mapping[str, Any]]) -> Table:

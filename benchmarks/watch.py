@@ -18,6 +18,7 @@ from benchmarks.measure import show
 from fairbench.audits.watching.alarms import Budget, find_alarms, needed
 from fairbench.audits.watching.counting import events_of, new_marks
 from fairbench.audits.watching.looking import shares_of
+from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
 from fairbench.audits.watching.stream import New, WatchedRows
 from fairbench.core.seeds import rng
@@ -37,14 +38,39 @@ def boundary(draw: np.random.Generator, rows: int) -> WatchedRows:
     return WatchedRows(np.full(rows, ""), [], groups, decision, score, label, ())
 
 
-def alarms_of(table: WatchedRows, epsilon: float = 0.05) -> list[Alarm]:
-    """Return every alarm of a watch that looks after each row."""
-    options = WatchOptions(
-        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=epsilon
+def twice(table: WatchedRows, *, adjacent: bool) -> WatchedRows:
+    """Return rows that all come twice, one after the other or all again, with their identifiers."""
+    rows = np.arange(len(table))
+    again = np.repeat(rows, 2) if adjacent else np.concatenate([rows, rows])
+    return WatchedRows(
+        table.period[again],
+        [],
+        {name: groups[again] for name, groups in table.groups.items()},
+        table.decision[again],
+        table.score[again],
+        table.label[again],
+        table.names,
+        [str(row) for row in again],
     )
+
+
+def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False) -> list[Alarm]:
+    """Return every alarm of a watch that looks after each row.
+
+    Parameters
+    ----------
+    named : whether it is told which column identifies rows; without, repeats are found by what
+        tells rows of the table, if it has that.
+    """
+    options = WatchOptions(
+        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=epsilon,
+        id="id" if named else "",
+    )  # fmt: skip
     state = WatchState(options, groups={"group": ("A", "B")})
-    none = np.zeros(0, np.int64)
-    events = events_of(state, table, New(none, np.arange(len(table)), ()))
+    new = New(np.zeros(0, np.int64), np.arange(len(table)), ())
+    if table.key:
+        state, new = once(state, table, new)
+    events = events_of(state, table, new)
     marks = new_marks(state, events, "")
     state = replace(state, shares=shares_of(state, marks[-1]))
     return find_alarms(state, events, marks)[0]

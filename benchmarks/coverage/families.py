@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from benchmarks.coverage import (
     active_labels,
+    along_the_run,
     bounds,
     chosen,
     chosen_runs,
@@ -32,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     *pooling.FAMILIES,
     *few_labels.FAMILIES,
     *active_labels.FAMILIES,
+    *along_the_run.FAMILIES,
     *bounds.FAMILIES,
     *chosen.FAMILIES,
     *chosen_runs.FAMILIES,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import CountIntervals, counted_rates
 from fairbench.inference.active.intervals import sequence_limits
-from fairbench.inference.few_labels.assisted import LabelledRows, needs_no_label
+from fairbench.inference.few_labels.assisted import FEWEST, LabelledRows, needs_no_label
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.metrics.registry import Metric
@@ -75,6 +75,32 @@ class LabelledIntervals(CountIntervals):
         known = np.array([[needs_no_label(rate)] for rate in rates])
         both = (each(successes, sizes, level=levels) for each in (rate_limits, sequence_limits))
         return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
+
+    def correlation(self, rate: Rate) -> Array | float:
+        """Return the correlations (G, G) of a rate's errors in two groups.
+
+        They are of distinct rows, and so 0. But whenever one stops, one may do so at the few rows
+        at which both groups' intervals miss on the sides that add up: there distances add.
+        """
+        if not self.whenever or needs_no_label(rate):
+            return 0.0
+        few = self._few([rate])[0]
+        return np.where(few[:, None] | few, -1.0, 0.0)
+
+    def _correlations(self, rates: Sequence[Rate]) -> Array | float:
+        groups = self.counts.shape[0]
+        each = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
+        return np.stack(each)
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+        """Return the correlations (G,) of the errors of two rates of a group."""
+        moved_alike = self.labels.correlation(first, second)
+        few = self._few([first, second]).any(axis=0)
+        return np.where(self.whenever & few, 1.0, moved_alike)
+
+    def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
+        """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
+        return np.asarray(self.rows(rates) < FEWEST)
 
     def _places(self, rates: Sequence[Rate]) -> list[int]:
         place = {rate.name: r for r, rate in enumerate(self.asked)}

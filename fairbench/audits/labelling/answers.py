@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.gaps import FEWEST_LABELS
-from fairbench.audits.labelling.measures import Measure, askable, measure
+from fairbench.audits.labelling.measures import LEVEL, Measure, RateMeasure, askable, measure
 from fairbench.audits.labelling.questions import QUESTIONS, foretold, lowest_is_worst
 from fairbench.audits.labelling.session import Session
 from fairbench.core.formats import count, interval, number
@@ -26,7 +26,6 @@ from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_leve
 from fairbench.inference.rates import Limits
 
 Floats = NDArray[np.float64]
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -312,7 +311,7 @@ def figures(session: Session) -> list[Figures]:
         evidence = _Evidence.of(session, about, whenever=session.state.whenever)
         groups = _figures(evidence, evidence.single, fixed, whenever)
         is_mean = metric.interval == "mean" or name in _SHARES
-        everyone = _everyone(session, evidence.single) if is_mean else None
+        everyone = _everyone(evidence) if is_mean else None
         found.append(Figures(name, metric.label, groups, everyone))
     return found
 
@@ -320,13 +319,17 @@ def figures(session: Session) -> list[Figures]:
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
 
 
-def _everyone(session: Session, limits: Limits) -> tuple[float, float, float] | None:
-    """Return the mean of the groups by their rows, with an interval; None if one has no label.
+def _everyone(evidence: _Evidence) -> tuple[float, float, float] | None:
+    """Return the metric of all rows, with an interval; None if a group has no label.
 
-    The distances to the ends of independent intervals add as their squares (Zou and Donner 2008).
+    Of a mean of losses it is the mean of the groups by their rows: the distances to the ends of
+    independent intervals add as their squares (Zou and Donner 2008).
     """
+    session, about, limits = evidence.session, evidence.about, evidence.single
     if np.isnan(limits.value).any():
         return None
+    if isinstance(about, RateMeasure):
+        return about.everyone(LEVEL, whenever=evidence.whenever).at(0)
     share = session.sizes / session.sizes.sum()
     value = float(share @ limits.value)
     below, above = limits.value - limits.lower, limits.upper - limits.value

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.assessment import labelled_counts
+from fairbench.audits.assessment import labelled_counts, one_group
 from fairbench.audits.labelling.session import Session
+from fairbench.audits.table import AuditTable
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.seeds import rng
 from fairbench.evaluation import regression, scores
@@ -30,6 +32,7 @@ Floats = NDArray[np.float64]
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _KINDS: Kinds = {**scores.KINDS, **regression.KINDS}
+LEVEL = 0.95
 PRIOR = 2.0  # labels that what is known before any label is worth
 
 
@@ -110,11 +113,8 @@ class RateMeasure:
 
     @cached_property
     def _intervals(self) -> LabelledIntervals:
-        session, level = self.session, 0.95
-        table = replace(session.table, sampling=None)
-        found = labelled_counts(table, session.state.by, session.arms, rng(0, "measure"), level)
-        assert isinstance(found.intervals, LabelledIntervals)
-        return found.intervals
+        session = self.session
+        return _labelled(replace(session.table, sampling=None), session.state.by, session.arms)
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
@@ -130,7 +130,19 @@ class RateMeasure:
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
         """Return the rates with their intervals."""
-        intervals = replace(self._intervals, level=level, whenever=whenever)
+        return self._limits(replace(self._intervals, level=level, whenever=whenever))
+
+    def everyone(self, level: float, *, whenever: bool) -> Limits:
+        """Return the rate of all rows (1,) with its interval, as a report on the labels has it.
+
+        Each label weighs as many rows of its group as it stands for. Joining the groups' intervals
+        would not do: of ten groups with intervals that hold whenever one stops, the joined one
+        missed at some number of labels in 10 to 38 % of runs.
+        """
+        found = _labelled(self.session.audited(), "", one_group(len(self.session.table)))
+        return self._limits(replace(found, level=level, whenever=whenever))
+
+    def _limits(self, intervals: LabelledIntervals) -> Limits:
         lower, upper = (each[0] for each in intervals.rates([self.metric]))
         with np.errstate(invalid="ignore"):
             value = self.metric(intervals.counts_of(self.metric))
@@ -153,6 +165,12 @@ class RateMeasure:
         prior = np.clip(self.expected, 0.01, 0.99) * PRIOR
         won, lost = found * self.rows, (1 - found) * self.rows
         return BetaArms(Beta((prior + won)[None], (PRIOR - prior + lost)[None]), left[None].copy())
+
+
+def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
+    counted = labelled_counts(table, attribute, groups, rng(0, "measure"), LEVEL)
+    assert isinstance(counted.intervals, LabelledIntervals)
+    return counted.intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +233,7 @@ class Means:
         if not len(self.session.table.known):
             nothing = Normal.of(np.zeros((1, groups)), 1.0, np.full((1, groups), PRIOR))
             return NormalArms(nothing, unlabelled)
-        found, n = self._limits(0.95, whenever=False), np.array(self._parts.size, float)
+        found, n = self._limits(LEVEL, whenever=False), np.array(self._parts.size, float)
         error = (found.upper - found.lower) / (2 * quantile(0.95))
         spread = error**2 * n
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0

@@ -218,7 +218,8 @@ def _data(found: Findings) -> Mapping[str, Any]:
     return {
         "version": VERSION,
         "options": {**asdict(state.options), "path": str(state.options.path)},
-        "rows": state.marks[-1].row,
+        "rows": state.rows,
+        "repeats": state.repeats,
         "labels": state.marks[-1].labels,
         "new": list(found.new),
         "alarms": [asdict(each) for each in state.alarms],

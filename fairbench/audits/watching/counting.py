@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
-from fairbench.audits.watching.stream import New, WatchedRows
+from fairbench.audits.watching.stream import UNKNOWN, New, WatchedRows
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
@@ -23,7 +23,6 @@ Rows = NDArray[np.int64]
 WIDTH = 12
 _DECISIONS, _RESIDUALS = 4, 6
 BLOCK = 500  # rows after which at the latest counting begins anew, too
-_UNKNOWN = 2
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,15 @@ def events_of(state: WatchState, table: WatchedRows, new: New) -> Events:
     """Return what a look adds, in its order."""
     at = np.concatenate([new.late, new.rows])
     fresh = np.arange(len(at)) >= len(new.late)
+    row = state.rows + np.cumsum(fresh)
     label, decision = table.label[at], table.decision[at]
-    known = label != _UNKNOWN
+    known = label != UNKNOWN
+    if new.counted is not None and new.labels is not None:
+        known &= np.concatenate([np.ones(len(new.late), bool), new.labels])
+        fresh &= np.concatenate([np.zeros(len(new.late), bool), new.counted])
+        some = known | fresh
+        at, fresh, row, known = at[some], fresh[some], row[some], known[some]
+        label, decision = label[some], decision[some]
     sums, rows = np.zeros((len(at), WIDTH)), np.arange(len(at))
     sums[rows[known], 2 * label[known] + decision[known]] = 1
     sums[rows[fresh], _DECISIONS + decision[fresh]] = 1
@@ -154,7 +160,7 @@ def events_of(state: WatchState, table: WatchedRows, new: New) -> Events:
     return Events(
         {name: _codes(table.groups[name][at], groups) for name, groups in state.groups.items()},
         sums,
-        state.rows + np.cumsum(fresh),
+        row,
         before + np.cumsum(known),
         table.period[at],
     )

@@ -113,7 +113,7 @@ def findings(state: WatchState, before: tuple[int, int]) -> Findings:
     """
     counts, budget = counts_now(state), Budget.of(state)
     last = state.marks[-1]
-    new = (last.row - before[0], last.labels - before[1])
+    new = (state.rows - before[0], last.labels - before[1])
     gaps = [_gap(each, counts[each.attribute], state, budget) for each in gaps_watched(state)]
     scores = [
         _scores(each, counts[each.attribute], state, budget) for each in scores_watched(state)
@@ -228,16 +228,37 @@ def basis(found: Findings) -> list[str]:
     """Return what was looked at, and how sure alarms are."""
     state, last = found.state, found.state.marks[-1]
     rows, labels = found.new
-    seen = f"{count(last.row)} rows, {count(last.labels)} of them with a label"
+    seen = f"{count(state.rows)} rows, {count(last.labels)} of them with a label"
     new = f"{count(rows)} rows and {count(labels)} labels are" if rows or labels else "nothing is"
     what = f"{count(len(found.gaps))} gaps"
     if found.scores:
         what += f" and {count(len(found.scores))} mean errors of scores"
     return [
         f"Watched: {seen}; {new} new in {state.options.path.name}.",
+        repeats_sentence(state),
         f"{what} are watched together: if none of them ever moves beyond its bound, at most one "
         "watch in twenty ever gives a false alarm, however often is looked. An alarm stays.",
     ]
+
+
+def repeats_sentence(state: WatchState) -> str:
+    """Say how many rows came again, and what tells them."""
+    repeats = count(state.repeats)
+    if state.options.id:
+        return (
+            f"Repeats: {repeats} rows had an identifier ({state.options.id}) that was seen before; "
+            "each person or decision is counted once."
+        )
+    if state.once:
+        return (
+            f"Repeats: {repeats} rows are the same as an earlier one in every column that is read, "
+            "far more than independent rows would be; they are counted once. If they are different "
+            "people, name the column that tells them apart (id=) in another state."
+        )
+    return (
+        "Repeats: no more rows are alike than chance brings about, so all are taken to be of "
+        "different people; name a column of identifiers (id=) if one may come twice."
+    )
 
 
 def notes(found: Findings) -> list[str]:

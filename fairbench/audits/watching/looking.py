@@ -16,6 +16,7 @@ from fairbench.audits.watching.counting import (
     groups_of_first_look,
     new_marks,
 )
+from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import New, WatchedRows, news, read_watched
 from fairbench.core.errors import UserError
@@ -70,7 +71,10 @@ def looked(state: WatchState) -> WatchState:
         return state
     if not state.groups:
         state = _begun(state, table)
+    state, new = once(state, table, new)
     events = events_of(state, table, new)
+    if not len(events):  # all that is new are repeats
+        return replace(state, names=table.names or state.names, periods=new.periods)
     marks = new_marks(state, events, now)
     if not state.shares:
         state = replace(state, shares=shares_of(state, marks[-1]))
@@ -89,7 +93,8 @@ def _unwatched(state: WatchState, table: WatchedRows, new: New) -> dict[str, int
     """Return the rows of groups that were not there at the first look."""
     found = dict(state.unwatched)
     for name, groups in state.groups.items():
-        values, sizes = np.unique(table.groups[name][new.rows], return_counts=True)
+        rows = new.rows if new.counted is None else new.rows[new.counted]
+        values, sizes = np.unique(table.groups[name][rows], return_counts=True)
         for value, size in zip(values, sizes, strict=True):
             if value not in groups:
                 found[f"{name}: {value}"] = found.get(f"{name}: {value}", 0) + int(size)

@@ -17,6 +17,7 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
 
 SCHEMA = 1
+KEY = 8  # signs of the checksum that tells a row
 CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 
 
@@ -58,6 +59,12 @@ class WatchOptions:
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
         "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
         "year).",
+        shown="COLUMN",
+    )
+    id: str = option(
+        "",
+        "The column that says which person or decision a row is of: rows whose identifier was seen "
+        "before are counted once.",
         shown="COLUMN",
     )
     metrics: tuple[str, ...] = option(
@@ -197,6 +204,11 @@ class WatchState:
     groups : attribute -> names of the groups that are watched: those of the first look.
     shares : name of a gap -> share of its rows that the first group had at the first look.
     unwatched : groups that came after the first look -> their rows; they are counted nowhere.
+    repeats : rows that came again, and are counted once.
+    once : whether, without identifiers, rows that are alike are counted once: more of them came
+        than chance brings about.
+    seen : of each different row, what tells it, and a digit: twice the times it came, up to four,
+        and one more where it had a label.
     """
 
     options: WatchOptions
@@ -207,6 +219,9 @@ class WatchState:
     marks: tuple[Milestone, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     unwatched: Mapping[str, int] = field(default_factory=dict)
+    repeats: int = 0
+    once: bool = False
+    seen: str = ""
 
     @property
     def rows(self) -> int:
@@ -234,7 +249,12 @@ def _state(content: Mapping[str, Any], folder: Path) -> WatchState:
     """Return the state that plain values describe."""
     if content["schema"] != SCHEMA:
         raise ValueError(f"its schema is {content['schema']}; this version reads {SCHEMA}")
-    values = {each.name: content[each.name] for each in fields(WatchState)}
+    # States of earlier versions counted every row, and kept nothing that tells them.
+    values = {"repeats": 0, "once": False, "seen": "", **content}
+    values = {each.name: values[each.name] for each in fields(WatchState)}
+    seen = str(values["seen"])
+    if len(seen) % (KEY + 1) or not all(each.isdecimal() for each in seen[KEY :: KEY + 1]):
+        raise ValueError("what it has of the rows that were seen is cut off")
     chosen: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in values["options"].items()
     }
@@ -248,6 +268,9 @@ def _state(content: Mapping[str, Any], folder: Path) -> WatchState:
         tuple(Milestone(**each) for each in values["marks"]),
         tuple(_alarm(each) for each in values["alarms"]),
         values["unwatched"],
+        int(values["repeats"]),
+        bool(values["once"]),
+        seen,
     )
 
 

@@ -32,7 +32,7 @@ from fairbench.data.tabular import spelled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-_SIGNS, _UNKNOWN = np.array(["0", "1", "?"]), 2
+_SIGNS, UNKNOWN = np.array(["0", "1", "?"]), 2
 _MASK = (1 << 64) - 1
 
 
@@ -45,6 +45,7 @@ class WatchedRows:
     period : (n,) names. text : (n,) all that is read of a row but its label.
     groups : attribute -> (n,) names. decision : (n,). score : (n,), NaN without scores.
     label : (n,) 0, 1, or 2 where it is not known. names : what labels 0 and 1 are called.
+    key : (n,) what tells one row from another: its identifier, or `text`.
     """
 
     period: NDArray[np.str_]
@@ -54,6 +55,7 @@ class WatchedRows:
     score: Floats
     label: Rows
     names: tuple[str, ...]
+    key: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -68,11 +70,15 @@ class New:
     ----------
     late : rows seen before, whose label has come. rows : rows not seen before.
     periods : all that has been seen, after this look.
+    counted : which of `rows` are counted; the others came before. None where all are.
+    labels : which labels of `rows` are counted; None where all are.
     """
 
     late: Rows
     rows: Rows
     periods: tuple[Period, ...]
+    counted: NDArray[np.bool_] | None = None
+    labels: NDArray[np.bool_] | None = None
 
 
 def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
@@ -87,10 +93,10 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     UserError : a file or column that is not there, or a value that cannot be; names the row.
     """
     asked = options.audit
-    frame = read_frame(asked, every=bool(options.time))
+    frame = read_frame(asked, every=bool(options.time or options.id))
     file = options.path.name
     time, unit = period_asked(options.time)
-    for name in (time, *asked.columns):
+    for name in (time, options.id, *asked.columns):
         if name and name not in frame:
             raise unknown_name(f"column of {file}", name, list(map(str, frame.columns)))
     frame = _in_order(frame, time, unit, file)
@@ -98,15 +104,20 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
     if score is not None:
-        check_score(np.where(label == _UNKNOWN, np.nan, label), score, file, options.score)
+        check_score(np.where(label == UNKNOWN, np.nan, label), score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
     groups = {each: _names_of(frame[crossed(each)]) for each in options.group}
     period = frame[time] if time else pd.Series("", frame.index)
     read = [frame[name].astype(str) for name in asked.columns if name != options.target]
+    if options.id:
+        blank = (frame[options.id].astype(str) == "").to_numpy()
+        Place(file, options.id).refuse(frame[options.id], blank, "an identifier")
+        read.append(frame[options.id].astype(str))
     text = ["\x1f".join(row) for row in zip(*read, strict=True)]
+    key = frame[options.id].astype(str).tolist() if options.id else text
     known = np.full(len(frame), np.nan) if score is None else score
     stored = names if len(set(label.tolist()) & {0, 1}) == 2 else ()
-    return WatchedRows(period.to_numpy(str), text, groups, decision, known, label, stored)
+    return WatchedRows(period.to_numpy(str), text, groups, decision, known, label, stored, key)
 
 
 def _in_order(frame: pd.DataFrame, time: str, unit: str, file: str) -> pd.DataFrame:
@@ -146,8 +157,8 @@ def _labels(
     codes, spelling = each_value(text, spelled)
     fine = np.array([each in ("", *found) for each in spelling])
     place.refuse(text, ~fine[codes], f"'{found[0]}' or '{found[1]}', the labels there are")
-    meaning = {"": _UNKNOWN, found[0]: 0, found[1]: 1}
-    return np.array([meaning.get(each, _UNKNOWN) for each in spelling])[codes], found
+    meaning = {"": UNKNOWN, found[0]: 0, found[1]: 1}
+    return np.array([meaning.get(each, UNKNOWN) for each in spelling])[codes], found
 
 
 def _label_names(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ Codes = NDArray[np.int64]
 # Squared errors of so many rows are added on both sides of what scores explain: of few errors, it
 # is not known how well they are foreseen.
 UNSEEN = 2.0
+# Of so many rows of a rate's rarer outcome half of the slope is kept that they ask for; of none,
+# nothing: few errors are foreseen by chance as often as not.
+FEW_EVENTS = 4.0
 FEWEST = 5  # labels of a group from which it is asked whether scores help
 _TINY = 1e-12
 
@@ -91,6 +95,34 @@ class LabelledRows:
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
 
+    def effective_counts_of_mean(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return the counts (R, G) of rates of distinct rows that are worth what their mean is.
+
+        The errors of rates that are helped one by one go together. A score that says "rather 1"
+        moves the true positive and the true negative rate in opposite directions: what it takes
+        away of the error of either it does not take away of their mean's, and the two errors that
+        are left are alike. So the slope is fitted to the mean, and the labels of each rate are
+        worth so many times more as those of the mean are. The errors then count as independent, as
+        those of labels alone are; it is the mean of the rates that is right, not either of them.
+
+        Parameters
+        ----------
+        rates : of which no row is in the denominators of two.
+        """
+        parts = [self._labelled(rate) for rate in rates]
+        # In rows of the rate that rests on fewest.
+        least = np.minimum.reduce([part.whole for part in parts])
+        factors = [least / part.whole for part in parts]
+        influence, expected = np.zeros(len(self.rows)), np.zeros(len(self.score))
+        for part, factor in zip(parts, factors, strict=True):
+            influence += factor[self.group[self.rows]] * part.influence
+            expected += factor[self.group] * part.expected
+        events = np.minimum.reduce([part.events for part in parts])
+        moved, left = self._explained(influence, expected, events)
+        shares = _moved_together(np.array([part.share for part in parts]), moved / least)
+        sizes = np.array([part.size for part in parts]) / left
+        return shares * sizes, sizes
+
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on, with labels where it needs them."""
         cell = 2 * self.label + self.decision[self.rows]
@@ -107,19 +139,23 @@ class LabelledRows:
         return self._sum_all(top), self._sum_all(bottom)
 
     def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
+        part = self._labelled(rate)
+        moved, left = self._explained(part.influence, part.expected, part.events)
+        size = part.size / left
+        return np.clip(part.share + moved / part.whole, 0, 1) * size, size
+
+    def _labelled(self, rate: Rate) -> _Labelled:
+        """Return a rate of the labelled rows, and what scores lead one to expect of it."""
         cell = 2 * self.label + self.decision[self.rows]
         of, weight = self.group[self.rows], self._weights
         top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
         whole = np.maximum(self._sum(weight * bottom), _TINY)
         size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
-        size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
         share = self._sum(weight * top) / whole
+        events = np.minimum(share, 1 - share) * size
+        size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
         influence = top - share[of] * bottom
-        expected = self._expected(rate, share)
-        moved, left = self._explained(influence, expected)
-        value = np.clip(share + moved / whole, 0, 1)
-        size = size / left
-        return value * size, size
+        return _Labelled(share, size, whole, events, influence, self._expected(rate, share))
 
     def _expected(self, rate: Rate, share: Floats) -> Floats:
         """Return what the scores lead one to expect of every row's influence on a rate."""
@@ -130,11 +166,14 @@ class LabelledRows:
         )
         return (1 - self.score) * zero + self.score * one
 
-    def _explained(self, influence: Floats, expected: Floats) -> tuple[Floats, Floats]:
+    def _explained(
+        self, influence: Floats, expected: Floats, events: Floats
+    ) -> tuple[Floats, Floats]:
         """Return by how much influences move in sum, and the share of their variance that is left.
 
         The slope is fitted by least squares to the labelled rows of a group, and reduced by what
-        of its fit does not hold for rows that are left out of it.
+        of its fit does not hold for rows that are left out of it, and the more the fewer rows of
+        the rarer outcome (`events`) it was fitted to.
         """
         of, weight, count = self.group[self.rows], self._weights, self._labels
         mine, total = expected[self.rows], np.maximum(self._sum(weight), _TINY)
@@ -155,6 +194,9 @@ class LabelledRows:
         left = np.clip((crossed + unseen) / np.maximum(alone + unseen, _TINY), _TINY, 1)
         left = np.where(count >= FEWEST, left, 1.0)
         labelled = count / np.maximum(self._rows_of, 1)
+        sure = events / (events + FEW_EVENTS)
+        # Of a slope that is reduced to a share q, what it explains is reduced to 1 - (1 - q)^2.
+        slope, left = slope * sure, 1 - (1 - left) * sure * (2 - sure)
         difference = self._sum_all(expected) / np.maximum(self._rows_of, 1) - centre
         return slope * difference * total, left + (1 - left) * labelled
 
@@ -195,6 +237,37 @@ class LabelledRows:
     def _sum_all(self, values: Floats) -> Floats:
         counted = values if self.copies is None else values * self.copies
         return sums(counted, self.group, self.groups)
+
+
+class _Labelled(NamedTuple):
+    """A rate of the labelled rows of G groups.
+
+    Attributes
+    ----------
+    share, size : (G,) the rates, and how many labels each rests on.
+    whole : (G,) how many rows of the group these labels stand for.
+    events : (G,) how many labels of the rarer outcome there are.
+    influence : (n,) how far each labelled row moves its group's rate, times `whole`.
+    expected : (N,) what the scores lead one to expect of every row's influence.
+    """
+
+    share: Floats
+    size: Floats
+    whole: Floats
+    events: Floats
+    influence: Floats
+    expected: Floats
+
+
+def _moved_together(shares: Floats, by: Floats) -> Floats:
+    """Return shares (R, G) whose sums are moved, each by its part of the way to 0 or to 1.
+
+    What the scores move is the sum: by how much which of the shares is not known so well, and none
+    can leave [0, 1].
+    """
+    room = np.where(by > 0, (1 - shares).sum(axis=0), shares.sum(axis=0))
+    part = np.clip(by / np.maximum(room, _TINY), -1, 1)
+    return np.asarray(np.where(part > 0, shares + part * (1 - shares), shares * (1 + part)))
 
 
 def _cells(weights: Sequence[int]) -> Floats:

@@ -5,7 +5,7 @@ Scores are right in some populations and wrong in others, alike in all groups or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,7 +16,7 @@ from scipy import special
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
 from fairbench.metrics import rates
 from fairbench.metrics.rates import Rate
 
@@ -29,7 +29,20 @@ RATES: tuple[Rate, ...] = (
     rates.false_positive_rate,
     rates.positive_predictive_value,
 )
+OF_MEAN: tuple[Rate, ...] = (rates.true_positive_rate, rates.true_negative_rate)
 LABELS = (10, 20, 50, 100, 300, 1000, 2000)
+# The Beta distributions that scores are of, half of them each.
+TWO_HUMPS, HIDDEN = "two humps", "scores alike"
+SCORES: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    TWO_HUMPS: ((1, 5), (5, 1)),
+    "scores of beta(3, 3)": ((3, 3), (3, 3)),
+    "uniform scores": ((1, 1), (1, 1)),
+    "scores of beta(1, 1.5)": ((1, 1.5), (1, 1.5)),
+    "scores of beta(6, 2)": ((6, 2), (6, 2)),
+    # Decisions were made by scores that are not shown: those that are shown are all alike.
+    HIDDEN: ((1, 1.5), (1, 1.5)),
+}
+SHOWN = 0.4
 # What the log odds of a score are multiplied by, and moved by, to be those of the label; by group.
 # The last group of several has the second map. Steps are three levels instead.
 MAPS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
@@ -42,6 +55,8 @@ MAPS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "one group overconfident": ((1, 0), (0.15, 0)),
 }
 STEPS, AMONG_TEN = "steps", "one group overconfident"
+# A tenth of the labels is the opposite of what calibrated scores would have.
+WRONG, WRONG_SHARE = "a tenth of labels wrong", 0.1
 OF_TWO = tuple(name for name in (*MAPS, STEPS) if name != AMONG_TEN)
 
 
@@ -52,22 +67,27 @@ class Audited:
     Attributes
     ----------
     shares : of the rows, by group.
-    map : from scores to probabilities, of `MAPS` or `STEPS`.
+    map : from scores to probabilities, of `MAPS`, `STEPS` or `WRONG`.
     active : half of the labels go to groups at random, the others to the group whose labelled
         rows were decided wrongly most often.
+    scores : of `SCORES`.
     """
 
     shares: tuple[float, ...]
     map: str
     labels: int
     active: bool
+    scores: str = TWO_HUMPS
 
     @property
     def name(self) -> str:
         """What tables call it."""
+        kind = "" if self.scores == TWO_HUMPS else f"{self.scores}, "
+        if len(self.shares) == 1:
+            return f"{kind}{self.map}, {self.labels} labels"
         sizes = " : ".join(f"{100 * share:g} %" for share in self.shares[:2])
         groups = sizes if len(self.shares) == 2 else f"{len(self.shares)} groups"
-        return f"{self.map}, {groups}, {self.labels} labels{', active' * self.active}"
+        return f"{kind}{self.map}, {groups}, {self.labels} labels{', active' * self.active}"
 
 
 @dataclass(frozen=True)
@@ -89,13 +109,22 @@ def _populations(short: bool) -> Sequence[Audited]:
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
     shaped += [(ten, AMONG_TEN)]
     some = shaped[::3] if short else shaped
-    return [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    found = [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    return found + [
+        Audited(shares, name, n, False, scores)
+        for scores, name, (shares, n) in product(
+            [kind for kind in SCORES if kind != TWO_HUMPS],
+            ("calibrated", WRONG) if short else ("calibrated", "slopes of 0.5", WRONG),
+            # Of everyone, of two groups, and of four.
+            [((1.0,), 100)] if short else product([(1.0,), two, (0.25,) * 4], (30, 100, 300, 1000)),
+        )
+    ]
 
 
-def equally_likely_scores() -> Array:
-    """Return equally likely scores: of Beta(1, 5) and of Beta(5, 1), half each."""
+def equally_likely_scores(kind: str = TWO_HUMPS) -> Array:
+    """Return equally likely scores, of one of the kinds of `SCORES`."""
     grid = (np.arange(GRID) + 0.5) / GRID
-    return np.concatenate([special.betaincinv(1, 5, grid), special.betaincinv(5, 1, grid)])
+    return np.concatenate([special.betaincinv(*shape, grid) for shape in SCORES[kind]])
 
 
 def _probability(population: Audited, score: Array, last: Array, moved: Array) -> Array:
@@ -104,6 +133,9 @@ def _probability(population: Audited, score: Array, last: Array, moved: Array) -
     if population.map == STEPS:
         levels = np.select([score < 0.3, score < 0.7], [-2.2, 0.0], 2.2)
         return np.asarray(special.expit(levels + moved))
+    if population.map == WRONG:
+        right = special.expit(log_odds + moved)
+        return np.asarray(WRONG_SHARE + (1 - 2 * WRONG_SHARE) * right)
     (slope, shift), (other_slope, other_shift) = MAPS[population.map]
     slopes, shifts = np.where(last, other_slope, slope), np.where(last, other_shift, shift)
     return np.asarray(special.expit(slopes * log_odds + shifts + moved))
@@ -113,7 +145,7 @@ def drawn(population: Audited, replications: int, draw: np.random.Generator) -> 
     """Draw pools of a population, and say what is true of it."""
     groups, shape = len(population.shares), (replications, ROWS)
     moved = draw.uniform(-0.1, 0.1, (replications, 1))
-    grid = equally_likely_scores()
+    grid = equally_likely_scores(population.scores)
     score = draw.choice(grid, shape)
     group = draw.choice(groups, shape, p=population.shares)
     decision = (score > 0.5).astype(np.int64)
@@ -122,6 +154,8 @@ def drawn(population: Audited, replications: int, draw: np.random.Generator) -> 
     known = np.zeros(shape, bool)
     for r in range(replications):
         known[r, _chosen(population, group[r], label[r] != decision[r], draw)] = True
+    if population.scores == HIDDEN:
+        score = np.full(shape, SHOWN)
     return Sample(
         Pools(score, decision, group, label, known, groups), _truths(population, grid, moved)
     )
@@ -148,14 +182,19 @@ def _chosen(
 def _truths(population: Audited, grid: Array, moved: Array) -> Mapping[str, Array]:
     of_map = [_cells(population, grid, last, moved) for last in (False, True)]
     cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
+    several = len(population.shares) > 1
     found: dict[str, Array] = {}
     for rate in RATES:
         value = rate(cells)
         found[_of_groups(rate)] = value
-        found[_difference(rate)] = value[:, -1] - value[:, 0]
-        found[_gap(rate)] = np.ptp(value, axis=-1)
+        if several:
+            found[_difference(rate)] = value[:, -1] - value[:, 0]
+            found[_gap(rate)] = np.ptp(value, axis=-1)
     everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
-    return found | {EVERYONE: rates.accuracy(everyone)}
+    return found | {
+        BALANCED: rates.balanced_accuracy(cells),
+        EVERYONE: rates.accuracy(everyone),
+    }
 
 
 def _cells(population: Audited, grid: Array, last: bool, moved: Array) -> Array:
@@ -167,6 +206,7 @@ def _cells(population: Audited, grid: Array, last: bool, moved: Array) -> Array:
 
 
 EVERYONE = "accuracy of everyone"
+BALANCED = "balanced accuracy of every group"
 
 
 def _of_groups(rate: Rate) -> str:
@@ -187,6 +227,8 @@ def _intervals(successes: Array, sizes: Array) -> Mapping[str, Interval]:
     for rate, x, n in zip(RATES, successes, sizes, strict=True):
         limits = rate_limits(x, n, level=LEVEL)
         found[_of_groups(rate)] = limits.lower, limits.upper
+        if x.shape[-1] == 1:
+            continue
         value = np.where(n > 0, limits.value, 0.5)  # of no rows, all is possible
         whole = Limits(value, limits.lower, limits.upper)
         difference = difference_limits(whole.take(-1), whole.take(0))
@@ -194,6 +236,13 @@ def _intervals(successes: Array, sizes: Array) -> Mapping[str, Interval]:
         gap = largest_gap(GroupLimits.of(x, n, level=LEVEL))
         found[_gap(rate)] = gap.lower, gap.upper
     return found
+
+
+def _balanced(successes: Array, sizes: Array) -> Mapping[str, Interval]:
+    """Return the interval of balanced accuracy from counts (2, R, G) of its rates."""
+    parts = rate_limits(successes, sizes, level=LEVEL)
+    mean = mean_limits(*(Limits(*(end[i] for end in parts)) for i in (0, 1)))
+    return {BALANCED: (mean.lower, mean.upper)}
 
 
 def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
@@ -206,10 +255,16 @@ def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
 
 def counts_assisted(pools: Pools) -> tuple[Array, Array]:
     """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
+    return _in_blocks(pools, lambda labelled: labelled.effective_counts(RATES))
+
+
+def _in_blocks(
+    pools: Pools, worth: Callable[[LabelledRows], tuple[Array, Array]]
+) -> tuple[Array, Array]:
     parts = []
     for block, code in _blocks(pools):
-        found = _labelled(pools, block, code, len(code) * pools.groups).effective_counts(RATES)
-        parts.append([each.reshape(len(RATES), len(code), pools.groups) for each in found])
+        found = worth(_labelled(pools, block, code, len(code) * pools.groups))
+        parts.append([each.reshape(len(each), len(code), pools.groups) for each in found])
     successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     return successes, sizes
 
@@ -240,20 +295,22 @@ def _everyone(pools: Pools) -> Interval:
 
 
 def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
-    return {**_intervals(*counts_assisted(pools)), EVERYONE: _everyone(pools)}
+    of_mean = _in_blocks(pools, lambda labelled: labelled.effective_counts_of_mean(OF_MEAN))
+    found = _intervals(*counts_assisted(pools))
+    return {**found, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
 
 
-def counts_alone(pools: Pools) -> tuple[Array, Array]:
+def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Array, Array]:
     """Return the counts of labelled rows by themselves, (K, R, G)."""
     count, groups = len(pools.score), pools.groups
     cell = 2 * pools.label + pools.decision
     place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
     counted = np.bincount(place[pools.known], minlength=count * groups * 4)
-    return rates.shares_of(RATES, counted.reshape(count, groups, 4))
+    return rates.shares_of(of, counted.reshape(count, groups, 4))
 
 
 def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
-    return _intervals(*counts_alone(pools))
+    return {**_intervals(*counts_alone(pools)), **_balanced(*counts_alone(pools, OF_MEAN))}
 
 
 FAMILIES = (
@@ -261,7 +318,8 @@ FAMILIES = (
         "few_labels",
         "Few labels",
         f"A pool of {ROWS} rows with scores and decisions, of which some have a label. Scores are "
-        "calibrated alike in all groups, or wrong in a way that differs between them. Ours are "
+        "calibrated alike in all groups, or wrong in a way that differs between them; of several "
+        "distributions, or all alike; or a tenth of the labels is wrong. Ours are "
         "the intervals from labels alone, helped by the scores; beside them those of the labelled "
         "rows by themselves.",
         _populations,

@@ -240,12 +240,17 @@ class CountIntervals:
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
         return 0.0
 
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
+        return self.limits(metric.rates)
+
     def rates(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G) of the intervals of rates, or of means of two rates."""
         found = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
-                first, second = (self.limits([rate]) for rate in metric.rates)
+                both = self._limits_of_mean(metric)
+                first, second = (Limits(*(end[[r]] for end in both)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
                 for whole, row in zip(found, mean, strict=True):
                     whole[m] = row[0]

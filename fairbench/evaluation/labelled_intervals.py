@@ -94,9 +94,8 @@ class LabelledIntervals(CountIntervals):
 
     def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
         """Return the correlations (G,) of the errors of two rates of a group."""
-        moved_alike = self.labels.correlation(first, second)
         few = self._few([first, second]).any(axis=0)
-        return np.where(self.whenever & few, 1.0, moved_alike)
+        return np.where(self.whenever & few, 1.0, 0.0)
 
     def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
         """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
@@ -115,9 +114,19 @@ class LabelledIntervals(CountIntervals):
         """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
         return np.asarray(self.resting_on[self._places(rates)])
 
+    def _counts_for(self, metric: Metric) -> tuple[Array, Array]:
+        """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
+        if metric.interval == "rate" and len(metric.rates) > 1:
+            return self.labels.effective_counts_of_mean(metric.rates)
+        return self.effective_counts(metric.rates)
+
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, G) whose mean is a metric, with their limits."""
+        return self.of_counts(*self._counts_for(metric), level=self.level)
+
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
-        successes, sizes = self.effective_counts(metric.rates)
+        successes, sizes = self._counts_for(metric)
         with np.errstate(invalid="ignore"):
             return counts_with(metric.rates, successes / sizes)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ Codes = NDArray[np.int64]
 # Squared errors of so many rows are added on both sides of what scores explain: of few errors, it
 # is not known how well they are foreseen.
 UNSEEN = 2.0
+# Of so many rows of a rate's rarer outcome half of the slope is kept that they ask for; of none,
+# nothing: few errors are foreseen by chance as often as not.
+FEW_EVENTS = 4.0
 FEWEST = 5  # labels of a group from which it is asked whether scores help
 _TINY = 1e-12
 
@@ -96,12 +100,42 @@ class LabelledRows:
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
 
+    def effective_counts_of_mean(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return the counts (R, G) of rates of distinct rows that are worth what their mean is.
+
+        The errors of rates that are helped one by one go together. A score that says "rather 1"
+        moves the true positive and the true negative rate in opposite directions: what it takes
+        away of the error of either it does not take away of their mean's, and the two errors that
+        are left are alike. So the slope is fitted to the mean, and the labels of each rate are
+        worth so many times more as those of the mean are. The errors then count as independent, as
+        those of labels alone are; it is the mean of the rates that is right, not either of them.
+
+        Parameters
+        ----------
+        rates : of which no row is in the denominators of two.
+        """
+        parts = [self._labelled(rate) for rate in rates]
+        # In rows of the rate that rests on fewest.
+        least = np.minimum.reduce([part.whole for part in parts])
+        factors = [least / part.whole for part in parts]
+        influence = np.zeros(len(self.rows))
+        expected = _Expected(np.zeros(len(self.score)), np.zeros(len(self.score)))
+        for part, factor in zip(parts, factors, strict=True):
+            influence += factor[self.group[self.rows]] * part.influence
+            expected = expected.plus(part.expected, factor[self.group])
+        events = np.minimum.reduce([part.events for part in parts])
+        moved, left = self._explained(influence, expected, events)
+        shares = _moved_together(np.array([part.share for part in parts]), moved / least)
+        sizes = np.array([part.size for part in parts]) / left
+        return shares * sizes, sizes
+
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on, with labels where it needs them."""
+        cell = 2 * self.label + self.decision[self.rows]
         sizes = [
             self._sum_all(_cells(rate.denominator)[self.decision])
             if needs_no_label(rate)
-            else self._sum(_cells(rate.denominator)[self._cell])
+            else self._sum(_cells(rate.denominator)[cell])
             for rate in rates
         ]
         return np.array(sizes)
@@ -110,61 +144,62 @@ class LabelledRows:
         top, bottom = (_cells(each)[self.decision] for each in (rate.numerator, rate.denominator))
         return self._sum_all(top), self._sum_all(bottom)
 
-    def correlation(self, first: Rate, second: Rate) -> Floats:
-        """Return the correlations (G,) of the errors of two rates that rest on distinct rows.
-
-        Without scores they are 0. Both rates are moved by what scores say of the same rows without
-        labels, and what is left of their errors then belongs together: of balanced accuracy, at
-        scores that say little, to a correlation of a half. One below 0 would narrow an interval on
-        the evidence of few rows, and counts as 0.
-        """
-        one, other = (self._helped(rate).rest for rate in (first, second))
-        both = self._sum(one**2) * self._sum(other**2)
-        together = self._sum(one * other) / np.sqrt(np.maximum(both, _TINY))
-        return np.asarray(np.clip(together, 0, 1))
-
     def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
-        weight, bottom = self._weights, _cells(rate.denominator)[self._cell]
+        part = self._labelled(rate)
+        moved, left = self._explained(part.influence, part.expected, part.events)
+        size = part.size / left
+        return np.clip(part.share + moved / part.whole, 0, 1) * size, size
+
+    def _labelled(self, rate: Rate) -> _Labelled:
+        """Return a rate of the labelled rows, and what scores lead one to expect of it."""
+        cell = 2 * self.label + self.decision[self.rows]
+        of, weight = self.group[self.rows], self._weights
+        top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
         whole = np.maximum(self._sum(weight * bottom), _TINY)
         size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
+        share = self._sum(weight * top) / whole
+        events = np.minimum(share, 1 - share) * size
         size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
-        helped = self._helped(rate)
-        value = np.clip(self._share(rate) + helped.moved / whole, 0, 1)
-        size = size / helped.left
-        return value * size, size
+        influence = top - share[of] * bottom
+        return _Labelled(share, size, whole, events, influence, self._expected(rate, share))
 
-    @property
-    def _cell(self) -> Codes:
-        """The cell of each labelled row."""
-        return 2 * self.label + self.decision[self.rows]
-
-    def _share(self, rate: Rate) -> Floats:
-        """Return a rate of the labelled rows by themselves, (G,)."""
-        top, bottom = (
-            self._sum(self._weights * _cells(each)[self._cell])
-            for each in (rate.numerator, rate.denominator)
+    def _expected(self, rate: Rate, share: Floats) -> _Expected:
+        """Return what the scores lead one to expect of every row's influence on a rate."""
+        top, bottom = _cells(rate.numerator), _cells(rate.denominator)
+        zero, one = (
+            top[self.decision + 2 * label] - share[self.group] * bottom[self.decision + 2 * label]
+            for label in (0, 1)
         )
-        return np.asarray(top / np.maximum(bottom, _TINY))
+        return _Expected((1 - self.score) * zero + self.score * one, one - zero)
 
-    def _helped(self, rate: Rate) -> _Help:
-        """Return what scores make of the influence that labelled rows have on a rate.
+    def _variance(self, expected: _Expected, mean: Floats) -> Floats:
+        """Return the variance (G,) over all rows of what is expected of them."""
+        squares = (expected.influence - mean[self.group]) ** 2
+        if self.spread is not None:
+            squares = squares + self.spread * expected.by_score**2
+        return self._sum_all(squares) / np.maximum(self._rows_of, 1)
+
+    def _explained(
+        self, influence: Floats, expected: _Expected, events: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return by how much influences move in sum, and the share of their variance that is left.
 
         The slope is fitted by least squares to the labelled rows of a group, and reduced by what
-        of its fit does not hold for rows that are left out of it. What scores say varies among the
-        labelled rows at least as much as among all rows, for the sake of the slope: where few rows
-        have extreme scores and none of them has a label yet, a slope fitted to the little by which
-        the others differ would be stretched to them, and be noise.
+        of its fit does not hold for rows that are left out of it, and the more the fewer rows of
+        the rarer outcome (`events`) it was fitted to. What scores say varies among the labelled
+        rows at least as much as among all rows, for the sake of the slope: where few rows have
+        extreme scores and none of them has a label yet, a slope fitted to the little by which the
+        others differ would be stretched to them, and be noise.
         """
         of, weight, count = self.group[self.rows], self._weights, self._labels
-        top, bottom = (_cells(each)[self._cell] for each in (rate.numerator, rate.denominator))
-        share = self._share(rate)
-        expected, mean, variance = self._expected(rate, share)
+        labelled = expected.influence[self.rows]
+        mean = self._sum_all(expected.influence) / np.maximum(self._rows_of, 1)
         total, rows = np.maximum(self._sum(weight), _TINY), self._sum(weight**2)
-        centre = self._sum(weight * expected) / total
-        away, scaled = weight * (expected - centre[of]), weight * (top - share[of] * bottom)
+        centre = self._sum(weight * labelled) / total
+        away, scaled = weight * (labelled - centre[of]), weight * influence
         several = np.maximum(count, 2)
         more = several / (several - 1)
-        least = np.maximum(rows * variance / more, _TINY)
+        least = np.maximum(rows * self._variance(expected, mean) / more, _TINY)
         squares, products = self._sum(away**2), self._sum(away * scaled)
         fitted = products / np.maximum(squares, least)
         others = np.maximum(squares[of] - more[of] * away**2, (least / more)[of])
@@ -178,29 +213,11 @@ class LabelledRows:
         unseen = UNSEEN * rows / np.maximum(count, 1)
         left = np.clip((left_out + unseen) / np.maximum(alone + unseen, _TINY), _TINY, 1)
         left = np.where(count >= FEWEST, left, 1.0)
-        labelled = count / np.maximum(self._rows_of, 1)
-        moved = slope * (mean - centre) * total
-        return _Help(moved, left + (1 - left) * labelled, scaled - slope[of] * away)
-
-    def _expected(self, rate: Rate, share: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return what scores lead one to expect of the influence of rows on a rate.
-
-        Returns
-        -------
-        That of labelled rows (n,), and its mean and variance (G,) over all rows.
-        """
-        top, bottom = _cells(rate.numerator), _cells(rate.denominator)
-        zero, one = (
-            top[self.decision + 2 * label] - share[self.group] * bottom[self.decision + 2 * label]
-            for label in (0, 1)
-        )
-        expected = (1 - self.score) * zero + self.score * one
-        rows = np.maximum(self._rows_of, 1)
-        mean = self._sum_all(expected) / rows
-        squares = (expected - mean[self.group]) ** 2
-        if self.spread is not None:
-            squares = squares + self.spread * (one - zero) ** 2
-        return expected[self.rows], mean, self._sum_all(squares) / rows
+        sure = events / (events + FEW_EVENTS)
+        # Of a slope that is reduced to a share q, what it explains is reduced to 1 - (1 - q)^2.
+        slope, left = slope * sure, 1 - (1 - left) * sure * (2 - sure)
+        known = count / np.maximum(self._rows_of, 1)
+        return slope * (mean - centre) * total, left + (1 - left) * known
 
     @property
     def _weights(self) -> Floats:
@@ -241,19 +258,48 @@ class LabelledRows:
         return sums(counted, self.group, self.groups)
 
 
-@dataclass(frozen=True, eq=False)
-class _Help:
-    """What scores make of a rate's labelled rows.
+class _Expected(NamedTuple):
+    """What scores lead one to expect of the influence of all rows (N,), and its slope in them."""
+
+    influence: Floats
+    by_score: Floats
+
+    def plus(self, other: _Expected, factor: Floats) -> _Expected:
+        """Return the sum with so many times (N,) another."""
+        return _Expected(
+            self.influence + factor * other.influence, self.by_score + factor * other.by_score
+        )
+
+
+class _Labelled(NamedTuple):
+    """A rate of the labelled rows of G groups.
 
     Attributes
     ----------
-    moved : (G,) by how much the sum of influences moves. left : (G,) the share of their variance
-        that is left. rest : (n,) what is left of the influence of each labelled row.
+    share, size : (G,) the rates, and how many labels each rests on.
+    whole : (G,) how many rows of the group these labels stand for.
+    events : (G,) how many labels of the rarer outcome there are.
+    influence : (n,) how far each labelled row moves its group's rate, times `whole`.
+    expected : what the scores lead one to expect of every row's influence.
     """
 
-    moved: Floats
-    left: Floats
-    rest: Floats
+    share: Floats
+    size: Floats
+    whole: Floats
+    events: Floats
+    influence: Floats
+    expected: _Expected
+
+
+def _moved_together(shares: Floats, by: Floats) -> Floats:
+    """Return shares (R, G) whose sums are moved, each by its part of the way to 0 or to 1.
+
+    What the scores move is the sum: by how much which of the shares is not known so well, and none
+    can leave [0, 1].
+    """
+    room = np.where(by > 0, (1 - shares).sum(axis=0), shares.sum(axis=0))
+    part = np.clip(by / np.maximum(room, _TINY), -1, 1)
+    return np.asarray(np.where(part > 0, shares + part * (1 - shares), shares * (1 + part)))
 
 
 def _cells(weights: Sequence[int]) -> Floats:

@@ -15,9 +15,11 @@ from fairbench.metrics.rates import (
     positive_predictive_value,
     selection_rate,
     shares_of,
+    true_negative_rate,
     true_positive_rate,
 )
 
+OF_MEAN = [true_positive_rate, true_negative_rate]
 RATES = [accuracy, base_rate, f1_score, positive_predictive_value, true_positive_rate]
 
 
@@ -38,6 +40,41 @@ def test_all_labels_are_worth_what_they_count():
     score, decision, group, label = pool(500)
     found = LabelledRows(score, decision, group, 2, np.arange(500), label).effective_counts(RATES)
     np.testing.assert_allclose(found, counts(decision, group, label))
+
+
+def test_all_labels_are_worth_what_they_count_for_a_mean_too():
+    score, decision, group, label = pool(500)
+    found = LabelledRows(score, decision, group, 2, np.arange(500), label)
+    cells = binary_confusion(label, decision, group, n_groups=2)
+    np.testing.assert_allclose(found.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells))
+
+
+def test_a_mean_is_moved_alike_whichever_of_its_rates_is():
+    """Another derivation: the balanced accuracy by least squares of its influence, as one rate."""
+    score, decision, group, label = pool(20_000, groups=1, seed=4)
+    rows = np.arange(5000)
+    found = LabelledRows(score, decision, group, 1, rows, label[rows])
+    successes, sizes = found.effective_counts_of_mean(OF_MEAN)
+    y, d = label[rows], decision[rows]
+    tpr, tnr, base = d[y == 1].mean(), 1 - d[y == 0].mean(), y.mean()
+    if_one, if_zero = (decision - tpr) / base, (1 - decision - tnr) / (1 - base)
+    influence = np.where(y == 1, if_one[rows], if_zero[rows]) / 2
+    expected = (score * if_one + (1 - score) * if_zero) / 2
+    slope, _ = np.polyfit(expected[rows], influence, 1)
+    value = (tpr + tnr) / 2 + slope * (expected.mean() - expected[rows].mean())
+    assert (successes / sizes).mean() == pytest.approx(value, abs=2e-4)
+    rest = influence - slope * (expected[rows] - expected[rows].mean())
+    variance = rest.var() * (1 / 5000 - 1 / 20_000) + influence.var() / 20_000
+    ours = (successes / sizes * (1 - successes / sizes) / sizes).sum() / 4
+    assert ours == pytest.approx(variance, rel=0.02)
+
+
+def test_a_mean_of_rates_of_which_one_has_no_error_is_not_helped():
+    score, decision, group, label = pool(4000, groups=1, seed=2)
+    rows = np.flatnonzero((label == 0) | (decision == 1))[:100]
+    found = LabelledRows(score, decision, group, 1, rows, label[rows])
+    cells = binary_confusion(label[rows], decision[rows], group[rows], n_groups=1)
+    np.testing.assert_allclose(found.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells))
 
 
 def test_scores_that_say_nothing_change_nothing_but_what_decisions_tell():

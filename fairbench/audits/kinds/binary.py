@@ -21,7 +21,6 @@ from fairbench.audits.findings import (
     LARGE,
     NOT_MEASURED,
     OPEN,
-    PAIR,
     SMALL,
     Finding,
 )
@@ -119,8 +118,9 @@ def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[
         for each in assessment.calibrations
         if each.attribute in options.group and not np.isnan(each.lower)
     ]
-    gaps = [each for each in first if each.about != PAIR]
-    risk = assessment.budget.passed_on(gaps, len(ratios) + len(measured)).risk
+    freed = sum(gap.freed for gap in assessment.gaps)
+    freed += sum(each.about == CONSTRAINT and each.is_settled for each in first)
+    risk = assessment.budget.passed_on(freed, len(ratios) + len(measured)).risk
     if not risk:
         return []
     wider = impact_ratios(table, options, level=1 - 2 * risk)

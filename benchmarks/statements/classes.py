@@ -58,9 +58,7 @@ class Classified:
             np.array(given or [1.0] * number, float)
             for given, number in ((predicted, count), (shares, groups))
         )
-        return cls(
-            right, of_classes / of_classes.sum(), of_groups / of_groups.sum(), rows, labels
-        )
+        return cls(right, of_classes / of_classes.sum(), of_groups / of_groups.sum(), rows, labels)
 
     def truth(self) -> Truth:
         """Return the accuracies of groups and of predicted classes."""
@@ -98,7 +96,9 @@ def drawn(people: Classified, generator: np.random.Generator) -> Sample:
     )
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return classes.findings_of(_table(group, groups, label, predicted, confidence, count), options), []
+        return classes.findings_of(
+            _table(group, groups, label, predicted, confidence, count), options
+        ), []
 
     def frame() -> pd.DataFrame:
         named = np.array([*class_names(count), ""], dtype=object)
@@ -159,14 +159,27 @@ def populations() -> Iterator[Population]:
     """Yield the populations: groups and classes alike, and one or some that are not."""
 
     def of(name: str, people: Classified, *, short: bool = False) -> Population:
-        return Population(
-            "classes", name, partial(drawn, people), people.truth(), 500, short
-        )
+        return Population("classes", name, partial(drawn, people), people.truth(), 500, short)
 
-    for groups, count, rows in ((2, 3, 300), (4, 3, 300), (10, 5, 1000), (30, 5, 3000), (3, 20, 2000), (3, 100, 3000), (4, 4, 20_000)):
+    for groups, count, rows in (
+        (2, 3, 300),
+        (4, 3, 300),
+        (10, 5, 1000),
+        (30, 5, 3000),
+        (3, 20, 2000),
+        (3, 100, 3000),
+        (4, 4, 20_000),
+    ):
         alike = Classified.of(np.full((groups, count), 0.8), rows)
-        yield of(f"{groups} groups, {count} classes alike, {rows:,} rows", alike, short=rows in (300, 1000))
-    yield of("4 groups, 5 classes alike, rarely wrong, 2,000 rows", Classified.of(np.full((4, 5), 0.99), 2000))
+        yield of(
+            f"{groups} groups, {count} classes alike, {rows:,} rows",
+            alike,
+            short=rows in (300, 1000),
+        )
+    yield of(
+        "4 groups, 5 classes alike, rarely wrong, 2,000 rows",
+        Classified.of(np.full((4, 5), 0.99), 2000),
+    )
     for labels in (60, 300):
         few = Classified.of(np.full((4, 5), 0.8), 3000, labels=labels)
         yield of(f"4 groups, 5 classes alike, {labels} labels of 3,000", few, short=labels == 60)
@@ -179,7 +192,10 @@ def populations() -> Iterator[Population]:
     lowest = np.full((4, 10), 0.8)
     lowest[:, 0] = 0.6
     rare = [0.3, *[1.0] * 9]
-    yield of("4 groups, 1 of 10 classes worse and rare, 3,000 rows", Classified.of(lowest, 3000, predicted=rare))
+    yield of(
+        "4 groups, 1 of 10 classes worse and rare, 3,000 rows",
+        Classified.of(lowest, 3000, predicted=rare),
+    )
     lowest[:, 1] = 0.6
     yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified.of(lowest, 5000))
     spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))

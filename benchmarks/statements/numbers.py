@@ -171,7 +171,9 @@ def drawn(people: Predicted, generator: np.random.Generator) -> Sample:
 def populations() -> Iterator[Population]:
     """Yield the populations: errors of several shapes, alike in all groups or not."""
 
-    def of(name: str, people: Predicted, *, short: bool = False, replications: int = 400) -> Population:
+    def of(
+        name: str, people: Predicted, *, short: bool = False, replications: int = 400
+    ) -> Population:
         return Population(
             "numbers", name, partial(drawn, people), people.truth(), replications, short
         )
@@ -186,7 +188,11 @@ def populations() -> Iterator[Population]:
             )
     for shape in ("normal", "lognormal 1.5", "t 2.5"):
         yield of(f"10 alike, {shape}, 1,000 rows", Predicted.of(shape, 1000, 10, reach=1.5))
-        yield of(f"2 alike, {shape}, 20,000 rows", Predicted.of(shape, 20_000, reach=1.5), replications=200)
+        yield of(
+            f"2 alike, {shape}, 20,000 rows",
+            Predicted.of(shape, 20_000, reach=1.5),
+            replications=200,
+        )
         unequal = Predicted.of(shape, 1000, shares=(0.95, 0.05), reach=1.5)
         yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
         apart = Predicted.of(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)

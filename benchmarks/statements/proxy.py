@@ -60,9 +60,7 @@ def drawn(people: Guessed, generator: np.random.Generator) -> Sample:
         for name in ("score", "chance")
     )
     label = (generator.random(people.rows) < chance).astype(int)
-    options = Options(
-        path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD
-    )
+    options = Options(path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD)
 
     def frame() -> pd.DataFrame:
         return pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})

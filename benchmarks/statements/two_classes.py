@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.statements.people import THRESHOLD, Cell, People, Rows
+from benchmarks.statements.people import Cell, People, Rows
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
 from fairbench.audits.assessment import assess
@@ -264,9 +264,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return many_groups.findings_of(
-            many_groups.assess_many(rows.table(many=True), options)
-        ), []
+        return many_groups.findings_of(many_groups.assess_many(rows.table(many=True), options)), []
 
     return Sample(options, findings, rows.frame)
 
@@ -320,7 +318,7 @@ def _all_labels() -> Iterator[Population]:
     at = two_groups(Cell.of_rates(0.5, 0.6, 0.3), Cell.of_rates(0.5, 0.65, 0.35))
     for rows in (600, 6000, 20_000):
         yield _binary(f"2 at epsilon, {rows:,} rows", Drawing(at, rows), short=rows == 6000)
-    yield _binary("2 of accuracies at epsilon, 6,000 rows", Drawing(two_groups(*exactly), 6000))
+    yield _binary("2 of accuracies at epsilon, 6,000 rows", Drawing(several(exactly), 6000))
     middle = [Cell.of_rates(0.5, 0.6, 0.3)] * 8
     ends = [Cell.of_rates(0.5, 0.574, 0.274), Cell.of_rates(0.5, 0.626, 0.326)]
     yield _binary(
@@ -343,14 +341,20 @@ def _all_labels() -> Iterator[Population]:
     off = two_groups(Cell.of(shift=0.0), Cell.of(shift=-0.25))
     yield _binary("scores of one group a little too high, 2,000 rows", Drawing(off, 2000))
     rounded = Cell.of(digits=1)
-    yield _binary("2 alike, rounded scores, 1,000 rows", Drawing(two_groups(rounded, rounded), 1000))
+    yield _binary(
+        "2 alike, rounded scores, 1,000 rows", Drawing(two_groups(rounded, rounded), 1000)
+    )
     same = Cell.of(mean=0.6, spread=1e6)
     yield _binary("2 alike, constant score, 500 rows", Drawing(two_groups(same, same), 500))
     fifths = two_groups(Cell.of_rates(0.5, 0.7, 0.3), Cell.of_rates(0.5, 0.55, 0.25))
     for rows in (1000, 10_000):
         yield _binary(f"impact ratio of four fifths, {rows:,} rows", Drawing(fifths, rows))
     yield _binary("2 alike, households of 4, 1,200 rows", Drawing(two, 1200, clusters=4))
-    yield _binary("10 alike, households of 4, 4,000 rows", Drawing(several([alike] * 10), 4000, clusters=4), replications=200)
+    yield _binary(
+        "10 alike, households of 4, 4,000 rows",
+        Drawing(several([alike] * 10), 4000, clusters=4),
+        replications=200,
+    )
 
 
 def _of_constraints() -> Iterator[Population]:
@@ -407,7 +411,11 @@ def _few_labels() -> Iterator[Population]:
 
 
 def _no_labels() -> Iterator[Population]:
-    for name, means in (("alike", (0.5, 0.5)), ("apart", (0.5, 0.35)), ("3 apart", (0.5, 0.45, 0.3))):
+    for name, means in (
+        ("alike", (0.5, 0.5)),
+        ("apart", (0.5, 0.35)),
+        ("3 apart", (0.5, 0.45, 0.3)),
+    ):
         for rows in (300, 3000):
             people = several([Cell.of(mean=mean) for mean in means])
             yield _binary(
@@ -418,7 +426,9 @@ def _no_labels() -> Iterator[Population]:
                 replications=200,
             )
     ten = several([Cell.of()] * 10)
-    yield _binary("no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True, replications=200)
+    yield _binary(
+        "no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True, replications=200
+    )
     wrong = two_groups(Cell.of(), Cell.of(slope=0.3))
     yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0), replications=100)
     for rows in (100, 3000):
@@ -453,7 +463,9 @@ def _selected() -> Iterator[Population]:
 
 
 def _pairs() -> Iterator[Population]:
-    def of(name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False) -> Population:
+    def of(
+        name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False
+    ) -> Population:
         drawing = Drawing(people, rows, labels)
         return Population(
             "pair", name, partial(compared, drawing), truth_of_pair(people), 500, short
@@ -464,11 +476,11 @@ def _pairs() -> Iterator[Population]:
         alike = several([same] * count)
         yield of(f"{count} alike, {rows:,} rows", alike, rows, short=rows in (200, 300))
     apart = [Cell.of(mean=0.55, noise=0.3), Cell.of(mean=0.4, noise=0.3)]
-    yield of("2 apart in both alike, 3,000 rows", two_groups(*apart), 3000)
+    yield of("2 apart in both alike, 3,000 rows", several(apart), 3000)
     three = [*apart, Cell.of(mean=0.45, noise=0.3)]
     yield of("3 apart in both alike, 3,000 rows", several(three), 3000, short=True)
     nearly = [Cell.of(mean=0.55, noise=0.05), Cell.of(mean=0.4, noise=0.05)]
-    yield of("2 apart in both nearly the same, 3,000 rows", two_groups(*nearly), 3000)
+    yield of("2 apart in both nearly the same, 3,000 rows", several(nearly), 3000)
     for count in (2, 3, 10):
         cells = [Cell.of(noise=0.5)] * (count - 1) + [Cell.of(noise=0.5, other_shift=0.6)]
         yield of(f"{count}, the second with a gap, 3,000 rows", several(cells), 3000)
@@ -480,7 +492,15 @@ def _pairs() -> Iterator[Population]:
 
 
 def _many() -> Iterator[Population]:
-    def of(name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False, replications: int = 120) -> Population:
+    def of(
+        name: str,
+        people: People,
+        rows: int,
+        *,
+        labels: int | None = None,
+        short: bool = False,
+        replications: int = 120,
+    ) -> Population:
         drawing = Drawing(people, rows, labels)
         return Population(
             "many", name, partial(of_many, drawing), truth_of_many(people), replications, short

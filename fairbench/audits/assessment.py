@@ -148,9 +148,7 @@ def assess(
             table, completion, evaluator, options.seed, measured=not only_findings
         )
     else:
-        metrics, counted = _from_labels(
-            table, evaluator, options.seed, measured=not only_findings
-        )
+        metrics, counted = _from_labels(table, evaluator, options.seed, measured=not only_findings)
     assumed, supposed = (
         (None, None) if alike is None else _from_posterior(table, alike, evaluator, options.seed)
     )
@@ -213,9 +211,7 @@ def _of_decisions(
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     # Counted as if every decision were right: what is kept of that rests on the decisions alone.
     decided = replace(table, label=table.prediction.astype(np.float64))
-    metrics, counted = _from_labels(
-        decided, evaluator, options.seed, measured=not only_findings
-    )
+    metrics, counted = _from_labels(decided, evaluator, options.seed, measured=not only_findings)
     kept = metrics["metric"].str.startswith(_OF_DECISIONS)
     budget = Budget(len(counted) + others)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)

@@ -134,7 +134,12 @@ def places_of(
                 weighted_shares(weight, codes, len(names), lists=lists, level=level)
                 for level in (0.95, sure)
             )
-            surely = (wider.ratios.lower > 1) | (wider.ratios.upper < 1)
+            # The errors' correlation depends on the level a little, and so does what is wider.
+            above, under = (
+                np.minimum(found.ratios.lower, wider.ratios.lower) > 1,
+                np.maximum(found.ratios.upper, wider.ratios.upper) < 1,
+            )
+            surely = above | under
             for g, name in enumerate(names):
                 yield GroupPlaces(
                     attribute,

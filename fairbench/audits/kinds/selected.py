@@ -141,9 +141,7 @@ def findings_of(table: AuditTable, options: Options) -> list[Finding]:
     return [*findings_of_assessment(assessment), *_of_everyone(unknown)]
 
 
-def _of_selected(
-    table: AuditTable, options: Options, *, only_findings: bool = False
-) -> Assessment:
+def _of_selected(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
     """Return the assessment of the selected; questions about everyone share its error rate."""
     questions = len(table.groups) * len(RATE_OF)
     return assess(table.of_selected(), options, others=questions, only_findings=only_findings)

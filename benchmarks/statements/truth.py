@@ -115,9 +115,11 @@ def is_wrong(finding: Finding, truth: Truth) -> bool:
         assert truth.holds is not None
         holds = truth.holds(finding.attribute, float(finding.scope.rsplit(" ", 1)[1]))
         return holds != (finding.verdict == SMALL)
-    return not _JUDGES[finding.about](finding, truth, truth.error + _ROUNDING)
+    # Of a truth in closed form, what is exactly at a bound is neither over nor under it.
+    return not _JUDGES[finding.about](finding, truth, truth.error or -_ROUNDING)
 
 
+# Takes a finding, the truth, and by how much that may be off; below 0 it has to be right by more.
 Judge = Callable[[Finding, Truth, float], bool]
 
 
@@ -135,20 +137,20 @@ def _gap(finding: Finding, truth: Truth, error: float) -> bool:
 def _pair(finding: Finding, truth: Truth, error: float) -> bool:
     values = truth.values[question_of(finding)]
     high, low = finding.groups
-    return values[high] > values[low] + (-error if truth.error else error)
+    return values[high] > values[low] - error
 
 
 def _lowest(finding: Finding, truth: Truth, error: float) -> bool:
     values = dict(truth.values[question_of(finding)])
     lowest = values.pop(finding.groups[0])
-    return lowest < min(values.values()) - error
+    return lowest < min(values.values()) + error
 
 
 def _ratio(finding: Finding, truth: Truth, error: float) -> bool:
     ratio = truth.values[question_of(finding)][finding.groups[0]]
     if finding.verdict == SMALL:
-        return ratio >= FOUR_FIFTHS - error
-    return ratio < FOUR_FIFTHS - error
+        return ratio >= FOUR_FIFTHS - abs(error)
+    return ratio < FOUR_FIFTHS + error
 
 
 def _away_from(neutral: float) -> Judge:
@@ -157,13 +159,13 @@ def _away_from(neutral: float) -> Judge:
     def judge(finding: Finding, truth: Truth, error: float) -> bool:
         value = truth.values[question_of(finding)][finding.groups[0]]
         side = 1 if finding.value > neutral else -1
-        return side * (value - neutral) > (-error if truth.error else error)
+        return side * (value - neutral) > -error
 
     return judge
 
 
 def _unlike(finding: Finding, truth: Truth, error: float) -> bool:
-    return abs(truth.values[question_of(finding)][finding.groups[0]]) > error
+    return abs(truth.values[question_of(finding)][finding.groups[0]]) > -error
 
 
 def _comparison(finding: Finding, truth: Truth, error: float) -> bool:
@@ -172,7 +174,7 @@ def _comparison(finding: Finding, truth: Truth, error: float) -> bool:
     if finding.verdict == SMALL:
         return abs(second - first) < finding.bound + error
     side = 1 if finding.value > 0 else -1
-    return side * (second - first) > error
+    return side * (second - first) > -error
 
 
 _JUDGES: Mapping[str, Judge] = {

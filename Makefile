@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage docs report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage statements docs report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-uncertainty-counts paper-few-labels paper-active-assessment paper-uncertainty-fairness papers-all
 
 help: ## list the targets
@@ -101,6 +101,9 @@ papers-all: $(STAMP) ## every table, figure and study of all papers, recorded in
 
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
 	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
+
+statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (half an hour)
+	@$(BIN)/python -m benchmarks.statements write=docs/statements.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; no network)
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs $(ARGS)

@@ -109,12 +109,17 @@ class Assessment:
         return self.labels == len(self.table)
 
 
-def assess(table: AuditTable, options: Options, *, others: int = 0) -> Assessment:
+def assess(
+    table: AuditTable, options: Options, *, others: int = 0, only_findings: bool = False
+) -> Assessment:
     """Assess a table of predictions.
 
     Parameters
     ----------
     others : how many questions beside those of gaps and of a constraint share the error rate.
+    only_findings : leave out whatever no finding rests on, which takes nearly all of the time:
+        metrics, what would follow from scores calibrated alike, how many labels are needed, and
+        which wrong ones would undo a verdict. Findings then name neither of the last two.
 
     Raises
     ------
@@ -126,7 +131,7 @@ def assess(table: AuditTable, options: Options, *, others: int = 0) -> Assessmen
                 f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
                 "out, and an audit says how often each group is selected"
             )
-        return _of_decisions(table, options, others)
+        return _of_decisions(table, options, others, only_findings=only_findings)
     if table.design is not None and len(table.known) < len(table):
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
@@ -135,12 +140,15 @@ def assess(table: AuditTable, options: Options, *, others: int = 0) -> Assessmen
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     none = not len(table.known)
     papers = options.interval == DIRICHLET and len(table.known) < len(table)
-    alike = None if none or papers else _calibrated_alike(table, options.seed)
+    unasked = none or papers or only_findings
+    alike = None if unasked else _calibrated_alike(table, options.seed)
     if none or papers:
         completion = _completion(table, options.seed)
-        metrics, counted = _from_posterior(table, completion, evaluator, options.seed)
+        metrics, counted = _from_posterior(
+            table, completion, evaluator, options.seed, measured=not only_findings
+        )
     else:
-        metrics, counted = _from_labels(table, evaluator, options.seed)
+        metrics, counted = _from_labels(table, evaluator, options.seed, measured=not only_findings)
     assumed, supposed = (
         (None, None) if alike is None else _from_posterior(table, alike, evaluator, options.seed)
     )
@@ -150,7 +158,23 @@ def assess(table: AuditTable, options: Options, *, others: int = 0) -> Assessmen
         evaluator.minimum_group_size,
         Budget(len(counted) * len(RATE_OF) + constrained + others),
     )
-    gaps = with_tipping(gaps_of(counted, supposed, bounds, assumed=none), counted, bounds)
+    gaps = gaps_of(counted, supposed, bounds, assumed=none)
+    if only_findings:
+        return Assessment(
+            options,
+            table,
+            list(_sizes(table)),
+            metrics,
+            assumed,
+            gaps,
+            needed=[],
+            calibrations=[] if table.design else list(calibrations(table)),
+            stresses=[],
+            impact=impact_ratios(table, options),
+            thresholds=other_thresholds(table, options, bounds.risk) if constrained else None,
+            budget=bounds.budget,
+        )
+    gaps = with_tipping(gaps, counted, bounds)
     few = not (table.design or (options.interval == DIRICHLET and not none))
     return Assessment(
         options,
@@ -180,12 +204,14 @@ def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
 _OF_DECISIONS = ("selection_rate", NEEDS_NO_LABELS)
 
 
-def _of_decisions(table: AuditTable, options: Options, others: int) -> Assessment:
+def _of_decisions(
+    table: AuditTable, options: Options, others: int, *, only_findings: bool
+) -> Assessment:
     """Assess decisions without labels: how often each group is selected, and nothing else."""
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     # Counted as if every decision were right: what is kept of that rests on the decisions alone.
     decided = replace(table, label=table.prediction.astype(np.float64))
-    metrics, counted = _from_labels(decided, evaluator, options.seed)
+    metrics, counted = _from_labels(decided, evaluator, options.seed, measured=not only_findings)
     kept = metrics["metric"].str.startswith(_OF_DECISIONS)
     budget = Budget(len(counted) + others)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
@@ -218,10 +244,18 @@ def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Comp
     return complete(cells, rng(seed, "completion"), has_score=scored, model=model)
 
 
+_NO_METRICS = pd.DataFrame({"metric": np.empty(0, dtype=str)})
+
+
 def _from_labels(
-    table: AuditTable, evaluator: Evaluator, seed: int
+    table: AuditTable, evaluator: Evaluator, seed: int, *, measured: bool = True
 ) -> tuple[pd.DataFrame, list[Counted]]:
-    """Return the rows of fairbench.evaluate from the labels there are, and the counts behind."""
+    """Return the rows of fairbench.evaluate from the labels there are, and the counts behind.
+
+    Parameters
+    ----------
+    measured : whether there are rows; the counts alone take a tenth of the time.
+    """
     frequentist = evaluator.interval == FREQUENTIST
     rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
     generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, table.design)
@@ -232,20 +266,28 @@ def _from_labels(
         if complete:
             groups = Groups.of(name, labels)
             each = evaluation.count(groups, table.label, hard, [generator])
-            evaluation.counted(each, [generator])
+            if measured:
+                evaluation.counted(each, [generator])
             counted.append(_with_draws(each, evaluator, seed))
             continue
         each = labelled_counts(table, name, labels, rng(seed, "labels", name), evaluator.level)
-        evaluation.counted(each, [generator])
+        if measured:
+            evaluation.counted(each, [generator])
         counted.append(each)
     if not complete:
         rows = _without_debiased(rows)
-    _score_rows(rows, table, evaluator.bins)
-    return rows.frame(), counted[1:]
+    if measured:
+        _score_rows(rows, table, evaluator.bins)
+    return rows.frame() if measured else _NO_METRICS, counted[1:]
 
 
 def _from_posterior(
-    table: AuditTable, completion: Completion, evaluator: Evaluator, seed: int
+    table: AuditTable,
+    completion: Completion,
+    evaluator: Evaluator,
+    seed: int,
+    *,
+    measured: bool = True,
 ) -> tuple[pd.DataFrame, list[Counted]]:
     """Return the same from a posterior of the labels that are missing."""
     rows = MetricTable(evaluator.level, frequentist=False, minimum=evaluator.minimum_group_size)
@@ -259,10 +301,12 @@ def _from_posterior(
         draws = population_draws(counts, members, evaluator.draws, generator)
         intervals = group_intervals(merged, draws, evaluator.level, DIRICHLET)
         counted.append(Counted(name, list(map(str, labels.cat.categories)), merged, intervals))
-        evaluation.counted(counted[-1], [generator])
+        if measured:
+            evaluation.counted(counted[-1], [generator])
     rows = _without_debiased(rows)
-    _score_rows(rows, table, evaluator.bins)
-    return rows.frame(), counted[1:]
+    if measured:
+        _score_rows(rows, table, evaluator.bins)
+    return rows.frame() if measured else _NO_METRICS, counted[1:]
 
 
 def _without_debiased(rows: MetricTable) -> MetricTable:

@@ -115,20 +115,20 @@ class Budget:
         """The probability with which one answer may be wrong."""
         return self.rate / max(self.questions, 1)
 
-    def passed_on(self, findings: Sequence[Finding], questions: int) -> Budget:
+    def passed_on(self, freed: float, questions: int) -> Budget:
         """Return the budget of further questions, made of what settled ones no longer need.
 
         A question that is answered rightly cannot be answered wrongly any more, so its share may
         be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
-        sequentially rejective multiple test procedures"). What is still open keeps its share.
+        sequentially rejective multiple test procedures"). What is still open keeps its share, and
+        so does what else is said under it.
 
         Parameters
         ----------
-        findings : the answers to the questions of this budget.
+        freed : how many of this budget's questions are settled, with nothing left to be said.
         questions : how many further ones there are.
         """
-        settled = sum(finding.is_settled for finding in findings)
-        return Budget(questions, self.risk * settled)
+        return Budget(questions, self.risk * freed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,8 @@ class Answer:
     Attributes
     ----------
     high, low : of a large gap, positions of two groups that differ by more than its bound.
-    pairs : (higher, lower) positions of all groups that surely differ, the widest apart first.
+    pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
+        none where the gap is small.
     """
 
     verdict: str
@@ -156,6 +157,10 @@ def answer_gap(
     truly widest, has to bear out. That it is large, and who is above whom, is said by the lower
     ends, which hold for all pairs together.
 
+    Of a small gap nothing more is said: who is above whom would be a second statement that may be
+    wrong, of a difference that does not matter. Of a large one between more than two groups, and
+    of one that is open, who else is above whom is said at half the risk, as it is said beside it.
+
     Parameters
     ----------
     at : level -> the interval of the gap, with the lower ends of all pairs.
@@ -163,14 +168,21 @@ def answer_gap(
     may_be_small : whether there are labels enough for that to be said.
     """
     at_most, at_least = at(1 - 2 * risk), at(1 - risk)
-    apart = np.nan_to_num(np.asarray(at_least.leads, float), nan=-np.inf)
-    order = np.argsort(-apart, axis=None, kind="stable")
-    places = [divmod(int(cell), len(apart)) for cell in order[: int((apart > 0).sum())]]
     if at_most.upper < bound and may_be_small:
-        return Answer(SMALL, pairs=places)
+        return Answer(SMALL)
+    widest = _apart(at_least)[:1]
+    several = len(np.asarray(at_least.leads)) > 2
+    places = _apart(at(1 - risk / 2) if several else at_least)
     if at_least.lower > bound:
-        return Answer(LARGE, *places[0], places)
+        return Answer(LARGE, *widest[0], list(dict.fromkeys([*widest, *places])))
     return Answer(OPEN, pairs=places)
+
+
+def _apart(gap: GapInterval) -> list[tuple[int, int]]:
+    """Return the (higher, lower) positions of groups that surely differ, the widest apart first."""
+    lower = np.nan_to_num(np.asarray(gap.leads, float), nan=-np.inf)
+    order = np.argsort(-lower, axis=None, kind="stable")
+    return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
 
 
 def gap_of_limits(limits: GroupLimits) -> GapInterval:

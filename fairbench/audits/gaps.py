@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -113,6 +114,20 @@ class Gap:
     def high(self) -> str:
         """Of a large gap, the group of the higher rate."""
         return self.names[self.answer.high] if self.verdict == LARGE else ""
+
+    @property
+    def freed(self) -> float:
+        """Which part of its share of the error rate what follows may spend again.
+
+        All of it where nothing more is said of the gap: it is small, or all pairs of its groups
+        are told apart. Where it is large and pairs are left of which one could still be called
+        apart wrongly, these keep the half that they are told apart at.
+        """
+        if self.assumed or self.verdict not in (LARGE, SMALL):
+            return 0.0
+        groups = len(self.compared)
+        complete = len(self.answer.pairs) == groups * (groups - 1) / 2
+        return 1.0 if self.verdict == SMALL or complete else 0.5
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -243,7 +258,7 @@ def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     among = np.isin(np.arange(groups), gap.compared)[None]
 
     def at(level: float) -> GapInterval:
-        (found,) = replace(intervals, level=level).gaps([metric], among)
+        (found,) = _at_level(intervals, level).gaps([metric], among)
         assert found.leads is not None
         places = np.ix_(gap.compared, gap.compared)
         return found._replace(leads=np.atleast_2d(found.leads)[places])
@@ -251,6 +266,12 @@ def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
     return replace(gap, answer=answer)
+
+
+@lru_cache(maxsize=4)
+def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
+    """Return intervals at another level, once for all gaps of an attribute."""
+    return replace(intervals, level=level)
 
 
 def _of_draws(counted: Counted, gap: Gap, bounds: Bounds) -> Gap:

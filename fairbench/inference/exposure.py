@@ -21,6 +21,7 @@ from fairbench.metrics.rates import selection_rate
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
+_NEARLY = 0.9999  # a correlation of which there is a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,9 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
     """Return the correlation of the errors of a weighted share and of the share of rows.
 
     Of events that are as likely at all places it is the root of Kish's effective share of the rows;
-    half an event is mixed in, as a share may be 0 by chance.
+    half an event is mixed in, as a share may be 0 by chance. It is taken to be no more than that: a
+    share that is large by chance would else seem to be nothing but the share of rows, which is
+    nearly 1 where the places count nearly alike, and its ratio would have no error.
     """
     kish = float(weight.sum() ** 2 / (weight**2).sum())
     spread = [
@@ -137,11 +140,19 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
             for limits, size in ((share, kish), (rows, len(weight)))
         )
     ]
-    return min(1.0, float(np.sqrt(kish / len(weight) * spread[0] / spread[1])))
+    return float(np.sqrt(kish / len(weight) * min(1.0, spread[0] / spread[1])))
 
 
 def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
-    """Return the same where lists are what is drawn, from what each adds to the errors."""
+    """Return the same where lists are what is drawn, from what each adds to the errors.
+
+    A few lists hardly say what it is, and too large a one leaves no error of a ratio: it is lower
+    by its own standard error (Fisher 1921), and of three lists and fewer nothing is known of it.
+    """
     first, second = (sums(each, lists, int(lists.max()) + 1) for each in (one, other))
     spread = np.sqrt((first**2).sum() * (second**2).sum())
-    return float((first * second).sum() / spread) if spread > 0 else 0.0
+    known = len(first) - 3
+    if known <= 0 or spread <= 0:
+        return -1.0 if known <= 0 else 0.0
+    correlation = np.clip((first * second).sum() / spread, -_NEARLY, _NEARLY)
+    return float(np.tanh(np.arctanh(correlation) - 1 / np.sqrt(known)))

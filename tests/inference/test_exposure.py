@@ -84,3 +84,28 @@ def test_intervals_of_many_lists_hold():
     ends = np.array(found)[..., 1]
     for k, at in enumerate((truth[0], truth[0] / truth[1])):
         assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
+
+
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
+    """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
+    generator = np.random.default_rng(4)
+    missed = 0
+    for _ in range(100):
+        codes = generator.integers(0, 10, rows)
+        weight = exposure_weights(generator.random(rows), np.zeros(rows, np.intp))
+        ratios = weighted_shares(weight, codes, 10, level=0.9975).ratios
+        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
+    assert missed < 12
+
+
+@pytest.mark.parametrize("lists", [2, 3, 4, 6])
+def test_hardly_any_lists_say_hardly_anything(lists):
+    generator = np.random.default_rng(5)
+    missed = 0
+    for _ in range(150):
+        of, codes = np.repeat(np.arange(lists), 10), generator.integers(0, 3, 10 * lists)
+        weight = exposure_weights(generator.random(10 * lists), of)
+        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99).ratios
+        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
+    assert missed < 15

@@ -21,7 +21,6 @@ from fairbench.audits.findings import (
     LARGE,
     NOT_MEASURED,
     OPEN,
-    PAIR,
     SMALL,
     Finding,
 )
@@ -111,8 +110,9 @@ def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[
     options, table = assessment.options, assessment.table
     ratios = [each for each in assessment.impact if each.attribute in options.group]
     scores = [each for each in assessment.calibrations if each.attribute in options.group]
-    gaps = [each for each in first if each.about != PAIR]
-    risk = assessment.budget.passed_on(gaps, len(ratios) + len(scores)).risk
+    freed = sum(gap.freed for gap in assessment.gaps)
+    freed += sum(each.about == CONSTRAINT and each.is_settled for each in first)
+    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if not risk:
         return []
     # Groups of two attributes together are described only, so their intervals are not made again.

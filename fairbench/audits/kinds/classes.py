@@ -143,20 +143,35 @@ def assess_multiclass(table: MulticlassTable, options: Options) -> MulticlassAss
     (everyone,) = parts.of(nobody, ["everyone"])
     classes = parts.of(scores.prediction, scores.classes, by_class=True)
     groups: dict[str, list[Part]] = {}
+    for attribute, labels in table.groups.items():
+        names = [str(name) for name in labels.cat.categories]
+        code = labels.cat.codes.to_numpy(np.int64)
+        groups[attribute] = parts.of(code, names)
+    diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
+    mistakes = list(_mistakes(table))
+    return MulticlassAssessment(
+        options,
+        table,
+        everyone,
+        classes,
+        groups,
+        findings_of(table, options),
+        mistakes,
+        diagram,
+    )
+
+
+def findings_of(table: MulticlassTable, options: Options) -> list[Finding]:
+    """Return what labels say of the accuracies of groups, and of predicted classes."""
+    parts, scores = _Parts(table, options, rng(options.seed, "posterior")), table.scores
     budget = Budget(len(table.groups) + 1)
     findings: list[Finding] = []
     for attribute, labels in table.groups.items():
         names = [str(name) for name in labels.cat.categories]
         code = labels.cat.codes.to_numpy(np.int64)
-        groups[attribute] = parts.of(code, names)
         findings += parts.compared(attribute, code, names, budget)
     by_class = parts.compared(CLASSES, scores.prediction, scores.classes, budget)
-    findings += [finding for finding in by_class if finding.about == LOWEST]
-    diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
-    mistakes = list(_mistakes(table))
-    return MulticlassAssessment(
-        options, table, everyone, classes, groups, findings, mistakes, diagram
-    )
+    return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,12 +75,11 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     """
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     rows = list(compare_tables(table, other, options.epsilon))
-    names = (options.score, options.against)
     return Audit(
         options,
         len(table),
         len(table.known),
-        [_finding(row, names, options.epsilon) for row in rows],
+        findings_of(rows, options),
         list(_basis(options, table)),
         [Section("Gaps between groups, of both", [_table(rows, options)])],
         {"comparison": [asdict(row) for row in rows]},
@@ -174,6 +173,12 @@ def large_enough(groups: pd.Series) -> NDArray[np.bool_]:
     """Say of each category whether its rows are enough to be compared."""
     size = np.bincount(groups.cat.codes, minlength=len(groups.cat.categories))
     return size >= FEWEST_ROWS
+
+
+def findings_of(rows: Sequence[Compared], options: Options) -> list[Finding]:
+    """Return what measures of two classifiers say of them."""
+    names = (options.score, options.against)
+    return [_finding(row, names, options.epsilon) for row in rows]
 
 
 def _finding(row: Compared, names: tuple[str, str], epsilon: float) -> Finding:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place
-from fairbench.audits.findings import NOT_MEASURED, Budget
+from fairbench.audits.findings import NOT_MEASURED, Budget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Bounds
 from fairbench.audits.kinds.selected import (
     RATES,
@@ -90,6 +90,11 @@ def assess_proxy(options: Options, frame: pd.DataFrame) -> ProxyAudit:
         list(_rates(names, group, rows, ends)),
         [_gap(metric, names, ends[RATE_OF[metric].name], bounds) for metric in RATE_OF],
     )
+
+
+def findings_of(audit: ProxyAudit) -> list[Finding]:
+    """Return what bounds of the gaps say, whoever belongs to which group."""
+    return bounded_findings(audit.gaps, audit.options.epsilon, SCOPE, attribute="")
 
 
 def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats]:
@@ -177,7 +182,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         len(audit.table),
         len(audit.table.known),
-        bounded_findings(audit.gaps, options.epsilon, SCOPE, attribute=""),
+        findings_of(audit),
         list(_basis(audit)),
         [Section(TITLE, [_gaps(audit), _rates_table(audit)])],
         _data(audit),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -105,16 +105,23 @@ def assess_ranking(options: Options, frame: pd.DataFrame) -> RankingAssessment:
         options,
         len(score),
         1 if lists is None else int(lists.max()) + 1,
-        list(_places(score, groups, lists, options.top)),
+        list(places_of(score, groups, lists, options.top)),
         [_curve(score, name, each, lists) for name, each in singles.items()],
         score_distributions(score, singles),
         notes_on_groups(frame, options),
     )
 
 
-def _places(
+def places_of(
     score: Floats, groups: Mapping[str, pd.Series], lists: Codes | None, top: float
 ) -> Iterator[GroupPlaces]:
+    """Yield what every group of every attribute gets of the places of a ranking.
+
+    Parameters
+    ----------
+    score : (n,) the highest first. lists : (n,) which list a row is in, where there are several.
+    top : how many places are the first, or which share of them.
+    """
     one = np.zeros(len(score), np.intp) if lists is None else lists
     kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
     questions = len(kinds) * sum(len(each.cat.categories) for each in groups.values())
@@ -127,7 +134,12 @@ def _places(
                 weighted_shares(weight, codes, len(names), lists=lists, level=level)
                 for level in (0.95, sure)
             )
-            surely = (wider.ratios.lower > 1) | (wider.ratios.upper < 1)
+            # The errors' correlation depends on the level a little, and so does what is wider.
+            above, under = (
+                np.minimum(found.ratios.lower, wider.ratios.lower) > 1,
+                np.maximum(found.ratios.upper, wider.ratios.upper) < 1,
+            )
+            surely = above | under
             for g, name in enumerate(names):
                 yield GroupPlaces(
                     attribute,
@@ -170,7 +182,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         assessment.rows,
         0,
-        findings_of(assessment),
+        findings_of(assessment.places, first_places(options.top, assessment.lists)),
         _basis(assessment),
         list(_sections(assessment)),
         _data(assessment),
@@ -199,9 +211,13 @@ def _figures(assessment: RankingAssessment) -> Iterator[dict[str, Any]]:
             }
 
 
-def findings_of(assessment: RankingAssessment) -> list[Finding]:
-    """Return which groups get more or less of the places than their share of the rows."""
-    first = first_places(assessment.options.top, assessment.lists)
+def findings_of(shares: Iterable[GroupPlaces], first: str) -> list[Finding]:
+    """Return which groups get more or less of the places than their share of the rows.
+
+    Parameters
+    ----------
+    first : which places are the first, in words.
+    """
     return [
         Finding(
             SHARE,
@@ -214,7 +230,7 @@ def findings_of(assessment: RankingAssessment) -> list[Finding]:
             bound=1.0,
             n=places.rows,
         )
-        for places in assessment.places
+        for places in shares
     ]
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.assessment import assess
+from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Budget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF, TOO_FEW, Bounds
 from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.kinds.binary import findings_of as findings_of_assessment
 from fairbench.audits.pages.parts import starts
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
@@ -108,8 +109,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
 
     Gaps of the selected and of everyone share one error rate.
     """
-    questions = len(table.groups) * len(RATE_OF)
-    assessment = assess(table.of_selected(), options, others=questions)
+    assessment = _of_selected(table, options)
     unknown = unknown_labels(table, options, assessment.budget)
     of_whom = (
         f"Of {count(unknown.rows)} people, {count(unknown.selected)} were selected "
@@ -126,12 +126,29 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     }
     return replace(
         audit,
-        findings=[*audit.findings, *bounded_findings(unknown.gaps, options.epsilon, EVERYONE)],
+        findings=[*audit.findings, *_of_everyone(unknown)],
         basis=[of_whom, *audit.basis],
         sections=[first, _section(unknown), *others],
         unseen=[of_whom, *audit.unseen],
         data={**audit.data, "of_everyone": everyone},
     )
+
+
+def findings_of(table: AuditTable, options: Options) -> list[Finding]:
+    """Return what the audit finds, of the selected and of everyone, without the rest of it."""
+    assessment = _of_selected(table, options, only_findings=True)
+    unknown = unknown_labels(table, options, assessment.budget)
+    return [*findings_of_assessment(assessment), *_of_everyone(unknown)]
+
+
+def _of_selected(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
+    """Return the assessment of the selected; questions about everyone share its error rate."""
+    questions = len(table.groups) * len(RATE_OF)
+    return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
+
+
+def _of_everyone(unknown: UnknownLabels) -> list[Finding]:
+    return bounded_findings(unknown.gaps, unknown.options.epsilon, EVERYONE)
 
 
 def bounded_findings(

@@ -1,0 +1,78 @@
+"""Audit populations of which the truth is known: ``python -m benchmarks.statements``.
+
+Options are written name=value: ``kind=pair``, ``only=alike``, ``replications=100``, ``short=true``,
+``write=FILE`` and ``seed=0``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.statements.populations import KINDS, populations
+from benchmarks.statements.report import line, written
+from benchmarks.statements.simulate import PAGES, Result, simulate
+from fairbench.cli.options import read
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``python -m benchmarks.statements`` takes."""
+
+    short: bool = option(False, "Fewer populations and audits: a minute.")
+    kind: str = option("", "The only kind of audit.")
+    only: str = option("", "Only populations whose name contains this.")
+    replications: int = option(0, "Audits of each population, if not its own number.", least=0)
+    pages: int = option(PAGES, "How many of these pages are made in full.", least=0)
+    seed: int = option(0, "Of everything that is drawn.")
+    write: Path | None = option(None, "Where the table is written; otherwise it is printed.")
+
+
+def main(words: Sequence[str]) -> int:
+    """Audit what is asked for; return 1 if pages are surely wrong too often, or amiss."""
+    try:
+        options = read(Options, words)
+        results = run(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    text = written(results, short=options.short)
+    if options.write:
+        options.write.write_text(text, encoding="utf-8")
+        print(f"written: {options.write}")
+    else:
+        print(text)
+    for result in results:
+        for said in result.amiss[:3]:
+            print(f"amiss: {result.kind}, {result.name}: {said}")
+        if result.failed:
+            print(f"failed: {result.kind}, {result.name}: {100 * result.share:.1f} % of pages")
+    return int(any(result.failed or result.amiss for result in results))
+
+
+def run(options: Options) -> list[Result]:
+    """Return the results of every population that is asked for."""
+    if options.kind and options.kind not in KINDS:
+        raise unknown_name("kind", options.kind, list(KINDS))
+    results = []
+    for population in populations(options.kind):
+        if (population.short or not options.short) and options.only in population.name:
+            results.append(
+                simulate(
+                    population,
+                    replications=options.replications,
+                    pages=options.pages,
+                    short=options.short,
+                    seed=options.seed,
+                )
+            )
+            print(line(results[-1]), file=sys.stderr, flush=True)
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

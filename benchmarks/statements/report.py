@@ -1,0 +1,89 @@
+"""The table of the battery of statements, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.statements.simulate import CERTAINTY, HIGHEST, PAGES, Result
+from fairbench.audits.findings import ERROR_RATE
+
+HEADER = (
+    *("population", "audits", "wrong pages", "interval", "wrong findings"),
+    *("differences found", "of large gaps", "by labels alone"),
+)
+_TITLE = """# How often a page says anything that is wrong
+
+Every sentence of an audit about people is a finding, and all findings of a page share one error
+rate: in at most {rate:.0f} % of pages is any of them wrong. `make statements` audits populations of
+which the truth is known and writes this page; seeds are fixed, so that it comes out the same again.
+
+A page counts as wrong if any of its findings contradicts the truth. *Interval* is the exact
+{certainty} % interval of the share of wrong pages. A population fails where it begins above
+{rate:.0f} %; where it ends above {highest:.1f} %, it is marked (?): more audits would have to show
+that it is low. *Wrong findings* are counted by kind. *Differences found* is the share of true,
+sizeable differences that pages find (gaps of 1.2 times epsilon, impact ratios under 0.75, scores
+off by 0.02, shares of places off by a tenth, groups 0.05 from everyone else, two classifiers'
+measures 0.02 apart). *Of large gaps* is that share of gaps between groups alone, beside what a
+simultaneous test of the labelled rows alone finds at the same budget. On {pages} pages of each
+population every sentence is compared with its finding; on all, verdicts with intervals.
+"""
+
+
+def written(results: Sequence[Result], *, short: bool = False) -> str:
+    """Return the whole page."""
+    title = _TITLE.format(
+        rate=100 * ERROR_RATE, certainty=100 * CERTAINTY, highest=100 * HIGHEST, pages=PAGES
+    )
+    if short:
+        title += "\nThis is the short run: fewer populations, and fewer audits of each.\n"
+    parts = [title, *_overview(results)]
+    for kind in dict.fromkeys(result.kind for result in results):
+        rows = [HEADER, ("---", *["--:"] * 3, "---", *["--:"] * 3)]
+        rows += [_row(result) for result in results if result.kind == kind]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        parts += [f"\n## {kind.capitalize()}\n", table, ""]
+    return "\n".join(parts)
+
+
+def _overview(results: Sequence[Result]) -> list[str]:
+    failed = [result for result in results if result.failed]
+    unsettled = [result for result in results if result.unsettled]
+    lines = [
+        f"{len(results)} populations, {sum(result.audits for result in results):,} audits: "
+        f"{len(failed)} populations failed, {len(unsettled)} are not known to be low."
+    ]
+    gaps = [result for result in results if result.gaps and result.alone]
+    if gaps:
+        ours, alone = sum(each.gaps_found for each in gaps), sum(each.alone for each in gaps)
+        lines += [
+            f"Of large gaps, pages find {100 * ours / alone:.0f} % of what labels alone find at "
+            "the same budget."
+        ]
+    return ["\n".join(lines)]
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    lower, upper = result.interval
+    mark = " **failed**" if result.failed else " (?)" if result.unsettled else ""
+    kinds = ", ".join(f"{name}: {count}" for name, count in sorted(result.kinds.items()))
+    return (
+        f"{result.name}{mark}",
+        f"{result.audits}",
+        f"{100 * result.share:.1f} %",
+        f"{100 * lower:.1f}-{100 * upper:.1f} %",
+        kinds or "-",
+        _share(result.found, result.there),
+        _share(result.gaps_found, result.gaps),
+        _share(result.alone, result.gaps),
+    )
+
+
+def _share(count: int, of: int) -> str:
+    return f"{100 * count / of:.0f} %" if of else "-"
+
+
+def line(result: Result) -> str:
+    """Return a result for a terminal, while others are awaited."""
+    rate = result.audits / max(result.seconds, 1e-9)
+    amiss = f" AMISS {len(result.amiss)}" * bool(result.amiss)
+    return f"{result.kind}: {' | '.join(_row(result))} | {rate:.0f}/s{amiss}"

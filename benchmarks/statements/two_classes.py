@@ -1,0 +1,519 @@
+"""Populations of audits of two classes: of all labels, some or none, selected, compared, many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.statements.people import Cell, People, Rows
+from benchmarks.statements.simulate import Population, Sample
+from benchmarks.statements.truth import EPSILON, Question, Truth
+from fairbench.audits.assessment import assess
+from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, Budget, Finding
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
+from fairbench.audits.kinds import binary, many_groups, pair, selected
+from fairbench.audits.question import Options
+from fairbench.evaluation.many_groups import SHOWN
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.survey import Design
+from fairbench.metrics.rates import accuracy, binary_confusion
+from fairbench.metrics.registry import label
+
+Floats = NDArray[np.float64]
+PATH = Path("people.csv")
+LOWEST_ROWS = 10  # of a group that labels alone compare
+
+
+def names(count: int) -> list[str]:
+    """Return names of groups, none of which is part of another or a word of a sentence."""
+    return [f"G{number:03d}" for number in range(count)]
+
+
+def two_groups(first: Cell, second: Cell, shares: Sequence[float] = (0.5, 0.5)) -> People:
+    """Return people of two groups."""
+    return several([first, second], shares)
+
+
+def several(cells: Sequence[Cell], shares: Sequence[float] = ()) -> People:
+    """Return people of one attribute with a cell for each group."""
+    return People.of({"sex": names(len(cells))}, lambda place: cells[place[0]], shares)
+
+
+# What is true --------------------------------------------------------------------------------
+
+
+def truth_of(people: People, *, right: bool = False) -> Truth:
+    """Return what is true of people, with all that an audit of two classes may say of them."""
+    values: dict[Question, Mapping[str, float]] = {}
+    for attributes in people.attributes:
+        attribute = " x ".join(attributes)
+        for metric, rate in RATE_OF.items():
+            values[GAP, attribute, RATE_NAMES[metric], ""] = people.rates(attributes, rate)
+        if len(attributes) == 1:
+            chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS])
+            highest = max(chosen.values())
+            values[RATIO, attribute, "impact ratio", ""] = {
+                name: rate / highest for name, rate in chosen.items()
+            }
+            values[EXCESS, attribute, "mean score less share of label 1", ""] = {
+                name: float(value)
+                for name, value in people.of_groups(
+                    attributes, lambda cell: np.asarray((cell.score - cell.chance).mean())
+                ).items()
+            }
+    return Truth(values, scores_are_right=right)
+
+
+def truth_of_selected(people: People) -> Truth:
+    """Return what is true of the selected, and of everyone."""
+    values: dict[Question, Mapping[str, float]] = {}
+    for attributes in people.attributes:
+        attribute = " x ".join(attributes)
+        for metric, rate in RATE_OF.items():
+            measure = RATE_NAMES[metric]
+            values[GAP, attribute, measure, ""] = people.rates(attributes, rate, selected=True)
+            values[GAP, attribute, measure, selected.EVERYONE] = people.rates(attributes, rate)
+        chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS], selected=True)
+        highest = max(chosen.values())
+        values[RATIO, attribute, "impact ratio", ""] = {
+            name: rate / highest for name, rate in chosen.items()
+        }
+        excess = people.of_groups(
+            attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
+        )
+        among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
+        values[EXCESS, attribute, "mean score less share of label 1", ""] = {
+            name: float(excess[name] / among[name]) for name in excess
+        }
+    return Truth(values)
+
+
+def truth_of_pair(people: People) -> Truth:
+    """Return what is true of two classifiers."""
+
+    def size(rates: Mapping[str, float]) -> float:
+        return max(rates.values()) - min(rates.values())
+
+    values: dict[Question, Mapping[str, float]] = {}
+    for attributes in people.attributes:
+        for metric, rate in RATE_OF.items():
+            first, second = (people.rates(attributes, rate, other=each) for each in (False, True))
+            values[COMPARISON, " x ".join(attributes), RATE_NAMES[metric], ""] = {
+                "score": size(first),
+                "other": size(second),
+            }
+    everyone = [
+        sum(
+            share * float(accuracy(cell.counts(score, np.ones(len(score)))))
+            for share, cell, score in zip(people.shares, people.cells, scores, strict=True)
+        )
+        for scores in (
+            [cell.score for cell in people.cells],
+            [cell.other for cell in people.cells],
+        )
+    ]
+    values[COMPARISON, "", "accuracy", ""] = {"score": everyone[0], "other": everyone[1]}
+    return Truth(values)
+
+
+def truth_of_many(people: People) -> Truth:
+    """Return what is true of groups beside everyone else."""
+    (attributes,) = people.attributes
+    values: dict[Question, Mapping[str, float]] = {}
+    counts = people.of_groups(attributes, lambda cell: cell.counts(cell.score, np.ones(1)))
+    everyone = sum(
+        share * value for share, value in zip(people.shares, counts.values(), strict=True)
+    )
+    for rate in SHOWN:
+        rates = people.rates(attributes, rate)
+        values[GAP, attributes[0], label(rate.name), ""] = rates
+        values[UNLIKE, attributes[0], label(rate.name), ""] = {
+            name: rates[name] - float(rate(everyone - share * counts[name]))
+            for name, share in zip(rates, people.shares, strict=True)
+        }
+    return Truth(values)
+
+
+# What is drawn -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """How rows of people are drawn, and what is asked of them.
+
+    Attributes
+    ----------
+    rows : how many. labels : how many of them have one, at random; None of all.
+    scored : whether scores are given, or decisions alone.
+    clusters : into how large clusters of identical people they fall; 0 of none.
+    asked : further options.
+    """
+
+    people: People
+    rows: int
+    labels: int | None = None
+    scored: bool = True
+    clusters: int = 0
+    constraint: str = ""
+
+    def draw(self, generator: np.random.Generator) -> tuple[Rows, Options, Design | None]:
+        """Draw rows, and return them with what is asked."""
+        design = None
+        if self.clusters:
+            count = self.rows // self.clusters
+            rows, of = self.people.draw_clusters(count, self.clusters, generator)
+            design = Design.of(len(of), clusters=of)
+        else:
+            rows = self.people.draw(self.rows, generator)
+        if self.labels is not None:
+            rows = rows.with_labels(generator.permutation(len(rows.label)) < self.labels)
+        options = Options(
+            path=PATH,
+            group=tuple(self.people.groups),
+            target="label" if self.labels != 0 else "",
+            score="score" if self.scored else "",
+            prediction="" if self.scored else "decision",
+            cluster="cluster" if self.clusters else "",
+            constraint=self.constraint,
+        )
+        return rows, options, design
+
+
+def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
+    """Draw a sample for an audit of two classes."""
+    rows, options, design = drawing.draw(generator)
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        table = replace(rows.table(), design=design)
+        if not drawing.scored:
+            table = replace(table, score=None)
+        assessment = assess(table, options, only_findings=True)
+        return binary.findings_of(assessment), assessment.gaps
+
+    def frame():  # type: ignore[no-untyped-def]
+        table = rows.frame()
+        size = max(drawing.clusters, 1)
+        return table.assign(cluster=[f"c{row // size}" for row in range(len(table))])
+
+    constrained = len(drawing.people.groups) * bool(drawing.constraint)
+    questions = len(drawing.people.attributes) * len(RATE_OF) + constrained
+    alone = drawing.scored and not design
+    budget = Budget(questions)
+    return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
+
+
+def gaps_alone(rows: Rows, budget: Budget) -> Set[Question]:
+    """Return the gaps that the labelled rows alone show to be large."""
+    table = rows.table()
+    known, large = table.known, set()
+    for attribute, groups in table.groups.items():
+        code, count = groups.cat.codes.to_numpy(np.int64), len(groups.cat.categories)
+        everyone = binary_confusion(
+            np.zeros(len(code)), table.prediction, code, n_groups=count
+        ).astype(float)
+        labelled = binary_confusion(
+            table.label[known], table.prediction[known], code[known], n_groups=count
+        ).astype(float)
+        for metric, rate in RATE_OF.items():
+            counts = everyone if metric == NEEDS_NO_LABELS else labelled
+            successes, sizes = rate.successes(counts), rate.size(counts)
+            enough = sizes >= LOWEST_ROWS
+            if enough.sum() > 1:
+                limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
+                if float(largest_gap(limits).lower) > EPSILON:
+                    large.add((GAP, attribute, RATE_NAMES[metric], ""))
+    return large
+
+
+def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
+    """Draw a sample of whom only the selected can have labels."""
+    rows, options, _ = drawing.draw(generator)
+    rows = rows.with_labels(rows.selected & ~np.isnan(rows.label))
+    options = replace(options, selected="selected")
+    table = replace(rows.table(), selected=rows.selected)
+    chosen = rows.take(np.flatnonzero(rows.selected))
+    budget = Budget(2 * len(drawing.people.attributes) * len(RATE_OF))
+    return Sample(
+        options,
+        lambda: (selected.findings_of(table, options), []),
+        rows.frame,
+        partial(gaps_alone, chosen, budget),
+    )
+
+
+def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
+    """Draw a sample of two classifiers' decisions."""
+    rows, options, _ = drawing.draw(generator)
+    options = replace(options, against="other")
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        first, second = rows.table(), rows.table(score=rows.other)
+        return pair.findings_of(list(pair.compare_tables(first, second, EPSILON)), options), []
+
+    return Sample(options, findings, rows.frame)
+
+
+def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
+    """Draw a sample of so many groups that they are estimated together."""
+    rows, options, _ = drawing.draw(generator)
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        return many_groups.findings_of(many_groups.assess_many(rows.table(many=True), options)), []
+
+    return Sample(options, findings, rows.frame)
+
+
+# The populations -----------------------------------------------------------------------------
+
+
+def populations() -> Iterator[Population]:
+    """Yield the populations of every audit of two classes."""
+    yield from _all_labels()
+    yield from _of_constraints()
+    yield from _few_labels()
+    yield from _no_labels()
+    yield from _selected()
+    yield from _pairs()
+    yield from _many()
+
+
+def _binary(
+    name: str,
+    drawing: Drawing,
+    *,
+    replications: int = 400,
+    short: bool = False,
+    right: bool = False,
+) -> Population:
+    truth = truth_of(drawing.people, right=right)
+    return Population("binary", name, partial(audited, drawing), truth, replications, short)
+
+
+def _all_labels() -> Iterator[Population]:
+    alike = Cell.of()
+    two = two_groups(alike, alike)
+    for rows in (60, 400, 2000):
+        yield _binary(f"2 alike, {rows} rows", Drawing(two, rows), short=rows == 400)
+    yield _binary("2 alike, 20,000 rows", Drawing(two, 20_000), replications=600)
+    for groups, rows in ((3, 300), (10, 1000), (30, 3000), (30, 15_000)):
+        many = Drawing(several([alike] * groups), rows)
+        yield _binary(f"{groups} alike, {rows:,} rows", many, short=rows == 1000)
+    three = {"sex": names(2), "race": names(3), "age": names(4)}
+    crossed = People.of(three, lambda _: alike)
+    yield _binary("3 attributes alike, 800 rows", Drawing(crossed, 800), short=True)
+    yield _binary("3 attributes alike, 8,000 rows", Drawing(crossed, 8000))
+    rare = Cell.of(mean=0.02, spread=5)
+    yield _binary("2 alike, rare label, 1,000 rows", Drawing(two_groups(rare, rare), 1000))
+    yield _binary("2 alike, rare label, 10,000 rows", Drawing(two_groups(rare, rare), 10_000))
+    often = Cell.of(mean=0.95, spread=5)
+    yield _binary("10 alike, frequent label, 3,000 rows", Drawing(several([often] * 10), 3000))
+    yield _binary("3 alike, rare label, 300 rows", Drawing(several([rare] * 3), 300))
+    exactly = [Cell.of_rates(0.5, rate, 1 - rate + 0.0) for rate in (0.6, 0.65)]
+    at = two_groups(Cell.of_rates(0.5, 0.6, 0.3), Cell.of_rates(0.5, 0.65, 0.35))
+    for rows in (600, 6000, 20_000):
+        yield _binary(f"2 at epsilon, {rows:,} rows", Drawing(at, rows), short=rows == 6000)
+    yield _binary("2 of accuracies at epsilon, 6,000 rows", Drawing(several(exactly), 6000))
+    middle = [Cell.of_rates(0.5, 0.6, 0.3)] * 8
+    ends = [Cell.of_rates(0.5, 0.574, 0.274), Cell.of_rates(0.5, 0.626, 0.326)]
+    yield _binary(
+        "10, two just over epsilon apart, 30,000 rows",
+        Drawing(several([*middle, *ends], [0.05] * 8 + [0.3] * 2), 30_000),
+    )
+    apart = two_groups(Cell.of(mean=0.5), Cell.of(mean=0.35))
+    for rows in (200, 1000, 5000):
+        yield _binary(f"2 apart, {rows:,} rows", Drawing(apart, rows), short=rows == 1000)
+    one = several([alike] * 9 + [Cell.of(mean=0.3)])
+    yield _binary("1 of 10 apart, 2,000 rows", Drawing(one, 2000), short=True)
+    spread = several([Cell.of(mean=0.4 + 0.02 * place) for place in range(10)])
+    yield _binary("10 spread, 5,000 rows", Drawing(spread, 5000))
+    unequal = two_groups(alike, alike, (0.95, 0.05))
+    yield _binary("2 alike, one of 5 %, 1,000 rows", Drawing(unequal, 1000))
+    low = People.of(three, lambda place: Cell.of(mean=0.5 - 0.12 * (place[0] * place[1] == 1)))
+    yield _binary("3 attributes, a combination apart, 6,000 rows", Drawing(low, 6000))
+    off = two_groups(alike, alike.moved(0.1))
+    yield _binary("scores of one group too high, 1,000 rows", Drawing(off, 1000), short=True)
+    off = two_groups(Cell.of(shift=0.0), Cell.of(shift=-0.25))
+    yield _binary("scores of one group a little too high, 2,000 rows", Drawing(off, 2000))
+    rounded = Cell.of(digits=1)
+    yield _binary(
+        "2 alike, rounded scores, 1,000 rows", Drawing(two_groups(rounded, rounded), 1000)
+    )
+    same = Cell.of(mean=0.6, spread=1e6)
+    yield _binary("2 alike, constant score, 500 rows", Drawing(two_groups(same, same), 500))
+    fifths = two_groups(Cell.of_rates(0.5, 0.7, 0.3), Cell.of_rates(0.5, 0.55, 0.25))
+    for rows in (1000, 10_000):
+        yield _binary(f"impact ratio of four fifths, {rows:,} rows", Drawing(fifths, rows))
+    yield _binary("2 alike, households of 4, 1,200 rows", Drawing(two, 1200, clusters=4))
+    yield _binary(
+        "10 alike, households of 4, 4,000 rows",
+        Drawing(several([alike] * 10), 4000, clusters=4),
+        replications=200,
+    )
+
+
+def _of_constraints() -> Iterator[Population]:
+    for name, mean in (("alike", 0.5), ("apart", 0.4)):
+        people = two_groups(Cell.of(), Cell.of(mean=mean))
+
+        def holds(_: str, threshold: float, people: People = people) -> bool:
+            rates = [float((cell.score > threshold).mean()) for cell in people.cells]
+            return min(rates) / max(rates) >= 0.8
+
+        drawing = Drawing(people, 1500, constraint="ratio:0.8")
+        truth = replace(truth_of(people), holds=holds)
+        yield Population(
+            "binary", f"constraint, 2 {name}, 1,500 rows", partial(audited, drawing), truth, 100
+        )
+
+
+def _few_labels() -> Iterator[Population]:
+    two_humps = Cell.of(spread=1.2)
+    maps = {
+        "calibrated": two_humps,
+        "half as sure": Cell.of(spread=1.2, slope=0.5),
+        "shifted": Cell.of(spread=1.2, shift=-1.0),
+        "inverted": Cell.of(spread=1.2, slope=-1.0),
+    }
+    for name, cell in maps.items():
+        for labels in (30, 100, 300, 1000):
+            people = two_groups(two_humps, cell, (0.6, 0.4))
+            yield _binary(
+                f"few labels, second group {name}, {labels:,} of 4,000",
+                Drawing(people, 4000, labels),
+                short=labels == 100 and name in ("calibrated", "inverted"),
+                replications=250,
+            )
+    small = two_groups(two_humps, maps["inverted"], (0.95, 0.05))
+    yield _binary("few labels, 5 % inverted, 300 of 4,000", Drawing(small, 4000, 300))
+    ten = several([two_humps] * 10)
+    for labels in (100, 300, 1000):
+        yield _binary(f"few labels, 10 alike, {labels:,} of 4,000", Drawing(ten, 4000, labels))
+    rare = Cell.of(mean=0.03, spread=3)
+    for labels in (100, 1000):
+        yield _binary(
+            f"few labels, 2 alike, rare label, {labels:,} of 10,000",
+            Drawing(two_groups(rare, rare), 10_000, labels),
+            replications=250,
+        )
+    easy = Cell.of(spread=0.2)
+    for labels in (30, 100, 400):
+        yield _binary(
+            f"few labels, 2 alike, nearly sure scores, {labels} of 4,000",
+            Drawing(two_groups(easy, easy), 4000, labels),
+            replications=250,
+        )
+
+
+def _no_labels() -> Iterator[Population]:
+    for name, means in (
+        ("alike", (0.5, 0.5)),
+        ("apart", (0.5, 0.35)),
+        ("3 apart", (0.5, 0.45, 0.3)),
+    ):
+        for rows in (300, 3000):
+            people = several([Cell.of(mean=mean) for mean in means])
+            yield _binary(
+                f"no labels, {name}, {rows:,} rows",
+                Drawing(people, rows, 0),
+                right=True,
+                short=rows == 300 and name == "alike",
+                replications=200,
+            )
+    ten = several([Cell.of()] * 10)
+    yield _binary(
+        "no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True, replications=200
+    )
+    wrong = two_groups(Cell.of(), Cell.of(slope=0.3))
+    yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0), replications=100)
+    for rows in (100, 3000):
+        yield _binary(
+            f"decisions alone, 3 alike, {rows:,} rows",
+            Drawing(several([Cell.of()] * 3), rows, 0, scored=False),
+        )
+
+
+def _selected() -> Iterator[Population]:
+    for name, mean in (("alike", 0.5), ("apart", 0.3)):
+        for rows in (400, 4000):
+            people = two_groups(Cell.of(), Cell.of(mean=mean))
+            yield Population(
+                "selected",
+                f"2 {name}, {rows:,} rows",
+                partial(of_selected, Drawing(people, rows)),
+                truth_of_selected(people),
+                60,
+                short=rows == 400 and name == "alike",
+            )
+    most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
+    worse = replace(Cell.of(mean=0.3, spread=0.5, slope=0.3), selected=np.full(1000, 0.97))
+    people = two_groups(most, worse)
+    yield Population(
+        "selected",
+        "2 apart, nearly all selected, 4,000 rows",
+        partial(of_selected, Drawing(people, 4000)),
+        truth_of_selected(people),
+        60,
+    )
+
+
+def _pairs() -> Iterator[Population]:
+    def of(
+        name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False
+    ) -> Population:
+        drawing = Drawing(people, rows, labels)
+        return Population(
+            "pair", name, partial(compared, drawing), truth_of_pair(people), 500, short
+        )
+
+    same = Cell.of(noise=0.7)
+    for count, rows in ((2, 200), (2, 2000), (3, 300), (3, 2000), (3, 10_000), (10, 3000)):
+        alike = several([same] * count)
+        yield of(f"{count} alike, {rows:,} rows", alike, rows, short=rows in (200, 300))
+    apart = [Cell.of(mean=0.55, noise=0.3), Cell.of(mean=0.4, noise=0.3)]
+    yield of("2 apart in both alike, 3,000 rows", several(apart), 3000)
+    three = [*apart, Cell.of(mean=0.45, noise=0.3)]
+    yield of("3 apart in both alike, 3,000 rows", several(three), 3000, short=True)
+    nearly = [Cell.of(mean=0.55, noise=0.05), Cell.of(mean=0.4, noise=0.05)]
+    yield of("2 apart in both nearly the same, 3,000 rows", several(nearly), 3000)
+    for count in (2, 3, 10):
+        cells = [Cell.of(noise=0.5)] * (count - 1) + [Cell.of(noise=0.5, other_shift=0.6)]
+        yield of(f"{count}, the second with a gap, 3,000 rows", several(cells), 3000)
+    mirrored = two_groups(Cell.of(noise=0.3, other_shift=-0.5), Cell.of(mean=0.42, noise=0.3))
+    yield of("2, gaps of opposite sign, 3,000 rows", mirrored, 3000)
+    yield of("3 apart in both alike, 300 labels of 3,000", several(three), 3000, labels=300)
+    rare = several([Cell.of(mean=0.04, spread=4, noise=0.5)] * 3)
+    yield of("3 alike, rare label, 2,000 rows", rare, 2000)
+
+
+def _many() -> Iterator[Population]:
+    def of(
+        name: str,
+        people: People,
+        rows: int,
+        *,
+        labels: int | None = None,
+        short: bool = False,
+        replications: int = 120,
+    ) -> Population:
+        drawing = Drawing(people, rows, labels)
+        return Population(
+            "many", name, partial(of_many, drawing), truth_of_many(people), replications, short
+        )
+
+    alike = several([Cell.of()] * 150)
+    yield of("150 alike, 1,500 rows", alike, 1500, short=True)
+    yield of("150 alike, 6,000 rows", alike, 6000)
+    rare = Cell.of(mean=0.03, spread=4)
+    yield of("150 alike, rare label, 6,000 rows", several([rare] * 150), 6000)
+    sizes = list(special.expit(np.linspace(-5, 2, 150)))
+    unequal = People.of({"sex": names(150)}, lambda _: Cell.of(), sizes)
+    yield of("150 alike of all sizes, 5,000 rows", unequal, 5000)
+    few = several([Cell.of()] * 145 + [Cell.of(mean=0.2)] * 5)
+    yield of("5 of 150 apart, 6,000 rows", few, 6000)
+    yield of("150 alike, 600 labels of 3,000", alike, 3000, labels=600)

@@ -1,0 +1,59 @@
+"""The rule by which findings are said, and the error rate that they share."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbench.audits.findings import LARGE, OPEN, SMALL, Answer, Budget, answer_gap, gap_of_limits
+from fairbench.audits.gaps import Gap
+from fairbench.inference.gaps import GroupLimits, leads
+
+
+def _answer(successes, size, *, bound=0.05, risk=0.01):
+    counts = np.array(successes, float), np.full(len(successes), float(size))
+    return answer_gap(
+        lambda level: gap_of_limits(GroupLimits.of(*counts, level=level)), bound, risk
+    )
+
+
+def test_of_a_small_gap_nothing_more_is_said():
+    small = _answer([50_000, 51_000], 100_000)
+    assert (small.verdict, list(small.pairs)) == (SMALL, [])
+    assert _answer([50_000, 51_000], 100_000, bound=0.005).pairs == [(1, 0)]
+
+
+def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
+    """Of more groups, pairs are told apart at half of it, as they are said beside the gap."""
+    for successes in ([400, 450, 470], [400, 480]):
+        risk = 0.01 / (1 + (len(successes) > 2))
+        limits = GroupLimits.of(np.array(successes), np.full(len(successes), 1000), level=1 - risk)
+        answer = _answer(successes, 1000)
+        assert set(answer.pairs) == {
+            (int(high), int(low)) for high, low in np.argwhere(leads(limits) > 0)
+        }
+
+
+def test_a_large_gap_names_its_groups_first():
+    answer = _answer([200, 800, 500], 1000)
+    assert (answer.verdict, answer.high, answer.low) == (LARGE, 1, 0)
+    assert answer.pairs[0] == (1, 0)
+    assert len(answer.pairs) == 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "answer", "freed"),
+    [
+        (2, Answer(SMALL), 1.0),
+        (2, Answer(LARGE, 0, 1, [(0, 1)]), 1.0),
+        (3, Answer(SMALL), 1.0),
+        (3, Answer(LARGE, 0, 1, [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+        (3, Answer(LARGE, 0, 1, [(0, 1), (0, 2), (2, 1)]), 1.0),
+        (3, Answer(OPEN, pairs=[(0, 1)]), 0.0),
+    ],
+)
+def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
+    gap = Gap("sex", "accuracy_gap", list(range(groups)), [], assumed=False, answer=answer)
+    assert gap.freed == freed
+    assert replace(gap, assumed=True).freed == 0
+    assert Budget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)

@@ -153,11 +153,24 @@ def gaps_of(
     """
     others: Sequence[Counted | None] = supposed or [None] * len(counted)
     pairs = list(zip(counted, others, strict=True))
-    return [
+    gaps = [
         _gap(each, other, metric, bounds, assumed and metric != NEEDS_NO_LABELS)
         for each, other in pairs
         for metric in metrics
     ]
+    return [_no_surer_than_its_interval(gap, bounds.epsilon) for gap in gaps] if assumed else gaps
+
+
+def _no_surer_than_its_interval(gap: Gap, epsilon: float) -> Gap:
+    """Return a gap whose probability of being small is as sure as its 95 % interval bears out.
+
+    Both are a posterior's, but the probability is of one side and the interval of two, so that the
+    first would be under 5 % where the second still holds epsilon.
+    """
+    ends = gap.lower, gap.upper
+    if gap.signed:
+        ends = max(0.0, gap.lower, -gap.upper), max(abs(gap.lower), abs(gap.upper))
+    return replace(gap, small=float(probability_below(gap.small, *ends, epsilon)))
 
 
 @dataclass(frozen=True)

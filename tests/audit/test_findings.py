@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from fairbench.audits.findings import LARGE, OPEN, SMALL, Answer, Budget, answer_gap, gap_of_limits
-from fairbench.audits.gaps import Gap
+from fairbench.audits.gaps import Gap, gaps_of
+from fairbench.evaluation.group_intervals import group_intervals
+from fairbench.evaluation.groups import Counted
 from fairbench.inference.gaps import GroupLimits, leads
+from fairbench.inference.posterior import DIRICHLET, posterior_draws
+from tests.audit.tables import bounds_of
 
 
 def _answer(successes, size, *, bound=0.05, risk=0.01):
@@ -57,3 +61,18 @@ def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answe
     assert gap.freed == freed
     assert replace(gap, assumed=True).freed == 0
     assert Budget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
+
+
+@pytest.mark.parametrize("selected", range(100, 200, 4))
+def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(selected):
+    counts = np.array([[250, 250, 0, 0], [500 - selected, selected, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
+    intervals = group_intervals(counts, draws, 0.95, DIRICHLET)
+    counted = Counted("sex", ["a", "b"], counts, intervals)
+    (gap,) = gaps_of(
+        [counted], None, bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"]
+    )
+    least = max(0.0, gap.lower, -gap.upper)
+    most = max(abs(gap.lower), abs(gap.upper))
+    assert gap.small >= 0.05 or least > 0.1
+    assert gap.small <= 0.95 or most < 0.1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "77f8205978c84dda3e8e6901b0c5c5c66bb02cdf"
+COMMIT = "c57cf0b7374ecfa5ce609a072965b082bcfa1c88"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -23,7 +23,7 @@ from fairbench.core.seeds import rng
 CERTAINTY = 0.999  # of the interval of a share of pages
 HIGHEST = 0.065  # a share whose interval ends above this is not known to be low
 PAGES = 2  # of each population, that are made in full
-SHORT = 25  # audits of each population in the short form
+SHORT = 20  # audits of each population in the short form
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ papers-all: $(STAMP) ## every table, figure and study of all papers, recorded in
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
 	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
 
-statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (half an hour)
+statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (an hour or two)
 	@$(BIN)/python -m benchmarks.statements write=docs/statements.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; no network)

@@ -72,7 +72,7 @@ class Classified:
                 zip(class_names(count), of_classes.tolist(), strict=True)
             ),
         }
-        return Truth(values)
+        return Truth(values, only_lowest=[classes.CLASSES])
 
 
 def class_names(count: int) -> list[str]:

@@ -23,7 +23,7 @@ from fairbench.core.seeds import rng
 CERTAINTY = 0.999  # of the interval of a share of pages
 HIGHEST = 0.065  # a share whose interval ends above this is not known to be low
 PAGES = 2  # of each population, that are made in full
-SHORT = 25  # audits of each population in the short form
+SHORT = 20  # audits of each population in the short form
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def simulate(
         _audit(sample, population.truth, sizeable, tally)
         if number < pages:
             tally.amiss += _page(sample)
-    gaps = {question for question, group in sizeable if not group} if tested else set()
+    gaps = _tested(sizeable) if tested else set()
     return Result(
         population.kind,
         population.name,
@@ -173,12 +173,17 @@ def _audit(sample: Sample, truth: Truth, sizeable: Set[Difference], tally: _Tall
     tally.kinds.update(f"{finding.about} {finding.verdict}" for finding in wrong)
     found = {difference_of(finding) for finding in findings if not finding.given} & sizeable
     tally.found += len(found)
-    questions = {question for question, group in sizeable if not group}
+    questions = _tested(sizeable)
     if questions and sample.alone is not None:
         tally.alone += len(sample.alone() & questions)
-        tally.gaps_found += sum(1 for each in found if each is not None and not each[1])
+        tally.gaps_found += sum(1 for each in found if each is not None and each[0] in questions)
     tally.amiss += of_findings(findings)
     tally.amiss += of_gaps(gaps, sample.options.epsilon)
+
+
+def _tested(sizeable: Set[Difference]) -> set[Question]:
+    """Return the gaps that labels alone can show: not those of people who have none."""
+    return {question for question, group in sizeable if not group and not question[-1]}
 
 
 def _page(sample: Sample) -> Iterator[str]:

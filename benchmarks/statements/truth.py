@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairbench.audits.findings import (
@@ -51,6 +51,7 @@ class Truth:
     error : by how much the values may be off, where they are not in closed form.
     bounds : measure -> what gaps in it are compared with, where that is not epsilon.
     scores_are_right : whether what is said on that assumption is to be true.
+    only_lowest : attributes of whose groups nothing is asked but which is the lowest.
     holds : (attribute, threshold) -> whether a constraint that was asked for holds there.
     """
 
@@ -58,6 +59,7 @@ class Truth:
     error: float = 0.0
     bounds: Mapping[str, float] = field(default_factory=dict)
     scores_are_right: bool = False
+    only_lowest: Sequence[str] = ()
     holds: Callable[[str, float], bool] | None = None
 
     def gap(self, question: Question) -> float:
@@ -68,7 +70,9 @@ class Truth:
     def sizeable(self) -> Iterator[Difference]:
         """Yield the differences that a reader would want to be told of."""
         for question, values in self.values.items():
-            about, _, measure, _ = question
+            about, attribute, measure, _ = question
+            if attribute in self.only_lowest:
+                continue
             if about == GAP:
                 bound = SIZEABLE[GAP] * self.bounds.get(measure, EPSILON)
                 if self.gap(question) > bound + self.error:

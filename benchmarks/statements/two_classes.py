@@ -306,7 +306,7 @@ def _all_labels() -> Iterator[Population]:
         yield _binary(f"{groups} alike, {rows:,} rows", many, short=rows == 1000)
     three = {"sex": names(2), "race": names(3), "age": names(4)}
     crossed = People.of(three, lambda _: alike)
-    yield _binary("3 attributes alike, 800 rows", Drawing(crossed, 800), short=True)
+    yield _binary("3 attributes alike, 800 rows", Drawing(crossed, 800))
     yield _binary("3 attributes alike, 8,000 rows", Drawing(crossed, 8000))
     rare = Cell.of(mean=0.02, spread=5)
     yield _binary("2 alike, rare label, 1,000 rows", Drawing(two_groups(rare, rare), 1000))

@@ -76,3 +76,14 @@ def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(se
     most = max(abs(gap.lower), abs(gap.upper))
     assert gap.small >= 0.05 or least > 0.1
     assert gap.small <= 0.95 or most < 0.1
+
+
+def test_a_gap_that_is_called_small_is_probably_small():
+    """With one question of a page, and three groups, a posterior may be less sure than that."""
+    counts = np.array([[1000, 1000, 0, 0]] * 2 + [[1005, 995, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(0))
+    counted = Counted("sex", ["a", "b", "c"], counts, group_intervals(counts, draws, 0.95))
+    for epsilon in np.linspace(0.02, 0.05, 16):
+        bounds = replace(bounds_of(float(epsilon), 10), budget=Budget(1))
+        (gap,) = gaps_of([counted], None, bounds, assumed=False, metrics=["statistical_parity"])
+        assert gap.small >= 0.95 or gap.verdict == OPEN

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "c57cf0b7374ecfa5ce609a072965b082bcfa1c88"
+COMMIT = "adfac9c3f9b10f2ab47ecb600c8937039b0f89af"
 ROOT = Path(__file__).resolve().parents[2]
 
 

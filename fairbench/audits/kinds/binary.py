@@ -118,6 +118,8 @@ def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[
     # Groups of two attributes together are described only, so their intervals are not made again.
     singles = replace(table, groups={name: table.groups[name] for name in options.group})
     findings = impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
+    if not scores:  # there are none, or rows are weighted or in clusters
+        return findings
     return findings + excess_findings(scores, list(calibrations(singles, level=1 - risk)))
 
 

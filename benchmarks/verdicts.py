@@ -27,7 +27,7 @@ from benchmarks.coverage.few_labels import (
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
 from fairbench.audits.calibration import ALARMS
-from fairbench.audits.findings import Budget
+from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -87,7 +87,7 @@ def study(population: Audited, replications: int, *, checked: int = CHECKED) -> 
 
 def _verdicts(successes: Array, sizes: Array) -> tuple[NDArray[np.int64], Marks]:
     """Return -1 (small), 1 (large) or 0 of counts (K, R, G), and which groups are compared."""
-    known, risk = sizes > 0, Budget(len(RATE_OF)).risk
+    known, risk = sizes > 0, ErrorBudget(len(RATE_OF)).risk
     several = known.sum(axis=-1) > 1
     among = known | ~several[..., None]
     upper, lower = (

@@ -14,7 +14,7 @@ from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
 from benchmarks.statements.two_classes import PATH, names
 from fairbench.audits.class_table import MulticlassTable
-from fairbench.audits.findings import GAP, Budget, Finding
+from fairbench.audits.findings import GAP, ErrorBudget, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes
 from fairbench.audits.question import Options
@@ -150,7 +150,7 @@ def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -
     enough = size >= classes.FEWEST_COMPARED
     if enough.sum() < 2:
         return set()
-    limits = GroupLimits.of(right[enough], size[enough], level=1 - Budget(2).risk)
+    limits = GroupLimits.of(right[enough], size[enough], level=1 - ErrorBudget(2).risk)
     large = float(largest_gap(limits).lower) > EPSILON
     return {(GAP, "sex", classes.ACCURACY, "")} if large else set()
 

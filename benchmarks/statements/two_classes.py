@@ -15,7 +15,7 @@ from benchmarks.statements.people import Cell, People, Rows
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, Budget, Finding
+from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, selected
 from fairbench.audits.question import Options
@@ -204,11 +204,11 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     constrained = len(drawing.people.groups) * bool(drawing.constraint)
     questions = len(drawing.people.attributes) * len(RATE_OF) + constrained
     alone = drawing.scored and not design
-    budget = Budget(questions)
+    budget = ErrorBudget(questions)
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
 
-def gaps_alone(rows: Rows, budget: Budget) -> Set[Question]:
+def gaps_alone(rows: Rows, budget: ErrorBudget) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -238,7 +238,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     options = replace(options, selected="selected")
     table = replace(rows.table(), selected=rows.selected)
     chosen = rows.take(np.flatnonzero(rows.selected))
-    budget = Budget(2 * len(drawing.people.attributes) * len(RATE_OF))
+    budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
     return Sample(
         options,
         lambda: (selected.findings_of(table, options), []),

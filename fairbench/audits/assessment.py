@@ -17,7 +17,7 @@ from fairbench.audits.completion import (
     population_draws,
     union,
 )
-from fairbench.audits.findings import Budget
+from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audits.impact import ImpactRatio, impact_ratios
@@ -91,7 +91,7 @@ class Assessment:
     impact: Sequence[ImpactRatio] = ()
     thresholds: Thresholds | None = None
     scores: Sequence[GroupScores] = ()
-    budget: Budget = Budget(1)
+    budget: ErrorBudget = ErrorBudget(1)
 
     @property
     def labels(self) -> int:
@@ -156,7 +156,7 @@ def assess(
     bounds = Bounds(
         options.epsilon,
         evaluator.minimum_group_size,
-        Budget(len(counted) * len(RATE_OF) + constrained + others),
+        ErrorBudget(len(counted) * len(RATE_OF) + constrained + others),
     )
     gaps = gaps_of(counted, supposed, bounds, assumed=none)
     if only_findings:
@@ -213,7 +213,7 @@ def _of_decisions(
     decided = replace(table, label=table.prediction.astype(np.float64))
     metrics, counted = _from_labels(decided, evaluator, options.seed, measured=not only_findings)
     kept = metrics["metric"].str.startswith(_OF_DECISIONS)
-    budget = Budget(len(counted) + others)
+    budget = ErrorBudget(len(counted) + others)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(counted, None, bounds, assumed=False, metrics=[NEEDS_NO_LABELS])
     return Assessment(

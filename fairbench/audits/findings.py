@@ -98,7 +98,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Budget:
+class ErrorBudget:
     """How many questions share an error rate.
 
     Attributes
@@ -115,7 +115,7 @@ class Budget:
         """The probability with which one answer may be wrong."""
         return self.rate / max(self.questions, 1)
 
-    def passed_on(self, freed: float, questions: int) -> Budget:
+    def passed_on(self, freed: float, questions: int) -> ErrorBudget:
         """Return the budget of further questions, made of what settled ones no longer need.
 
         A question that is answered rightly cannot be answered wrongly any more, so its share may
@@ -128,11 +128,11 @@ class Budget:
         freed : how many of this budget's questions are settled, with nothing left to be said.
         questions : how many further ones there are.
         """
-        return Budget(questions, self.risk * freed)
+        return ErrorBudget(questions, self.risk * freed)
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class GapAnswer:
     """What is said of a gap.
 
     Attributes
@@ -150,7 +150,7 @@ class Answer:
 
 def answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
-) -> Answer:
+) -> GapAnswer:
     """Return what is said of the largest gap between groups.
 
     That it is small is said where its upper end is under the bound, which one pair of groups, the
@@ -169,13 +169,13 @@ def answer_gap(
     """
     at_most, at_least = at(1 - 2 * risk), at(1 - risk)
     if at_most.upper < bound and may_be_small:
-        return Answer(SMALL)
+        return GapAnswer(SMALL)
     widest = _apart(at_least)[:1]
     several = len(np.asarray(at_least.leads)) > 2
     places = _apart(at(1 - risk / 2) if several else at_least)
     if at_least.lower > bound:
-        return Answer(LARGE, *widest[0], list(dict.fromkeys([*widest, *places])))
-    return Answer(OPEN, pairs=places)
+        return GapAnswer(LARGE, *widest[0], list(dict.fromkeys([*widest, *places])))
+    return GapAnswer(OPEN, pairs=places)
 
 
 def _apart(gap: GapInterval) -> list[tuple[int, int]]:
@@ -192,7 +192,7 @@ def gap_of_limits(limits: GroupLimits) -> GapInterval:
 
 
 def pair_findings(
-    gap: Finding, names: Sequence[str], answer: Answer, rates: Sequence[float]
+    gap: Finding, names: Sequence[str], answer: GapAnswer, rates: Sequence[float]
 ) -> Iterator[Finding]:
     """Yield who is surely above whom, of the groups that a finding compares and does not name.
 
@@ -224,7 +224,7 @@ def compare_groups(
     risk: float,
     *,
     may_be_small: bool = True,
-) -> tuple[Answer, list[Finding]]:
+) -> tuple[GapAnswer, list[Finding]]:
     """Return what is said of the largest gap of a measure between groups, and of pairs of them.
 
     Parameters
@@ -237,7 +237,7 @@ def compare_groups(
     shown = at(1 - ERROR_RATE)
     known = np.isfinite(shown.single.lower)
     if known.sum() < 2:
-        return Answer(NOT_MEASURED), [template]
+        return GapAnswer(NOT_MEASURED), [template]
     answer = answer_gap(
         lambda level: gap_of_limits(at(level).only(known)),
         template.bound,
@@ -260,7 +260,7 @@ def compare_groups(
     return answer, [gap, *pair_findings(gap, names, answer, rates)]
 
 
-def lowest_of(names: Sequence[str], answer: Answer) -> list[str]:
+def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
     """Return the groups that may be the lowest: those that are surely above nobody."""
     above = {high for high, _ in answer.pairs}
     return [name for place, name in enumerate(names) if place not in above]

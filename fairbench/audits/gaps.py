@@ -17,9 +17,9 @@ from fairbench.audits.findings import (
     NOT_MEASURED,
     OPEN,
     SMALL,
-    Answer,
-    Budget,
+    ErrorBudget,
     Finding,
+    GapAnswer,
     answer_gap,
     pair_findings,
 )
@@ -88,7 +88,7 @@ class Gap:
     supposed: tuple[float, float, float] = (NAN, NAN, NAN)
     alike: float = NAN
     small: float = NAN
-    answer: Answer = Answer(NOT_MEASURED)
+    answer: GapAnswer = GapAnswer(NOT_MEASURED)
     names: Sequence[str] = ()
     rates: Sequence[float] = ()
     rows: int = 0
@@ -180,7 +180,7 @@ class Bounds:
 
     epsilon: float
     minimum: int
-    budget: Budget
+    budget: ErrorBudget
 
     @property
     def risk(self) -> float:
@@ -320,7 +320,7 @@ def _alike(rates: Floats) -> float:
     return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
 
 
-def answer_draws(rates: Floats, epsilon: float, risk: float) -> Answer:
+def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     """Return what posterior draws (T, A) of the rates of groups say of their largest gap.
 
     A gap is large where one group is surely above another by more than epsilon; that some two of
@@ -339,14 +339,14 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> Answer:
     )
     pairs = [(int(one), int(other)) for one, other in np.argwhere(above > each)]
     if (np.ptp(rates, axis=1) < epsilon).mean() >= 1 - risk:
-        return Answer(SMALL, pairs=pairs)
+        return GapAnswer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.
     mean = rates.mean(axis=0)
     certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
     high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))
     if beyond[high, low] >= each:
-        return Answer(LARGE, high, low, pairs)
-    return Answer(OPEN, pairs=pairs)
+        return GapAnswer(LARGE, high, low, pairs)
+    return GapAnswer(OPEN, pairs=pairs)
 
 
 def gap_findings(

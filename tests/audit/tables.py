@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import Budget
+from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF, Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
@@ -57,4 +57,4 @@ def concluded(result, audit_of=binary_audit):
 
 def bounds_of(epsilon, minimum, attributes=1):
     """Return what verdicts on the gaps of so many attributes are given by."""
-    return Bounds(epsilon, minimum, Budget(attributes * len(RATE_OF)))
+    return Bounds(epsilon, minimum, ErrorBudget(attributes * len(RATE_OF)))

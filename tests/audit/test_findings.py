@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audits.findings import LARGE, OPEN, SMALL, Answer, Budget, answer_gap, gap_of_limits
+from fairbench.audits.findings import (
+    LARGE,
+    OPEN,
+    SMALL,
+    ErrorBudget,
+    GapAnswer,
+    answer_gap,
+    gap_of_limits,
+)
 from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.evaluation.group_intervals import group_intervals
 from fairbench.evaluation.groups import Counted
@@ -48,19 +56,19 @@ def test_a_large_gap_names_its_groups_first():
 @pytest.mark.parametrize(
     ("groups", "answer", "freed"),
     [
-        (2, Answer(SMALL), 1.0),
-        (2, Answer(LARGE, 0, 1, [(0, 1)]), 1.0),
-        (3, Answer(SMALL), 1.0),
-        (3, Answer(LARGE, 0, 1, [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
-        (3, Answer(LARGE, 0, 1, [(0, 1), (0, 2), (2, 1)]), 1.0),
-        (3, Answer(OPEN, pairs=[(0, 1)]), 0.0),
+        (2, GapAnswer(SMALL), 1.0),
+        (2, GapAnswer(LARGE, 0, 1, [(0, 1)]), 1.0),
+        (3, GapAnswer(SMALL), 1.0),
+        (3, GapAnswer(LARGE, 0, 1, [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+        (3, GapAnswer(LARGE, 0, 1, [(0, 1), (0, 2), (2, 1)]), 1.0),
+        (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
     ],
 )
 def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
     gap = Gap("sex", "accuracy_gap", list(range(groups)), [], assumed=False, answer=answer)
     assert gap.freed == freed
     assert replace(gap, assumed=True).freed == 0
-    assert Budget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
+    assert ErrorBudget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
 
 
 @pytest.mark.parametrize("selected", range(100, 200, 4))
@@ -84,6 +92,6 @@ def test_a_gap_that_is_called_small_is_probably_small():
     draws = posterior_draws(counts, 1000, np.random.default_rng(0))
     counted = Counted("sex", ["a", "b", "c"], counts, group_intervals(counts, draws, 0.95))
     for epsilon in np.linspace(0.02, 0.05, 16):
-        bounds = replace(bounds_of(float(epsilon), 10), budget=Budget(1))
+        bounds = replace(bounds_of(float(epsilon), 10), budget=ErrorBudget(1))
         (gap,) = gaps_of([counted], None, bounds, assumed=False, metrics=["statistical_parity"])
         assert gap.small >= 0.95 or gap.verdict == OPEN

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import LARGE, OPEN, SMALL, Answer
+from fairbench.audits.findings import LARGE, OPEN, SMALL, GapAnswer
 from fairbench.audits.gaps import Gap, answer_draws
 from fairbench.audits.labels_needed import KnownRates, Needed, numbers, rounded
 from fairbench.audits.table import read_audit_table
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
 
-GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, answer=Answer(OPEN))
+GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, answer=GapAnswer(OPEN))
 
 
 def assessed(folder, labels, *words, rows=6000, bias=0.2, seed=0):

@@ -13,7 +13,7 @@ from fairbench.audits.findings import (
     OPEN,
     PAIR,
     SMALL,
-    Budget,
+    ErrorBudget,
     Finding,
     answer_gap,
     gap_of_limits,
@@ -119,7 +119,7 @@ def test_the_two_groups_of_a_large_gap_differ_by_more_than_its_bound():
 
 
 def test_settled_questions_leave_their_share_to_others():
-    budget = Budget(10)
+    budget = ErrorBudget(10)
     assert budget.risk == pytest.approx(0.005)
     assert budget.passed_on(2, 4).risk == pytest.approx(0.0025)
     assert budget.passed_on(0, 4).risk == 0

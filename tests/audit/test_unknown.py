@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.findings import LARGE, OPEN, SMALL, Budget
+from fairbench.audits.findings import LARGE, OPEN, SMALL, ErrorBudget
 from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.kinds.selected import CANNOT, RATES, unknown_labels, verdict_of
 from fairbench.audits.table import read_audit_table
@@ -31,7 +31,7 @@ def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
 def bounded(frame, folder, *words):
     options = parse([str(written(frame, folder)), *WORDS, *words])
     table = read_audit_table(options, frame=read_frame(options))
-    return unknown_labels(table, options, Budget(len(table.groups) * len(RATE_OF)))
+    return unknown_labels(table, options, ErrorBudget(len(table.groups) * len(RATE_OF)))
 
 
 def test_bounds_hold_the_rates_of_everyone(tmp_path):

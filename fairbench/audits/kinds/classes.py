@@ -20,9 +20,9 @@ from fairbench.audits.findings import (
     LOWEST,
     NOT_MEASURED,
     OPEN,
-    Answer,
-    Budget,
+    ErrorBudget,
     Finding,
+    GapAnswer,
     compare_groups,
     lowest_of,
 )
@@ -164,7 +164,7 @@ def assess_multiclass(table: MulticlassTable, options: Options) -> MulticlassAss
 def findings_of(table: MulticlassTable, options: Options) -> list[Finding]:
     """Return what labels say of the accuracies of groups, and of predicted classes."""
     parts, scores = _Parts(table, options, rng(options.seed, "posterior")), table.scores
-    budget = Budget(len(table.groups) + 1)
+    budget = ErrorBudget(len(table.groups) + 1)
     findings: list[Finding] = []
     for attribute, labels in table.groups.items():
         names = [str(name) for name in labels.cat.categories]
@@ -203,7 +203,7 @@ class _Parts:
         ]
 
     def compared(
-        self, attribute: str, code: Codes, names: Sequence[str], budget: Budget
+        self, attribute: str, code: Codes, names: Sequence[str], budget: ErrorBudget
     ) -> list[Finding]:
         """Return what labels alone say of the accuracies of groups, and which is the lowest."""
         right, size = self._counts(code, len(names))
@@ -236,7 +236,7 @@ class _Parts:
         self,
         gap: Finding,
         names: Sequence[str],
-        answer: Answer,
+        answer: GapAnswer,
         rates: Floats,
         limits: GroupLimits,
     ) -> Iterator[Finding]:

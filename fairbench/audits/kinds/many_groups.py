@@ -18,7 +18,7 @@ from fairbench.audits.findings import (
     PAIR,
     SMALL,
     UNLIKE,
-    Budget,
+    ErrorBudget,
     Finding,
 )
 from fairbench.audits.findings import OPEN as IS_OPEN
@@ -246,9 +246,9 @@ def findings_of(groups: ManyGroups) -> list[Finding]:
 
     Half of the error rate is for either.
     """
-    half = Budget(2).risk
-    tests = Budget(len(groups.rates) * len(groups.groups), half)
-    gaps = Budget(len(groups.rates), half)
+    half = ErrorBudget(2).risk
+    tests = ErrorBudget(len(groups.rates) * len(groups.groups), half)
+    gaps = ErrorBudget(len(groups.rates), half)
     findings: list[Finding] = []
     for rate in groups.rates:
         findings += _unlike(groups, rate, tests.risk)

@@ -18,7 +18,7 @@ from fairbench.audits.findings import (
     NOT_MEASURED,
     OPEN,
     SMALL,
-    Budget,
+    ErrorBudget,
     Finding,
 )
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
@@ -206,7 +206,7 @@ def gap_findings(table: RegressionTable, options: Options, unit: float) -> list[
     unit : the standard deviation of the target, of which epsilon is a share.
     """
     compared = [name for name in COMPARED if name != COVERAGE or table.bounds is not None]
-    risk = Budget(len(compared) * len(table.groups)).risk
+    risk = ErrorBudget(len(compared) * len(table.groups)).risk
     shown, at_most, at_least = (
         _by_gap(_metrics(table, options, level)) for level in (0.95, 1 - 2 * risk, 1 - risk)
     )

@@ -15,7 +15,7 @@ from fairbench.audits.findings import (
     NOT_MEASURED,
     OPEN,
     SMALL,
-    Budget,
+    ErrorBudget,
     Finding,
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
@@ -99,7 +99,7 @@ def compare_tables(first: AuditTable, second: AuditTable, epsilon: float) -> Ite
     ----------
     epsilon : a difference under this makes no practical difference.
     """
-    budget = Budget(1 + len(first.groups) * len(RATE_OF))
+    budget = ErrorBudget(1 + len(first.groups) * len(RATE_OF))
     everyone = np.zeros(len(first), np.int64)
     yield _compared(_Rows(first, second, "", everyone, 1), ACCURACY, accuracy, epsilon, budget)
     for attribute, groups in first.groups.items():
@@ -138,7 +138,9 @@ class _Rows:
         return cells_of(label, first, second, self.code[rows], groups=self.groups)
 
 
-def _compared(rows: _Rows, metric: str, rate: Rate, epsilon: float, budget: Budget) -> Compared:
+def _compared(
+    rows: _Rows, metric: str, rate: Rate, epsilon: float, budget: ErrorBudget
+) -> Compared:
     cells = rows.cells(metric)
     size = int(cells.sum())
     nothing = Compared(rows.attribute, metric, *(np.nan,) * 5, size, NOT_MEASURED)

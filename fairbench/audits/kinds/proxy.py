@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place
-from fairbench.audits.findings import NOT_MEASURED, Budget, Finding
+from fairbench.audits.findings import NOT_MEASURED, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Bounds
 from fairbench.audits.kinds.selected import (
     RATES,
@@ -81,7 +81,7 @@ def assess_proxy(options: Options, frame: pd.DataFrame) -> ProxyAudit:
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     rows = {rate.name: _rows(table, group, fold, _of(rate, table, everyone)) for rate in RATES}
     ends = {rate.name: _ends(rows[rate.name], rate, len(names)) for rate in RATES}
-    bounds = Bounds(options.epsilon, 1, Budget(len(RATE_OF)))
+    bounds = Bounds(options.epsilon, 1, ErrorBudget(len(RATE_OF)))
     return ProxyAudit(
         options,
         table,

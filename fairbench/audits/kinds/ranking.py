@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place, codes_of
-from fairbench.audits.findings import LARGE, OPEN, SHARE, Budget, Finding
+from fairbench.audits.findings import LARGE, OPEN, SHARE, ErrorBudget, Finding
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, starts
 from fairbench.audits.question import Options
@@ -125,7 +125,7 @@ def places_of(
     one = np.zeros(len(score), np.intp) if lists is None else lists
     kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
     questions = len(kinds) * sum(len(each.cat.categories) for each in groups.values())
-    sure = 1 - Budget(questions).risk
+    sure = 1 - ErrorBudget(questions).risk
     for attribute, each in groups.items():
         codes, names = codes_of(each)
         rows = np.bincount(codes, minlength=len(names))

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Budget, Finding
+from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF, TOO_FEW, Bounds
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.kinds.binary import findings_of as findings_of_assessment
@@ -186,7 +186,7 @@ def _needs(gap: BoundedGap) -> str:
     return "more rows may settle it" if gap.verdict == OPEN else ""
 
 
-def unknown_labels(table: AuditTable, options: Options, budget: Budget) -> UnknownLabels:
+def unknown_labels(table: AuditTable, options: Options, budget: ErrorBudget) -> UnknownLabels:
     """Return bounds of every rate and gap among all rows of a table, selected or not."""
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
     bounds = Bounds(options.epsilon, 1, budget)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.audits.columns import Place, codes_of, marks_of
-from fairbench.audits.findings import GAP, NOT_MEASURED, Budget, Finding, compare_groups
+from fairbench.audits.findings import GAP, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import notes_on_groups, read_groups
@@ -125,7 +125,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     places[options.score].refuse(frame[options.score], wrong, "a probability between 0 and 1")
     rows = Survival(time, marks_of(frame[options.event], places[options.event]), risk)
     groups = read_groups(frame, places, options)[0]
-    budget = Budget(2 * len(groups))
+    budget = ErrorBudget(2 * len(groups))
     nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
     figures: list[dict[str, Any]] = []

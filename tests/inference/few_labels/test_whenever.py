@@ -10,7 +10,6 @@ from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.metrics.rates import (
     accuracy,
     binary_confusion,
-    true_negative_rate,
     true_positive_rate,
 )
 from fairbench.metrics.registry import BINARY, metrics_of
@@ -99,22 +98,6 @@ def intervals_of(score, labels):
     rows = LabelledRows(score, decision, group, 1, known, label[known])
     counts = binary_confusion(label[known], decision[known], group[known], n_groups=1)
     return LabelledIntervals.of(rows, counts, 0.95, np.random.default_rng(0))
-
-
-def test_errors_of_both_rates_of_balanced_accuracy_go_together_as_far_as_scores_move_both():
-    """From repeated labels of one pool, the correlation is what the labelled rows say it is."""
-    draw, pools, rows = np.random.default_rng(7), 2000, 150
-    score = draw.beta(3, 3, (pools, 600))
-    label = (draw.random(score.shape) < score).astype(np.int64)
-    decision, group = (score > 0.5).astype(np.int64), np.repeat(np.arange(pools), 600)
-    known = (np.arange(pools)[:, None] * 600 + np.arange(rows)).ravel()
-    labels = LabelledRows(
-        score.ravel(), decision.ravel(), group, pools, known, label.ravel()[known]
-    )
-    rates = [true_positive_rate, true_negative_rate]
-    successes, sizes = labels.effective_counts(rates)
-    said = labels.correlation(*rates).mean()
-    assert 0.5 < np.corrcoef(successes / sizes)[0, 1] < said < 1
 
 
 def test_few_rows_of_a_rate_add_up_rather_than_as_squares():

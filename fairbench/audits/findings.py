@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # of pages, on which any finding is wrong
+LEVEL = 0.95  # of the intervals that are printed
 
 # What a finding is about.
 GAP = "gap"  # the largest difference between two groups
@@ -234,7 +235,7 @@ def compare_groups(
     template : the finding of a gap that is not measured, with the reason.
     risk : the probability with which the answer may be wrong.
     """
-    shown = at(1 - ERROR_RATE)
+    shown = at(LEVEL)
     known = np.isfinite(shown.single.lower)
     if known.sum() < 2:
         return GapAnswer(NOT_MEASURED), [template]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
-    ERROR_RATE,
     GAP,
     LARGE,
+    LEVEL,
     NOT_MEASURED,
     OPEN,
     SMALL,
@@ -280,8 +280,8 @@ def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
-    least = 1 - ERROR_RATE if answer.verdict == SMALL else 0.0
-    most = ERROR_RATE if answer.verdict == LARGE else 1.0
+    least = LEVEL if answer.verdict == SMALL else 0.0
+    most = 1 - LEVEL if answer.verdict == LARGE else 1.0
     return replace(gap, answer=answer, small=float(np.clip(gap.small, least, most)))
 
 

@@ -96,7 +96,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     Gaps, and a constraint that is asked for, share the error rate. What they no longer need goes
     to impact ratios and to whether the scores of a group are too high.
     """
-    needed = {(each.gap.attribute, each.gap.metric): _further(each) for each in assessment.needed}
+    needed = {(need.gap.attribute, need.gap.metric): _further(need) for need in assessment.needed}
     wrong = {(gap.attribute, gap.metric): unless(gap) for gap in assessment.gaps}
     epsilon = assessment.options.epsilon
     first = gap_findings(assessment.gaps, epsilon, needs=needed, unless=wrong)
@@ -108,10 +108,10 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[Finding]:
     """Return impact ratios and excesses of scores, on what settled gaps leave of the budget."""
     options, table = assessment.options, assessment.table
-    ratios = [each for each in assessment.impact if each.attribute in options.group]
-    scores = [each for each in assessment.calibrations if each.attribute in options.group]
+    ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
+    scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
-    freed += sum(each.about == CONSTRAINT and each.is_settled for each in first)
+    freed += sum(finding.about == CONSTRAINT and finding.is_settled for finding in first)
     risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if not risk:
         return []
@@ -249,8 +249,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
         left.setdefault(gap.attribute, []).extend(gap.left_out)
     for attribute, names in left.items():
         if names:
-            listed_names = ", ".join(dict.fromkeys(names))
-            yield f"{attribute}: left out of one gap or more for too few rows: {listed_names}."
+            yield f"{attribute}: left out of one gap or more for too few rows: {listed(names)}."
 
 
 def _contradicted(assessment: Assessment) -> Iterator[str]:
@@ -269,11 +268,11 @@ def _contradicted(assessment: Assessment) -> Iterator[str]:
 def _stressed(assessment: Assessment) -> Iterator[str]:
     """Yield what would follow from scores alone, and with which wrong scores it would not."""
     epsilon = assessment.options.epsilon
-    for each in assessment.stresses:
-        size = f"under {epsilon:g}" if each.follows == SMALL else f"over {epsilon:g}"
+    for stress in assessment.stresses:
+        size = f"under {epsilon:g}" if stress.follows == SMALL else f"over {epsilon:g}"
         ends = [
             f"the scores of {group} {_as_much(factor)}"
-            for factor, group in ((each.less, each.weakest), (each.more, each.strongest))
+            for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
             if group
         ]
         holds = (
@@ -282,8 +281,8 @@ def _stressed(assessment: Assessment) -> Iterator[str]:
             else "It does however much or little they say"
         )
         yield (
-            f"{each.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-            f"{RATE_NAMES[each.metric]} lies {size}. {holds}."
+            f"{stress.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
+            f"{RATE_NAMES[stress.metric]} lies {size}. {holds}."
         )
 
 
@@ -309,14 +308,14 @@ def _by_noise(assessment: Assessment) -> Iterator[str]:
 
 def _short_of_labels(assessment: Assessment) -> Iterator[str]:
     """Yield the groups of too few labels for anything about them to be called fine."""
-    labels = {each.key: each.labels for each in assessment.sizes}
+    labels = {size.key: size.labels for size in assessment.sizes}
     for attribute in assessment.table.groups:
-        found = [gap for gap in assessment.gaps if gap.attribute == attribute]
-        names = dict.fromkeys(name for gap in found for name in gap.short_of_labels)
-        if names and assessment.labels:
-            listed = ", ".join(f"{name} ({count(labels[attribute, name])})" for name in names)
+        gaps = [gap for gap in assessment.gaps if gap.attribute == attribute]
+        short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
+        if short and assessment.labels:
+            names = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
             yield (
-                f"{attribute}: under {FEWEST_LABELS} labels in {listed}; no gap is called small "
+                f"{attribute}: under {FEWEST_LABELS} labels in {names}; no gap is called small "
                 "before every group has as many."
             )
 

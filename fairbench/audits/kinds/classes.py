@@ -29,6 +29,7 @@ from fairbench.audits.findings import (
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
+from fairbench.audits.sentences import listed
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
 from fairbench.inference.beta import Beta, uniform
@@ -399,16 +400,15 @@ def _notes(assessment: MulticlassAssessment) -> Iterator[str]:
     yield from assessment.table.notes
     bare = [part.name for part in assessment.classes if not part.labels]
     if bare and assessment.labels:
-        listed = ", ".join(bare[:_MOST_NAMED]) + (", ..." if len(bare) > _MOST_NAMED else "")
-        yield f"{count(len(bare))} predicted classes have no label at all: {listed}."
+        named = listed(bare, _MOST_NAMED)
+        yield f"{count(len(bare))} predicted classes have no label at all: {named}."
     left = len(assessment.table.scores.classes) - len(assessment.classes)
     if left:
         yield f"{count(left)} classes were never predicted and are left out."
     for kind, parts in assessment.groups.items():
         few = [part.name for part in parts if part.labels < FEWEST_COMPARED]
         if few and assessment.labels:
-            listed = ", ".join(few)
-            yield f"{kind}: not compared, with under {FEWEST_COMPARED} labels: {listed}."
+            yield f"{kind}: not compared, with under {FEWEST_COMPARED} labels: {listed(few)}."
     prior = {"uniform": "knows nothing", "scores": "takes the scores at their word"}
     strength = f"{assessment.options.strength:g}"
     yield (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "adfac9c3f9b10f2ab47ecb600c8937039b0f89af"
+COMMIT = "ae2bca0b6d066ab2da729e427aaa855d7d2622de"
 ROOT = Path(__file__).resolve().parents[2]
 
 

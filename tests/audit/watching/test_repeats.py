@@ -145,7 +145,7 @@ def test_a_blank_identifier_is_refused(watch):
 def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
     """Gaps are 0.05 to the hair: each watch says what it says of rows that come once."""
     alarms, naive = 0, 0
-    for i in range(30):
+    for i in range(20):
         rows = boundary(rng(0, "doubled", i), 6000)
         doubled = twice(rows, adjacent=bool(i % 2))
         once, given = alarms_of(rows), alarms_of(doubled, named=named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from benchmarks.statements import classes, numbers, proxy, ranking, two_classes
+from benchmarks.statements import classes, numbers, proxy, ranking, survival, two_classes
 from benchmarks.statements.simulate import Population
 
 _FAMILIES: Mapping[str, Callable[[], Iterator[Population]]] = {
@@ -13,8 +13,9 @@ _FAMILIES: Mapping[str, Callable[[], Iterator[Population]]] = {
     "numbers": numbers.populations,
     "ranking": ranking.populations,
     "proxy": proxy.populations,
+    "survival": survival.populations,
 }
-KINDS = ("binary", "selected", "pair", "many", "classes", "numbers", "ranking", "proxy")
+KINDS = ("binary", "selected", "pair", "many", "classes", "numbers", "ranking", "proxy", "survival")
 
 
 def populations(kind: str = "") -> Iterator[Population]:

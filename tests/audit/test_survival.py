@@ -53,17 +53,6 @@ def test_a_noisy_group_is_found_and_named():
 
 
 @pytest.mark.thorough
-def test_pages_on_groups_that_are_alike_are_hardly_ever_wrong():
-    """Of 60 pages, seven would be wrong once in a hundred studies at 5 %."""
-    wrong = 0
-    for seed in range(60):
-        frame = patients(400, seed=seed, groups=4)
-        found = fairbench.audit(frame, groups="ward", epsilon=0.01, **WORDS).findings
-        wrong += bool(found["verdict"].isin(["large"]).any())
-    assert wrong < 7
-
-
-@pytest.mark.thorough
 def test_the_interval_of_a_concordance_covers():
     """Of 300 intervals at 95 %, 270 or fewer would hold the truth once in five thousand studies."""
     everyone = patients(8000, seed=99)

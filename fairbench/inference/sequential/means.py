@@ -61,6 +61,21 @@ class Sums(NamedTuple):
     total: ArrayLike
     squares: ArrayLike
 
+    def at(self, place: int) -> Sums:
+        """Return the sums at one place of all arrays."""
+        return Sums(*(np.asarray(part)[place] for part in self))
+
+    def limits(self, needed: ArrayLike) -> Limits:
+        """Return what :func:`mean_sequence` does."""
+        return mean_sequence(self, needed)
+
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Say where the evidence that values are under or over a bound on average is enough."""
+        mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
+        below = log_evidence_above(mirrored, -lower) >= needed
+        outside: NDArray[np.bool_] = (log_evidence_above(self, upper) >= needed) | below
+        return outside
+
 
 def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     """Return the logarithm of the evidence that values are above a mean, on average so far.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.measure import show
-from fairbench.audits.watching.alarms import Budget, find_alarms, needed
+from fairbench.audits.watching.alarms import find_alarms, needed, risk_of_gap
 from fairbench.audits.watching.counting import counted, new_marks
 from fairbench.audits.watching.looking import shares_of
 from fairbench.audits.watching.repeats import once
@@ -113,7 +113,7 @@ def delay(
 ) -> tuple[float, float, float]:
     """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
     fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
-    reach, most = float(needed(Budget(gaps, 4).of_gap)), int(8 * fixed)
+    reach, most = float(needed(risk_of_gap(gaps, 4))), int(8 * fixed)
     found = [
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]

@@ -27,7 +27,6 @@ from fairbench.audits.watching.counting import (
 )
 from fairbench.audits.watching.state import Alarm, Milestone, WatchState
 from fairbench.inference.sequential.gaps import Pair, first_beyond, gap_limits
-from fairbench.inference.sequential.means import mean_sequence
 
 Floats = NDArray[np.float64]
 
@@ -37,27 +36,14 @@ FROM_START = 0.9  # of a quantity's share, what is left to the interval of all r
 PASSED, CHANGED, DRIFTED = "passed", "changed", "drifted"
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What may go wrong, shared between what is watched."""
+def risk_of_gap(gaps: int, scores: int) -> float:
+    """Return what may go wrong with one gap, of so many that are watched beside scores."""
+    return FALSE_ALARMS * (1 - OF_SCORES * bool(scores)) / max(gaps, 1)
 
-    gaps: int
-    scores: int
 
-    @classmethod
-    def of(cls, state: WatchState) -> Budget:
-        """Return that of a watch."""
-        return cls(len(gaps_watched(state)), len(scores_watched(state)))
-
-    @property
-    def of_gap(self) -> float:
-        """What may go wrong with one gap."""
-        return FALSE_ALARMS * (1 - OF_SCORES * bool(self.scores)) / max(self.gaps, 1)
-
-    @property
-    def of_scores(self) -> float:
-        """What may go wrong with one group's scores."""
-        return FALSE_ALARMS * OF_SCORES / max(self.scores, 1)
+def risk_of_scores(scores: int) -> float:
+    """Return what may go wrong with one group's scores, of so many that are watched."""
+    return FALSE_ALARMS * OF_SCORES / max(scores, 1)
 
 
 def needed(risk: float, restart: ArrayLike = 0) -> Floats:
@@ -129,25 +115,24 @@ def find_alarms(
     ----------
     state : before what is new. marks : those that it adds.
     """
-    budget, gaps = Budget.of(state), gaps_watched(state)
+    gaps, scores = gaps_watched(state), scores_watched(state)
+    risk, risk_of_drift = risk_of_gap(len(gaps), len(scores)), risk_of_scores(len(scores))
     given = {(alarm.kind, alarm.about) for alarm in state.alarms}
     comparisons, alarms = _Comparisons.of(state, marks), []
-    limits = _gap_limits(gaps, comparisons, state, budget.of_gap)
+    epsilon = np.full(len(comparisons.marks), state.options.epsilon)
+    limits = _gap_limits(gaps, comparisons, state, risk)
     for gap, (_, lower, upper) in zip(gaps, limits, strict=True):
         if (PASSED, gap.name) not in given:
-            epsilon = np.full(len(comparisons.marks), state.options.epsilon)
-            passed = [
-                *_passed_from_start(gap, state, new, marks[-1].look, budget.of_gap),
-                *comparisons.first_alarm(PASSED, gap, -epsilon, epsilon, budget.of_gap),
-            ]
+            passed = _passed_from_start(gap, state, new, marks[-1].look, risk)
+            passed += comparisons.first_alarm(PASSED, gap, -epsilon, epsilon, risk)
             alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
         if (CHANGED, gap.name) not in given:
-            alarms += comparisons.first_alarm(CHANGED, gap, lower, upper, budget.of_gap)
-    for scores in scores_watched(state):
-        if (DRIFTED, scores.name) not in given:
-            sums = scores.sums(comparisons.counts[scores.attribute])
-            _, lower, upper = mean_sequence(sums, needed(budget.of_scores))
-            alarms += comparisons.first_alarm(DRIFTED, scores, lower, upper, budget.of_scores)
+            alarms += comparisons.first_alarm(CHANGED, gap, lower, upper, risk)
+    for watched in scores:
+        if (DRIFTED, watched.name) not in given:
+            sums = watched.sums(comparisons.counts[watched.attribute])
+            _, lower, upper = sums.limits(needed(risk_of_drift))
+            alarms += comparisons.first_alarm(DRIFTED, watched, lower, upper, risk_of_drift)
     with_limits = [
         replace(
             mark, limits={gap.name: _plain(at) for gap, at in zip(gaps, limits_at, strict=True)}

@@ -127,3 +127,16 @@ def _last_excluded(
         further = excluded(middle)
         out, inside = np.where(further, middle, out), np.where(further, inside, middle)
     return out
+
+
+def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
+    """Return the values after which a mean above a bound is found, if sums are as expected.
+
+    Parameters
+    ----------
+    square : the mean of squares. needed : as of :func:`mean_sequence`.
+    """
+    size = np.geomspace(1, 1e8, 4000)
+    evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
+    places = np.flatnonzero(evidence >= needed)
+    return float(size[places[0]]) if mean > bound and len(places) else float("inf")

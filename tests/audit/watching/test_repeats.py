@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, twice
-from fairbench.audits.watching.findings import repeats_sentence
+from fairbench.audits.pages.watch import repeats_sentence
 from fairbench.audits.watching.looking import look
 from fairbench.audits.watching.repeats import beyond_chance
 from fairbench.audits.watching.state import WatchFile, WatchOptions

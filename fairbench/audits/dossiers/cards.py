@@ -43,7 +43,8 @@ def model_card(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -
     decided = f"a score above {options.threshold:g} is a positive decision"
     if options.prediction:
         decided = f"decisions are those of '{options.prediction}'"
-    measured = {
+    answers = {
+        **told,
         "factors": ", ".join(options.group),
         "metrics": f"rates and scores with 95 % intervals; {decided}",
         "evaluated_rows": _rows_and_labels(assessment),
@@ -53,7 +54,7 @@ def model_card(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -
         else "there is one attribute alone",
         "caveats": "under caveats",
     }
-    return _document("model-card", "Model card", assessment, CARD_FACTS, measured, told, "Caveats")
+    return _document("model-card", "Model card", assessment, CARD_FACTS, answers, "Caveats")
 
 
 def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
@@ -65,7 +66,8 @@ def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Do
     small = [f"{size.attribute}: {size.group} ({count(size.rows)})" for size in smallest]
     unknown = [f"{size.attribute}: {count(size.rows)}" for size in single if size.group == MISSING]
     large = sum(gap.verdict == LARGE for gap in assessment.gaps)
-    measured = {
+    answers = {
+        **told,
         "quantity": f"{_rows_and_labels(assessment)}; what is open stands with the gaps",
         "biases": f"{len(assessment.gaps)} gaps were examined, {large} of them are large; in the "
         "table",
@@ -77,7 +79,7 @@ def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Do
     }
     title = "AI Act, articles 10 and 15: what was measured, and what is missing"
     caveats = "What limits these measurements"
-    return _document("ai-act", title, assessment, ACT_FACTS, measured, told, caveats)
+    return _document("ai-act", title, assessment, ACT_FACTS, answers, caveats)
 
 
 def _assessed(options: Options, frame: pd.DataFrame) -> Assessment:
@@ -90,7 +92,7 @@ def _rows_and_labels(assessment: Assessment) -> str:
 
 def _document(
     kind: str, title: str, assessment: Assessment, facts: Sequence[Fact],
-    measured: Mapping[str, str], told: Mapping[str, str], caveats: str,
+    answers: Mapping[str, str], caveats: str,
 ) -> Document:  # fmt: skip
     """Return the dossier; `caveats` is the heading of what limits it."""
     audit = audit_of(assessment)
@@ -104,8 +106,7 @@ def _document(
         title,
         assessment.options,
         facts,
-        measured=measured,
-        told=told,
+        answers,
         found=summary.found,
         sections=[
             *pictures(assessment),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def read_facts(path: str, facts: Sequence[Fact]) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = refused(error) if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UserError(f"facts={path} cannot be read: {reason}") from error
-    told = _json(text, path) if Path(path).suffix == ".json" else _lines(text, path)
+    told = _of_json(text, path) if Path(path).suffix == ".json" else dict(_of_lines(text, path))
     valid = names_told(facts)
     for name in told:
         if name not in valid:
@@ -60,7 +60,7 @@ def names_told(facts: Sequence[Fact]) -> list[str]:
     return [fact.key for fact in facts if fact.status != MEASURED]
 
 
-def _json(text: str, path: str) -> dict[str, str]:
+def _of_json(text: str, path: str) -> dict[str, str]:
     try:
         told = json.loads(text)
     except json.JSONDecodeError as error:
@@ -70,16 +70,14 @@ def _json(text: str, path: str) -> dict[str, str]:
     return told
 
 
-def _lines(text: str, path: str) -> dict[str, str]:
-    told = {}
+def _of_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
+        name, colon, value = line.partition(":")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        name, colon, value = line.partition(":")
         if not colon:
             raise UserError(f"facts={path}, line {number}: what is needed is 'name: text'")
-        told[name.strip()] = value.strip()
-    return told
+        yield name.strip(), value.strip()
 
 
 def dossier(
@@ -87,9 +85,8 @@ def dossier(
     title: str,
     options: Options,
     facts: Sequence[Fact],
+    answers: Mapping[str, str],
     *,
-    measured: Mapping[str, str],
-    told: Mapping[str, str],
     found: Sequence[str],
     sections: Sequence[Section],
     warnings: Sequence[str] = (),
@@ -99,12 +96,11 @@ def dossier(
 
     Parameters
     ----------
-    facts : what is asked for. measured, told : the answers to it by name: of the predictions, and
-        of people.
+    facts : what is asked for. answers : to them by name, of the predictions and of people.
     found : sentences that say what was measured. warnings : what limits how sure that is.
     data : the same as plain values.
     """
-    asked = [_answered(fact, measured, told) for fact in facts]
+    asked = [fact.answered(answers.get(fact.key, "")) for fact in facts]
     missing = [fact for fact in asked if fact.status == MISSING]
     unseen, todo = [NOTICE], ["Make it again when the model changes, or who it is used on."]
     if missing:
@@ -139,10 +135,3 @@ def dossier(
             **data,
         },
     )
-
-
-def _answered(fact: Fact, measured: Mapping[str, str], told: Mapping[str, str]) -> Fact:
-    if fact.status == MEASURED:
-        return replace(fact, answer=measured[fact.key])
-    answer = told.get(fact.key, "")
-    return replace(fact, status=GIVEN if answer else MISSING, answer=answer)

@@ -6,7 +6,7 @@ What is measured is answered from the predictions; everything else only people c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MEASURED, GIVEN, MISSING = "measured", "given", "missing"
 
@@ -26,6 +26,11 @@ class Fact:
     source: str
     status: str = MISSING
     answer: str = ""
+
+    def answered(self, answer: str) -> Fact:
+        """Return the fact with its answer, or without one where people have not said it."""
+        status = self.status if self.status == MEASURED else GIVEN if answer else MISSING
+        return replace(self, status=status, answer=answer)
 
 
 def measured(key: str, what: str, source: str) -> Fact:
@@ -78,19 +83,19 @@ ACT_FACTS: Sequence[Fact] = (
     Fact("feedback", "how its outputs coming back as inputs are dealt with", "article 15(4)"),
     Fact("cybersecurity", "how it is protected against attacks", "article 15(5)"),
 )
-# 6 RCNY 5-300 to 5-304. In braces stand the names of the columns, and what depends on whether the
-# tool selects or scores.
-LL144_SELECTING: Mapping[str, str] = {
-    "rate": "selection rate",
-    "rates": "6 RCNY 5-301(b)(1) and (b)(3)",
-    "ratios": "6 RCNY 5-301(b)(2) and (b)(3)",
-    "unknown": "6 RCNY 5-301(b)(5)",
-}
-LL144_SCORING: Mapping[str, str] = {
-    "rate": "scoring rate",
-    "rates": "6 RCNY 5-301(c)(2) and (c)(4)",
-    "ratios": "6 RCNY 5-301(c)(3) and (c)(4)",
-    "unknown": "6 RCNY 5-301(c)(5)",
+# 6 RCNY 5-300 to 5-304. In braces stand the names of the columns, the rate, and which paragraphs
+# ask for it, which depends on whether the tool selects or scores.
+LL144_SOURCES: Mapping[str, Mapping[str, str]] = {
+    "selection rate": {
+        "rates": "6 RCNY 5-301(b)(1) and (b)(3)",
+        "ratios": "6 RCNY 5-301(b)(2) and (b)(3)",
+        "unknown": "6 RCNY 5-301(b)(5)",
+    },
+    "scoring rate": {
+        "rates": "6 RCNY 5-301(c)(2) and (c)(4)",
+        "ratios": "6 RCNY 5-301(c)(3) and (c)(4)",
+        "unknown": "6 RCNY 5-301(c)(5)",
+    },
 }
 LL144_FACTS: Sequence[Fact] = (
     measured("median", "the median score of everyone", "6 RCNY 5-301(c)(1)"),  # of scores alone

@@ -16,12 +16,7 @@ from scipy import stats
 
 from fairbench.audits.columns import Place, groups_of
 from fairbench.audits.dossiers.contents import dossier
-from fairbench.audits.dossiers.facts import (
-    FOUR_FIFTHS_FACTS,
-    LL144_FACTS,
-    LL144_SCORING,
-    LL144_SELECTING,
-)
+from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS, LL144_FACTS, LL144_SOURCES
 from fairbench.audits.impact import (
     ImpactRatio,
     impact_ratios,
@@ -90,27 +85,28 @@ def ll144(
     ratios: dict[str, list[ImpactRatio]] = {}
     small: list[SmallCategory] = []
     for name, rows in known.items():
-        ratios[name], left_out = _categories(name, _only(groups[name], rows), selected[rows])
+        ratios[name], left_out = _categories(name, groups[name][rows], selected[rows])
         small += left_out
-    words = {**(LL144_SCORING if scoring else LL144_SELECTING), "sex": sex, "race": race}
-    words["both"], rate = both, words["rate"]
-    measured = {
+    rate = "scoring rate" if scoring else "selection rate"
+    words = {**LL144_SOURCES[rate], "rate": rate, "sex": sex, "race": race, "both": both}
+    answers = {
+        **told,
         "unknown": "; ".join(f"{name}: {count(people)}" for name, people in unknown.items()),
         "left_out": _listed(f"{c.attribute}: {c.category} ({count(c.people)})" for c in small),
         "people": count(len(frame)),
     }
     for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
         in_table = f"in the table of {name}: {len(ratios[name])} categories"
-        measured |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
+        answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
     if median is not None:
-        measured["median"] = number(median)
+        answers["median"] = number(median)
     found, sections = _sentences_and_sections(ratios, rate, unknown)
     if small:
         found.append(
             f"{len(small)} categories of under 2 % of the people have a rate and no impact ratio."
         )
         sections.append(_small_section(small, rate))
-    unasked = {"median"} - measured.keys() | ({"exclusion_reason"} if not small else set())
+    unasked = {"median"} - answers.keys() | ({"exclusion_reason"} if not small else set())
     return dossier(
         "ll144",
         "Local Law 144: selection and impact by sex, race and both",
@@ -120,8 +116,7 @@ def ll144(
             for fact in LL144_FACTS
             if fact.key not in unasked
         ],
-        measured=measured,
-        told=told,
+        answers,
         found=found,
         sections=sections,
         rate=rate,
@@ -148,21 +143,17 @@ def _above_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float]:
     return score > median, median
 
 
-def _only(groups: pd.Series, rows: Bools) -> pd.Series:
-    return groups[rows].cat.remove_unused_categories().reset_index(drop=True)
-
-
 def _categories(
     attribute: str, groups: pd.Series, selected: Bools
 ) -> tuple[list[ImpactRatio], list[SmallCategory]]:
     """Return the ratios of an attribute's categories, and those of under 2 % of the people."""
-    small = []
+    small, groups = [], groups.cat.remove_unused_categories()
     for name, people in groups.value_counts().items():
         if people < SMALLEST_SHARE * len(groups):
             limits = rate_limits(selected[(groups == name).to_numpy()].sum(), people)
             small.append(SmallCategory(attribute, str(name), int(people), *map(float, limits)))
     kept = ~groups.isin([category.category for category in small]).to_numpy()
-    ratios = impact_ratios_of(attribute, _only(groups, kept), selected[kept])
+    ratios = impact_ratios_of(attribute, groups[kept], selected[kept])
     if not ratios:
         raise UserError(f"{attribute}: fewer than two categories of 2 % of the people or more")
     return ratios, small
@@ -231,22 +222,15 @@ def _small_section(small: Sequence[SmallCategory], rate: str) -> Section:
 
 @dataclass(frozen=True)
 class Adverse:
-    """What the four-fifths rule looks at, of one group beside the group compared with.
-
-    Attributes
-    ----------
-    share : of all people. deviations : by how many standard errors the rates differ. chance : how
-        often chance alone makes a difference as large (Fisher's exact test, two-sided).
-    short : how many more of the group would have to be selected to reach four fifths.
-    """
+    """What the four-fifths rule looks at, of one group beside the group compared with."""
 
     attribute: str
     group: str
     reference: str
-    share: float
-    deviations: float
-    chance: float
-    short: int
+    share: float  # of all people
+    deviations: float  # by how many standard errors the rates differ
+    chance: float  # how often chance alone differs as much (Fisher's exact test, two-sided)
+    short: int  # how many more of the group would have to be selected to reach four fifths
 
 
 def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
@@ -267,7 +251,8 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
         for ratio in every
     ]
     found, sections = _sentences_and_sections(ratios, "selection rate", {})
-    measured = {
+    answers = {
+        **told,
         "rates": f"{len(every)} groups",
         "highest": "; ".join(f"{name}: {of[0].reference}" for name, of in ratios.items()),
         "ratios": "in the tables",
@@ -285,8 +270,7 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
         "The four-fifths rule: selection rates and impact ratios",
         options,
         FOUR_FIFTHS_FACTS,
-        measured=measured,
-        told=told,
+        answers,
         found=found,
         sections=[*sections, _adverse_section(adverse)],
         people=len(frame),

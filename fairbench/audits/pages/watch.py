@@ -58,6 +58,11 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
         for gap in gaps
         if gap.verdict == SMALL
     ]
+    history = [
+        {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
+        | {"gaps": dict(mark.limits)}
+        for mark in state.marks
+    ]
     given = "1 alarm was given; it begins"
     if len(alarms) > 1:
         given = f"{count(len(alarms))} alarms were given; they begin"
@@ -88,13 +93,9 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             "gaps": [asdict(gap) for gap in gaps],
             "rates": [asdict(rate) for rate in rates],
             "scores": [asdict(row) for row in scores],
-            "history": [
-                {"row": mark.row, "labels": mark.labels, "period": mark.period, "look": mark.look,
-                 "gaps": dict(mark.limits)}
-                for mark in state.marks
-            ],
+            "history": history,
         },
-    )  # fmt: skip
+    )
 
 
 def _alarm_sentence(alarm: Alarm, state: WatchState) -> str:

@@ -10,8 +10,8 @@ detection to sequential estimation").
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ from fairbench.audits.watching.counting import (
     counts_now,
     gaps_watched,
     scores_watched,
-    weights,
 )
 from fairbench.audits.watching.state import Alarm, Milestone, WatchState
 from fairbench.inference.sequential.gaps import Pair, first_beyond, gap_limits
@@ -59,7 +58,6 @@ def needed(risk: float, restart: ArrayLike = 0) -> Floats:
     return np.log(2 / (risk * np.where(k == 0, FROM_START, later)))
 
 
-@dataclass(frozen=True, eq=False)
 class _Comparisons:
     """All marks, and which of them are compared: every new one with every one before it.
 
@@ -68,20 +66,15 @@ class _Comparisons:
     counts : attribute -> sums at all marks, (T, G, WIDTH). start, stop : (P,) positions of marks.
     """
 
-    marks: Sequence[Milestone]
-    counts: Mapping[str, Floats]
-    start: NDArray[np.intp]
-    stop: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, state: WatchState, new: Sequence[Milestone]) -> _Comparisons:
-        marks = [*state.marks, *new]
-        counts = {
-            name: np.array([mark.counts[name] for mark in marks], float) for name in state.groups
+    def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
+        self.marks = [*state.marks, *new]
+        self.counts = {
+            name: np.array([mark.counts[name] for mark in self.marks], float)
+            for name in state.groups
         }
-        stop, start = np.tril_indices(len(marks), -1)
+        stop, start = np.tril_indices(len(self.marks), -1)
         is_new = stop >= len(state.marks)
-        return cls(marks, counts, start[is_new], stop[is_new])
+        self.start, self.stop = start[is_new], stop[is_new]
 
     def first_alarm(
         self, kind: str, watched: GapOf | ScoresOf, lower: Floats, upper: Floats, risk: float
@@ -118,7 +111,7 @@ def find_alarms(
     gaps, scores = gaps_watched(state), scores_watched(state)
     risk, risk_of_drift = risk_of_gap(len(gaps), len(scores)), risk_of_scores(len(scores))
     given = {(alarm.kind, alarm.about) for alarm in state.alarms}
-    comparisons, alarms = _Comparisons.of(state, marks), []
+    comparisons, alarms = _Comparisons(state, marks), []
     epsilon = np.full(len(comparisons.marks), state.options.epsilon)
     limits = _gap_limits(gaps, comparisons, state, risk)
     for gap, (_, lower, upper) in zip(gaps, limits, strict=True):
@@ -134,12 +127,8 @@ def find_alarms(
             _, lower, upper = sums.limits(needed(risk_of_drift))
             alarms += comparisons.first_alarm(DRIFTED, watched, lower, upper, risk_of_drift)
     with_limits = [
-        replace(
-            mark, limits={gap.name: _plain(at) for gap, at in zip(gaps, limits_at, strict=True)}
-        )
-        for mark, limits_at in zip(
-            marks, np.moveaxis(limits[..., len(state.marks) :], 2, 0), strict=True
-        )
+        replace(mark, limits={gap.name: _plain(limits[i, :, t]) for i, gap in enumerate(gaps)})
+        for t, mark in enumerate(marks, start=len(state.marks))
     ]
     return sorted(alarms, key=lambda alarm: alarm.row), with_limits
 
@@ -167,14 +156,12 @@ def _passed_from_start(
 ) -> list[Alarm]:
     """Look after every row whether the gap of all rows so far is beyond epsilon."""
     before, codes = counts_now(state)[gap.attribute], new.codes[gap.attribute]
-    counts = [
-        before[group] @ weight + np.cumsum(np.where(codes == group, new.sums @ weight, 0.0))
+    sides = [
+        before[group] + np.where(codes[:, None] == group, new.sums, 0.0).cumsum(axis=0)
         for group in (gap.first, gap.second)
-        for weight in weights(gap.metric)
     ]
-    first, first_size, second, second_size = counts
-    share, reach = np.full(len(codes), state.shares[gap.name]), float(needed(risk))
-    pair = Pair(first, first_size, second, second_size, share)
+    two = replace(gap, first=0, second=1)
+    pair, reach = two.pair(np.stack(sides, axis=1), state.shares[gap.name]), float(needed(risk))
     places = [first_beyond(side, state.options.epsilon, reach) for side in (pair, pair.swapped())]
     place = min((place for place in places if place is not None), default=None)
     if place is None:

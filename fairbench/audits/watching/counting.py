@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -37,17 +37,14 @@ class GapOf:
 
     def pair(self, counts: Floats, share: float | Floats) -> Pair:
         """Return the counts of both groups from sums (..., G, WIDTH)."""
-        successes, size = weights(self.metric)
-        first, second = counts[..., self.first, :], counts[..., self.second, :]
-        sizes = first @ size, second @ size
-        return Pair(
-            first @ successes, sizes[0], second @ successes, sizes[1],
-            np.broadcast_to(share, np.shape(sizes[0])),
-        )  # fmt: skip
+        both = counts[..., [self.first, self.second], :] @ weights(self.metric)
+        (first, first_size), (second, second_size) = np.moveaxis(both, (-2, -1), (0, 1))
+        return Pair(first, first_size, second, second_size, np.broadcast_to(share, first.shape))
 
     def share(self, counts: Floats) -> Floats:
         """Return the share that the first group has of both groups' rows, about 1/2 of none."""
-        _, first, _, second, _ = map(np.asarray, self.pair(counts, 0.5))
+        pair = self.pair(counts, 0.5)
+        first, second = np.asarray(pair.first_size), np.asarray(pair.second_size)
         share: Floats = (first + 1) / (first + second + 2)
         return share
 
@@ -75,16 +72,15 @@ class ScoresOf:
         return self.sums(added)
 
 
-def weights(metric: str) -> tuple[Floats, Floats]:
-    """Return which of a group's sums are the successes and the rows of a metric's rate."""
-    successes, size = np.zeros(WIDTH), np.zeros(WIDTH)
+def weights(metric: str) -> Floats:
+    """Return which of a group's sums are the successes and the rows of a rate, (WIDTH, 2)."""
+    weights = np.zeros((WIDTH, 2))
     if metric == NEEDS_NO_LABELS:
-        successes[_DECISIONS + 1] = 1
-        size[_DECISIONS : _DECISIONS + 2] = 1
+        weights[_DECISIONS : _DECISIONS + 2] = [[0, 1], [1, 1]]
     else:
-        successes[:4] = np.array(RATE_OF[metric].numerator) > 0
-        size[:4] = np.array(RATE_OF[metric].denominator) > 0
-    return successes, size
+        rate = RATE_OF[metric]
+        weights[:_DECISIONS] = np.transpose([rate.numerator, rate.denominator]) > 0
+    return weights
 
 
 def gaps_watched(state: WatchState) -> list[GapOf]:
@@ -105,27 +101,19 @@ def scores_watched(state: WatchState) -> list[ScoresOf]:
     return [
         ScoresOf(attribute, place, decision, f"{attribute}: {group}, scores of {decided} decisions")
         for attribute, groups in state.groups.items()
-        for (place, group), (decision, decided) in product(
-            enumerate(groups), enumerate(("negative", "positive"))
-        )
+        for place, group in enumerate(groups)
+        for decision, decided in enumerate(("negative", "positive"))
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What is new, ready to be added up.
+    """What is new, ready to be added up: (n,) of each, if nothing else is said."""
 
-    Attributes
-    ----------
-    codes : attribute -> (n,) position of the group, -1 of one that is not watched.
-    sums : (n, WIDTH) what each adds to its group.
-    row, labels : (n,) the rows and labels so far. period : (n,) of each.
-    """
-
-    codes: Mapping[str, NDArray[np.intp]]
-    sums: Floats
-    row: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    codes: Mapping[str, NDArray[np.intp]]  # attribute -> position of the group, -1 if not watched
+    sums: Floats  # (n, WIDTH), what each adds to its group
+    row: NDArray[np.int64]  # the rows so far
+    labels: NDArray[np.int64]  # the labels so far
     period: NDArray[np.str_]
 
 

@@ -34,26 +34,18 @@ NEVER = float("inf")
 
 @dataclass(frozen=True)
 class GapNow:
-    """A gap of all rows so far, and the rows until alarms about it.
-
-    Attributes
-    ----------
-    value, lower, upper : the second group's rate less the first's.
-    verdict : of the interval, and ``large`` after an alarm.
-    first : rows in which a gap of 0.05 beyond epsilon would have been found from the first row on.
-    next : further rows until one is found that begins now. change : until a change by 0.05 is.
-    """
+    """A gap of all rows so far, and the rows until alarms about it."""
 
     gap: str
     attribute: str
     metric: str
-    value: float
+    value: float  # the second group's rate less the first's
     lower: float
     upper: float
-    verdict: str
-    first: float = NEVER
-    next: float = NEVER
-    change: float = NEVER
+    verdict: str  # of the interval, and ``large`` after an alarm
+    first: float = NEVER  # rows until one 0.05 beyond epsilon from the first row on is found
+    next: float = NEVER  # further rows until one is found that begins now
+    change: float = NEVER  # further rows until a change by 0.05 is found
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ def rates_now(state: WatchState) -> Iterator[RateNow]:
     number = sum(map(len, state.groups.values())) * len(state.options.watched)
     for name, counts in counts_now(state).items():
         for metric in state.options.watched:
-            successes, size = (counts @ weight for weight in weights(metric))
+            successes, size = (counts @ weights(metric)).T
             limits = rate_sequence(successes, size, np.log(number / FALSE_ALARMS))
             for place, group in enumerate(state.groups[name]):
                 yield RateNow(name, group, metric, float(size[place]), *limits.at(place))

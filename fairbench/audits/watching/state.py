@@ -21,11 +21,6 @@ KEY = 8  # signs of the checksum that tells a row
 CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 
 
-def crossed(name: str) -> list[str]:
-    """Return the columns that a name of groups stands for: of ``sex x race`` two."""
-    return name.split(CROSSED)
-
-
 @dataclass(frozen=True)
 class WatchOptions:
     """What is watched, and of which columns."""
@@ -103,7 +98,7 @@ class WatchOptions:
     @property
     def audit(self) -> Options:
         """The same as options of an audit, which files are read with."""
-        columns = dict.fromkeys(column for name in self.group for column in crossed(name))
+        columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
         return Options(
             path=self.path, group=tuple(columns), target=self.target, score=self.score,
             prediction=self.prediction, positive=self.positive, threshold=self.threshold,
@@ -118,32 +113,21 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Rows of one period that came in one look.
-
-    Attributes
-    ----------
-    digest : of their columns but the labels, in order. bag : the same in any order.
-    look : when, UTC.
-    """
+    """Rows of one period that came in one look."""
 
     rows: int
-    digest: str
-    bag: str
-    look: str
+    digest: str  # of their columns but the labels, in order
+    bag: str  # the same in any order
+    look: str  # when, UTC
 
 
 @dataclass(frozen=True)
 class Period:
-    """The rows seen of a period; without a column of time there is one, without a name.
-
-    Attributes
-    ----------
-    labels : a sign a row: 0, 1, or ? where it is not known yet.
-    """
+    """The rows seen of a period; without a column of time there is one, without a name."""
 
     name: str
     parts: tuple[SeenRows, ...]
-    labels: str
+    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
 
 
 @dataclass(frozen=True)
@@ -243,15 +227,15 @@ class WatchFile(JsonFile[WatchState]):
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values["options"].items()
         }
-        return WatchState(**{
-            **values,
+        parsed = {
             "options": WatchOptions(**{**options, "path": self.path.parent / options["path"]}),
             "names": tuple(values["names"]),
             "groups": {name: tuple(groups) for name, groups in values["groups"].items()},
             "periods": tuple(map(_period, values["periods"])),
             "marks": tuple(Milestone(**mark) for mark in values["marks"]),
             "alarms": tuple(map(_alarm, values["alarms"])),
-        })  # fmt: skip
+        }
+        return WatchState(**{**values, **parsed})
 
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""

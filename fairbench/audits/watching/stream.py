@@ -23,7 +23,6 @@ from fairbench.audits.watching.state import (
     SeenRows,
     WatchOptions,
     WatchState,
-    crossed,
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
@@ -119,7 +118,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 def _groups(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the group of every row; a combination of columns joins their values."""
-    columns = [frame[column].astype(str).replace("", MISSING) for column in crossed(name)]
+    columns = [frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)]
     return reduce(lambda joined, column: joined + CROSSED + column, columns)
 
 
@@ -213,9 +212,9 @@ def _check_unchanged(before: Period, rows: pd.DataFrame, signs: str, where: str)
             f"{where} has {count(len(rows))} rows, and {count(len(before.labels))} were seen: put "
             "the missing rows back where they were, or start another state"
         )
-    start = 0
+    start, every = 0, rows["text"].tolist()
     for part in before.parts:
-        text = rows["text"][start : start + part.rows].tolist()
+        text = every[start : start + part.rows]
         named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
         start += part.rows
         if _digest(text) == part.digest:

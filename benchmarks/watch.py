@@ -11,16 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.measure import show
-from fairbench.audits.watching.alarms import Budget, find_alarms, needed
-from fairbench.audits.watching.counting import events_of, new_marks
+from fairbench.audits.watching.alarms import find_alarms, needed, risk_of_gap
+from fairbench.audits.watching.counting import counted, new_marks
 from fairbench.audits.watching.looking import shares_of
 from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audits.watching.stream import New, WatchedRows
+from fairbench.audits.watching.stream import WatchedRows, events_of
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 
@@ -34,24 +35,18 @@ def boundary(draw: np.random.Generator, rows: int) -> WatchedRows:
     positive = np.where(label == 1, 0.7, 0.25) - 0.05 * second
     decision = (draw.random(rows) < positive).astype(np.int64)
     score = np.where(decision == 1, 0.65, 0.22)
-    groups = {"group": np.where(second, "B", "A")}
-    return WatchedRows(np.full(rows, ""), [], groups, decision, score, label, ())
+    frame = pd.DataFrame(
+        {"period": "", "text": "", "key": "", "decision": decision, "score": score, "label": label}
+    )
+    return WatchedRows(frame, pd.DataFrame({"group": np.where(second, "B", "A")}))
 
 
 def twice(table: WatchedRows, *, adjacent: bool) -> WatchedRows:
     """Return rows that all come twice, one after the other or all again, with their identifiers."""
-    rows = np.arange(len(table))
+    rows = np.arange(len(table.rows))
     again = np.repeat(rows, 2) if adjacent else np.concatenate([rows, rows])
-    return WatchedRows(
-        table.period[again],
-        [],
-        {name: groups[again] for name, groups in table.groups.items()},
-        table.decision[again],
-        table.score[again],
-        table.label[again],
-        table.names,
-        [str(row) for row in again],
-    )
+    doubled = table.rows.iloc[again].assign(key=again.astype(str)).reset_index(drop=True)
+    return WatchedRows(doubled, table.groups.iloc[again].reset_index(drop=True), table.names)
 
 
 def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False) -> list[Alarm]:
@@ -67,13 +62,13 @@ def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False)
         id="id" if named else "",
     )  # fmt: skip
     state = WatchState(options, groups={"group": ("A", "B")})
-    new = New(np.zeros(0, np.int64), np.arange(len(table)), ())
-    if table.key:
-        state, new = once(state, table, new)
-    events = events_of(state, table, new)
-    marks = new_marks(state, events, "")
+    events = events_of(state, table, [], table.rows.index)
+    if table.rows["key"].any():
+        state, events = once(state, table, events)
+    new = counted(state, table, events)
+    marks = new_marks(state, new, "")
     state = replace(state, shares=shares_of(state, marks[-1]))
-    return find_alarms(state, events, marks)[0]
+    return find_alarms(state, new, marks)[0]
 
 
 def false_alarms(repetitions: int, rows: int = 100_000) -> list[int]:
@@ -118,7 +113,7 @@ def delay(
 ) -> tuple[float, float, float]:
     """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
     fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
-    reach, most = float(needed(Budget(gaps, 4).of_gap)), int(8 * fixed)
+    reach, most = float(needed(risk_of_gap(gaps, 4))), int(8 * fixed)
     found = [
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]

@@ -18,18 +18,12 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class JsonFile(ABC, Generic[State]):
-    """A file that any number of processes may read and change; each sees the others' changes.
-
-    Attributes
-    ----------
-    of : whose state it is, such as ``an audit``. start : the words that make one.
-    otherwise : what to do about a damaged one but to put a copy of it back.
-    """
+    """A file that any number of processes may read and change; each sees the others' changes."""
 
     path: Path
-    of: ClassVar[str]
-    start: ClassVar[str]
-    otherwise: ClassVar[str]
+    of: ClassVar[str]  # whose state it is, such as ``an audit``
+    start: ClassVar[str]  # the words that make one
+    otherwise: ClassVar[str]  # what to do about a damaged one but to put a copy of it back
 
     def exists(self) -> bool:
         """Say whether there is one."""

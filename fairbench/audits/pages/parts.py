@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -82,3 +83,24 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
     table = Table(columns, rows)
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(rows)})", [*notes, table])
+
+
+Row = TypeVar("Row")
+
+
+def table_of(
+    rows: Sequence[Row],
+    columns: Sequence[tuple[str | Callable[[Row], object], Column]],
+    **about: Any,
+) -> Table:
+    """Return a table of rows that all have the same attributes.
+
+    Parameters
+    ----------
+    columns : each with what its cells are: an attribute of a row, several with blanks between them
+        for what has parts, such as ``lower upper``, or a function of a row.
+    about : what else a table has, such as its caption.
+    """
+    cells = [attrgetter(*key.split()) if isinstance(key, str) else key for key, _ in columns]
+    values = [[cell(row) for cell in cells] for row in rows]
+    return Table([column for _, column in columns], values, **about)

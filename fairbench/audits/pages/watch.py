@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 
 from fairbench.audits.findings import OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
-from fairbench.audits.pages.parts import bars, starts
+from fairbench.audits.pages.parts import bars, starts, table_of
+from fairbench.audits.watching.alarms import CHANGED, PASSED
+from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
     BEYOND,
-    Findings,
     GapNow,
-    alarm_sentence,
-    basis,
-    notes,
-    open_sentences,
-    small_sentences,
+    RateNow,
+    ScoresNow,
+    gaps_now,
+    rates_now,
+    scores_now,
 )
-from fairbench.audits.watching.state import WatchState
+from fairbench.audits.watching.state import Alarm, WatchState
 from fairbench.core import VERSION
-from fairbench.core.formats import count
+from fairbench.core.formats import count, interval, signed
 from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document.model import (
     Column,
@@ -37,67 +38,183 @@ from fairbench.reporting.document.model import (
 )
 
 _MOST_POINTS = 200
+_FAR = 1_000_000  # rows
 
 
-def watch_document(found: Findings) -> Document:
-    """Return what a watch knows by now."""
-    state = found.state
-    alarms = [alarm_sentence(each, state) for each in state.alarms]
-    number = len(alarms)
-    given = (
-        "1 alarm was given; it begins"
-        if number == 1
-        else f"{count(number)} alarms were given; they begin"
-    )
-    warning = f"{given} what can be concluded." if alarms else ""
-    verdict = Verdict(
-        [*alarms, *small_sentences(found)], list(open_sentences(found)), basis(found), warning
-    )
+def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
+    """Return what a watch knows by now.
+
+    Parameters
+    ----------
+    before : the rows and labels before the last look.
+    """
+    gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
+    new = state.rows - before[0], state.marks[-1].labels - before[1]
+    alarms = [_alarm_sentence(alarm, state) for alarm in state.alarms]
+    epsilon = f"{state.options.epsilon:g}"
+    small = [
+        f"{gap.gap}: the gap of all rows so far is under {epsilon} "
+        f"({interval(gap.lower, gap.upper)})."
+        for gap in gaps
+        if gap.verdict == SMALL
+    ]
+    history = [
+        {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
+        | {"gaps": dict(mark.limits)}
+        for mark in state.marks
+    ]
+    given = "1 alarm was given; it begins"
+    if len(alarms) > 1:
+        given = f"{count(len(alarms))} alarms were given; they begin"
     return Document(
         f"Watch of {state.options.path.name}",
-        list(_sections(found)),
-        verdict,
-        notes=notes(found),
+        [
+            Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
+            Section("History of gaps", [_history(gaps, state)]),
+            *[Section("Scores", [_score_table(scores)])] * bool(scores),
+            Section("Rates by group", [_rate_table(rates)]),
+        ],
+        Verdict(
+            [*alarms, *small],
+            list(_open_sentences(gaps, epsilon)),
+            list(_basis(state, new, len(gaps), len(scores))),
+            f"{given} what can be concluded." if alarms else "",
+        ),
+        notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
-        data=_data(found),
+        data={
+            "version": VERSION,
+            "options": {**asdict(state.options), "path": str(state.options.path)},
+            "rows": state.rows,
+            "repeats": state.repeats,
+            "labels": state.marks[-1].labels,
+            "new": list(new),
+            "alarms": [asdict(alarm) for alarm in state.alarms],
+            "gaps": [asdict(gap) for gap in gaps],
+            "rates": [asdict(rate) for rate in rates],
+            "scores": [asdict(row) for row in scores],
+            "history": history,
+        },
     )
 
 
-def _sections(found: Findings) -> Iterator[Section]:
-    yield Section("Gaps, and how late an alarm may be", [_gaps(found)])
-    yield Section("History of gaps", [_history(found)])
-    if found.scores:
-        yield Section("Scores", [_scores(found)])
-    yield Section("Rates by group", [_rates(found)])
+def _alarm_sentence(alarm: Alarm, state: WatchState) -> str:
+    ends = f"{signed(alarm.lower)} to {signed(alarm.upper)}"
+    whose = f"of the rows after row {count(alarm.since)}" if alarm.since else "of all rows so far"
+    when = f"found at row {count(alarm.row)}" + f", {alarm.period}" * bool(alarm.period)
+    if alarm.kind == PASSED:
+        epsilon = f"{state.options.epsilon:g}"
+        return f"{alarm.about}: the gap is beyond {epsilon} ({ends} {whose}; {when})."
+    assert alarm.before is not None
+    earlier = f"{signed(alarm.before[0])} to {signed(alarm.before[1])} up to there"
+    if alarm.kind == CHANGED:
+        return f"{alarm.about}: the gap has changed ({ends} {whose}, {earlier}; {when})."
+    return (
+        f"{alarm.about}: they have drifted (labels less scores {ends} on average {whose}, "
+        f"{earlier}; {when})."
+    )
 
 
-def _gaps(found: Findings) -> Table:
-    epsilon = found.state.options.epsilon
-    columns = [
-        Column("gap"),
-        Column("so far", "signed"),
-        Column("at every look", "interval"),
-        Column("", "bar"),
-        Column("verdict"),
-        Column("found in", right=True),
-        Column("from now", right=True, left_out=1),
-        Column("change", right=True, left_out=2),
-    ]
-    ends = [(each.lower, each.value, each.upper) for each in found.gaps]
-    rows = [
+def _open_sentences(gaps: Sequence[GapNow], epsilon: str) -> Iterator[str]:
+    """Yield, for each attribute, what is open by now."""
+    for name, rows in groupby(gaps, lambda gap: gap.attribute):
+        verdicts = [(gap.verdict, RATE_NAMES[gap.metric]) for gap in rows]
+        still = [rate for verdict, rate in verdicts if verdict == OPEN]
+        if still:
+            yield (
+                f"{name}: open whether the gap is beyond {epsilon} in "
+                f"{', '.join(dict.fromkeys(still))} ({len(still)} of {len(verdicts)} gaps)."
+            )
+
+
+def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
+    """Yield what was looked at, and how sure alarms are."""
+    rows, labels = map(count, new)
+    news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
+    yield (
+        f"Watched: {count(state.rows)} rows, {count(state.marks[-1].labels)} of them with a label; "
+        f"{news} new in {state.options.path.name}."
+    )
+    yield repeats_sentence(state)
+    of_scores = f" and {count(scores)} mean errors of scores" * bool(scores)
+    yield (
+        f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
+        "its bound, at most one watch in twenty ever gives a false alarm, however often is looked. "
+        "An alarm stays."
+    )
+
+
+def repeats_sentence(state: WatchState) -> str:
+    """Say how many rows came again, and what tells them."""
+    repeats = count(state.repeats)
+    if state.options.id:
+        return (
+            f"Repeats: {repeats} rows had an identifier ({state.options.id}) that was seen before; "
+            "each person or decision is counted once."
+        )
+    if state.once:
+        return (
+            f"Repeats: {repeats} rows are the same as an earlier one in every column that is read, "
+            "far more than independent rows would be; they are counted once. If they are different "
+            "people, name the column that tells them apart (id=) in another state."
+        )
+    return (
+        "Repeats: no more rows are alike than chance brings about, so all are taken to be of "
+        "different people; name a column of identifiers (id=) if one may come twice."
+    )
+
+
+def _notes(state: WatchState) -> Iterator[str]:
+    """Yield what all of this assumes, and what it buys."""
+    yield (
+        "Assumed: rows are independent of each other, and within a group neither the order in "
+        "which rows come nor which labels are known has to do with what the labels are. Then, and "
+        "only then, alarms are as seldom false as is said. Where bad outcomes are known "
+        "sooner than good ones, rates are those of what is known."
+    )
+    yield (
+        "An interval of all rows so far is of a rate that stays as it is; once it moves, see what "
+        "has changed. All gaps' intervals hold together at every look with 95 % confidence, and "
+        "so do all rates'."
+    )
+    yield (
+        "Compared from the first row on after every row, and from each mark on at every later mark "
+        f"(the end of a look, of a period, and at least every {BLOCK} rows or so)."
+    )
+    if state.options.score and state.options.target:
+        yield (
+            "Scores drift where labels are off from them by another amount than before, on "
+            "average over a group's rows that are decided one way. If scores are off by the same "
+            "amount for the same people, and other people come, that is found as well."
+        )
+    if state.unwatched:
+        rows = ", ".join(f"{name} ({count(n)} rows)" for name, n in state.unwatched.items())
+        yield (
+            f"Came after the first look, and are not watched: {rows}. Start another state to watch "
+            "them, too."
+        )
+
+
+def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
+    epsilon = state.options.epsilon
+    drawn = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
+    bar = dict(zip((gap.gap for gap in gaps), drawn, strict=True))
+    marks = {SMALL: "small", OPEN: "open"}
+    return table_of(
+        gaps,
         [
-            each.gap.name,
-            each.value,
-            (each.lower, each.upper),
-            bar,
-            TableCell(each.verdict, mark={SMALL: "small", OPEN: "open"}.get(each.verdict, "large")),
-            *map(_rows, (each.first, each.next, each.change)),
-        ]
-        for each, bar in zip(found.gaps, bars(ends, epsilon), strict=True)
-    ]
-    return Table(
-        columns,
-        rows,
+            ("gap", Column("gap")),
+            ("value", Column("so far", "signed")),
+            ("lower upper", Column("at every look", "interval")),
+            (lambda gap: bar[gap.gap], Column("", "bar")),
+            (
+                lambda gap: TableCell(gap.verdict, mark=marks.get(gap.verdict, "large")),
+                Column("verdict"),
+            ),
+            (lambda gap: _rows(gap.first), Column("found in", right=True)),
+            (lambda gap: _rows(gap.next), Column("from now", right=True, left_out=1)),
+            (lambda gap: _rows(gap.change), Column("change", right=True, left_out=2)),
+        ],
         caption=(
             f"found in: mean rows until an alarm if the gap is {epsilon + BEYOND:g} from the first "
             f"row on; from now: further rows if it becomes so now; change: if it moves by "
@@ -109,11 +226,8 @@ def _gaps(found: Findings) -> Table:
             f"rows so far, which may be looked at as often as one likes. Shaded: under "
             f"{epsilon:g} either way."
         ),
-        rules=starts([each.gap.attribute for each in found.gaps]),
+        rules=starts([gap.attribute for gap in gaps]),
     )
-
-
-_FAR = 1_000_000
 
 
 def _rows(rows: float) -> str:
@@ -122,113 +236,70 @@ def _rows(rows: float) -> str:
         return "never"
     if rows > _FAR:
         return f"over {count(_FAR)}"
-    digits = max(len(str(int(rows))) - 2, 0)
-    return count(round(rows, -digits))
+    return count(round(rows, -max(len(str(int(rows))) - 2, 0)))
 
 
-def _history(found: Findings) -> Gallery:
-    alarms = {each.about for each in found.state.alarms}
-    ordered = sorted(found.gaps, key=lambda each: each.gap.name not in alarms)
-    figures = [Figure(each.gap.name, svg=_chart(each, found.state)) for each in ordered]
+def _history(gaps: Sequence[GapNow], state: WatchState) -> Gallery:
+    alarmed = {alarm.about for alarm in state.alarms}
+    ordered = sorted(gaps, key=lambda gap: gap.gap not in alarmed)
     return Gallery(
-        figures,
+        [Figure(gap.gap, svg=_chart(gap, state)) for gap in ordered],
         "The gap of all rows so far with the interval that holds at every look; dashed: "
-        f"{found.state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
+        f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
     )
 
 
-def _chart(each: GapNow, state: WatchState) -> str:
-    marks = [mark for mark in state.marks if mark.limits[each.gap.name][0] is not None]
+def _chart(gap: GapNow, state: WatchState) -> str:
+    marks = [mark for mark in state.marks if mark.limits[gap.gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
-    limits = np.array([mark.limits[each.gap.name] for mark in marks], float).reshape(-1, 3)
+    limits = [mark.limits[gap.gap] for mark in marks]
+    value, lower, upper = np.array(limits, float).reshape(-1, 3).T
     rows = np.array([mark.row for mark in marks], float)
-    value, lower, upper = limits.T
-    middle = (lower + upper) / 2
-    across = np.array([0.0, rows[-1] if len(rows) else 1.0])
-    epsilon = state.options.epsilon
-    bound = [
-        Series(f"{sign * epsilon:+g}", across, np.full(2, sign * epsilon), GREY, dashed=True,
-               marked=False)
-        for sign in (-1, 1)
+    across, epsilon = np.array([0.0, rows[-1] if len(rows) else 1.0]), state.options.epsilon
+    series = [
+        *(
+            Series(f"{end:+g}", across, np.full(2, end), GREY, dashed=True, marked=False)
+            for end in (-epsilon, epsilon)
+        ),
+        Series("interval", rows, (lower + upper) / 2, BLUE, lined=False, marked=False,
+               band=(upper - lower) / 2),
+        Series("gap so far", rows, value, BLUE, marked=False),
     ]  # fmt: skip
-    band = Series("interval", rows, middle, BLUE, lined=False, marked=False,
-                  band=(upper - lower) / 2)  # fmt: skip
-    line = Series("gap so far", rows, value, BLUE, marked=False)
-    series = [*bound, band, line, *_alarms(each, state, rows, value)]
+    for alarm in state.alarms:
+        if alarm.about == gap.gap:
+            height, hint = np.interp([alarm.row], rows, value), _alarm_sentence(alarm, state)
+            at = Series(alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True, hint=hint)
+            series.append(at)
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 
-def _alarms(
-    each: GapNow, state: WatchState, rows: Sequence[float] | Any, value: Any
-) -> Iterator[Series]:
-    for alarm in state.alarms:
-        if alarm.about == each.gap.name:
-            height = np.interp([alarm.row], rows, value)
-            hint = alarm_sentence(alarm, state)
-            yield Series(alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True, hint=hint)
-
-
-def _scores(found: Findings) -> Table:
-    columns = [
-        Column("scores of"),
-        Column("labels", "count"),
-        Column("label less score", "signed"),
-        Column("at every look", "interval"),
-        Column("drift found in", right=True),
-    ]
-    rows = [
-        [each.scores.name, each.labels, each.value, (each.lower, each.upper), _rows(each.drift)]
-        for each in found.scores
-    ]
-    caption = (
-        "label less score: mean over labelled rows; 0 where scores are probabilities; drift found "
-        f"in: further rows of the file until an alarm if it moves by {BEYOND:g} from now on"
-    )
-    return Table(
-        columns,
+def _score_table(rows: Sequence[ScoresNow]) -> Table:
+    return table_of(
         rows,
-        caption=caption,
-        rules=starts([each.scores.attribute for each in found.scores]),
+        [
+            ("scores", Column("scores of")),
+            ("labels", Column("labels", "count")),
+            ("value", Column("label less score", "signed")),
+            ("lower upper", Column("at every look", "interval")),
+            (lambda row: _rows(row.drift), Column("drift found in", right=True)),
+        ],
+        caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
+        "drift found in: further rows of the file until an alarm if it moves by "
+        f"{BEYOND:g} from now on",
+        rules=starts([row.attribute for row in rows]),
     )
 
 
-def _rates(found: Findings) -> Table:
-    columns = [
-        Column("group"),
-        Column("rate"),
-        Column("rows", "count"),
-        Column("so far", "number"),
-        Column("at every look", "interval"),
-    ]
-    rows = [
+def _rate_table(rates: Sequence[RateNow]) -> Table:
+    return table_of(
+        rates,
         [
-            f"{each.attribute}: {each.group}",
-            RATE_NAMES[each.metric],
-            each.rows,
-            each.value,
-            (each.lower, each.upper),
-        ]
-        for each in found.rates
-    ]
-    return Table(columns, rows, rules=starts([each.metric for each in found.rates]), most=60)
-
-
-def _data(found: Findings) -> Mapping[str, Any]:
-    state = found.state
-    return {
-        "version": VERSION,
-        "options": {**asdict(state.options), "path": str(state.options.path)},
-        "rows": state.rows,
-        "repeats": state.repeats,
-        "labels": state.marks[-1].labels,
-        "new": list(found.new),
-        "alarms": [asdict(each) for each in state.alarms],
-        "gaps": [{**asdict(each), "gap": each.gap.name} for each in found.gaps],
-        "rates": [asdict(each) for each in found.rates],
-        "scores": [{**asdict(each), "scores": each.scores.name} for each in found.scores],
-        "history": [
-            {"row": mark.row, "labels": mark.labels, "period": mark.period, "look": mark.look,
-             "gaps": dict(mark.limits)}
-            for mark in state.marks
+            (lambda rate: f"{rate.attribute}: {rate.group}", Column("group")),
+            (lambda rate: RATE_NAMES[rate.metric], Column("rate")),
+            ("rows", Column("rows", "count")),
+            ("value", Column("so far", "number")),
+            ("lower upper", Column("at every look", "interval")),
         ],
-    }  # fmt: skip
+        rules=starts([rate.metric for rate in rates]),
+        most=60,
+    )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
-from fairbench.audits.watching.stream import UNKNOWN, New, WatchedRows
+from fairbench.audits.watching.stream import WatchedRows
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 # A group's sums: labelled rows as TN, FP, FN, TP; all rows by decision; of labels less scores, by
 # decision, how many, their sum and that of their squares.
@@ -33,19 +33,24 @@ class GapOf:
     metric: str
     first: int
     second: int
-    groups: tuple[str, str]
-
-    @property
-    def name(self) -> str:
-        """What it is called, in the state too."""
-        first, second = self.groups
-        return f"{self.attribute}: {second} less {first}, {RATE_NAMES[self.metric]}"
+    name: str  # in the state too
 
     def pair(self, counts: Floats, share: float | Floats) -> Pair:
         """Return the counts of both groups from sums (..., G, WIDTH)."""
-        successes, size = weights(self.metric)
-        first, second = counts[..., self.first, :], counts[..., self.second, :]
-        return Pair(first @ successes, first @ size, second @ successes, second @ size, share)
+        both = counts[..., [self.first, self.second], :] @ weights(self.metric)
+        (first, first_size), (second, second_size) = np.moveaxis(both, (-2, -1), (0, 1))
+        return Pair(first, first_size, second, second_size, np.broadcast_to(share, first.shape))
+
+    def share(self, counts: Floats) -> Floats:
+        """Return the share that the first group has of both groups' rows, about 1/2 of none."""
+        pair = self.pair(counts, 0.5)
+        first, second = np.asarray(pair.first_size), np.asarray(pair.second_size)
+        share: Floats = (first + 1) / (first + second + 2)
+        return share
+
+    def since(self, before: Floats, added: Floats) -> Pair:
+        """Return the counts of both groups in sums that were added to others."""
+        return self.pair(added, self.share(before))
 
 
 @dataclass(frozen=True)
@@ -55,41 +60,38 @@ class ScoresOf:
     attribute: str
     group: int
     decision: int
-    label: str
-
-    @property
-    def name(self) -> str:
-        """What they are called, in the state too."""
-        decided = "positive" if self.decision else "negative"
-        return f"{self.attribute}: {self.label}, scores of {decided} decisions"
+    name: str  # in the state too
 
     def sums(self, counts: Floats) -> Sums:
         """Return how far labels are from scores, from sums (..., G, WIDTH)."""
         start = _RESIDUALS + 3 * self.decision
-        found = counts[..., self.group, start : start + 3]
-        return Sums(found[..., 0], found[..., 1], found[..., 2])
+        return Sums(*np.moveaxis(counts[..., self.group, start : start + 3], -1, 0))
+
+    def since(self, before: Floats, added: Floats) -> Sums:
+        """Return the same of sums that were added to others."""
+        return self.sums(added)
 
 
-def weights(metric: str) -> tuple[Floats, Floats]:
-    """Return which of a group's sums are the successes and the rows of a metric's rate."""
-    successes, size = np.zeros(WIDTH), np.zeros(WIDTH)
+def weights(metric: str) -> Floats:
+    """Return which of a group's sums are the successes and the rows of a rate, (WIDTH, 2)."""
+    weights = np.zeros((WIDTH, 2))
     if metric == NEEDS_NO_LABELS:
-        successes[_DECISIONS + 1] = 1
-        size[_DECISIONS : _DECISIONS + 2] = 1
+        weights[_DECISIONS : _DECISIONS + 2] = [[0, 1], [1, 1]]
     else:
-        successes[:4] = np.array(RATE_OF[metric].numerator) > 0
-        size[:4] = np.array(RATE_OF[metric].denominator) > 0
-    return successes, size
+        rate = RATE_OF[metric]
+        weights[:_DECISIONS] = np.transpose([rate.numerator, rate.denominator]) > 0
+    return weights
 
 
 def gaps_watched(state: WatchState) -> list[GapOf]:
     """Return every gap of every metric between any two groups of an attribute."""
     return [
-        GapOf(name, metric, i, j, (groups[i], groups[j]))
-        for name, groups in state.groups.items()
+        GapOf(attribute, metric, first, second,
+              f"{attribute}: {groups[second]} less {groups[first]}, {RATE_NAMES[metric]}")
+        for attribute, groups in state.groups.items()
         for metric in state.options.watched
-        for i, j in combinations(range(len(groups)), 2)
-    ]
+        for first, second in combinations(range(len(groups)), 2)
+    ]  # fmt: skip
 
 
 def scores_watched(state: WatchState) -> list[ScoresOf]:
@@ -97,117 +99,73 @@ def scores_watched(state: WatchState) -> list[ScoresOf]:
     if not (state.options.score and state.options.target):
         return []
     return [
-        ScoresOf(name, i, decision, groups[i])
-        for name, groups in state.groups.items()
-        for i in range(len(groups))
-        for decision in (0, 1)
+        ScoresOf(attribute, place, decision, f"{attribute}: {group}, scores of {decided} decisions")
+        for attribute, groups in state.groups.items()
+        for place, group in enumerate(groups)
+        for decision, decided in enumerate(("negative", "positive"))
     ]
 
 
-def groups_of_first_look(table: WatchedRows) -> Mapping[str, tuple[str, ...]]:
-    """Return the groups that are watched from now on, the largest first."""
-    found = {}
-    for name, rows in table.groups.items():
-        values, sizes = np.unique(rows, return_counts=True)
-        found[name] = tuple(str(values[i]) for i in np.argsort(-sizes, kind="stable"))
-    return found
-
-
 @dataclass(frozen=True, eq=False)
-class Events:
-    """What is counted one after the other: labels that came late, then new rows.
+class Counted:
+    """What is new, ready to be added up: (n,) of each, if nothing else is said."""
 
-    Attributes
-    ----------
-    codes : attribute -> (n,) position of the group, -1 of one that is not watched.
-    sums : (n, WIDTH) what each adds to its group.
-    row : (n,) the rows so far. labelled : (n,) the labels so far. period : (n,) of each.
-    """
-
-    codes: Mapping[str, Rows]
-    sums: Floats
-    row: Rows
-    labelled: Rows
+    codes: Mapping[str, NDArray[np.intp]]  # attribute -> position of the group, -1 if not watched
+    sums: Floats  # (n, WIDTH), what each adds to its group
+    row: NDArray[np.int64]  # the rows so far
+    labels: NDArray[np.int64]  # the labels so far
     period: NDArray[np.str_]
 
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self.row)
 
-
-def events_of(state: WatchState, table: WatchedRows, new: New) -> Events:
-    """Return what a look adds, in its order."""
-    at = np.concatenate([new.late, new.rows])
-    fresh = np.arange(len(at)) >= len(new.late)
-    row = state.rows + np.cumsum(fresh)
-    label, decision = table.label[at], table.decision[at]
-    known = label != UNKNOWN
-    if new.counted is not None and new.labels is not None:
-        known &= np.concatenate([np.ones(len(new.late), bool), new.labels])
-        fresh &= np.concatenate([np.zeros(len(new.late), bool), new.counted])
-        some = known | fresh
-        at, fresh, row, known = at[some], fresh[some], row[some], known[some]
-        label, decision = label[some], decision[some]
-    sums, rows = np.zeros((len(at), WIDTH)), np.arange(len(at))
-    sums[rows[known], 2 * label[known] + decision[known]] = 1
-    sums[rows[fresh], _DECISIONS + decision[fresh]] = 1
-    scored = known & ~np.isnan(table.score[at])
-    residual = np.where(scored, label - table.score[at], 0.0)
+def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> Counted:
+    """Return what events add to the sums of groups, in their order."""
+    label, decision, score = (events[name].to_numpy() for name in ("label", "decision", "score"))
+    labelled, rows = events["labelled"].to_numpy(bool), np.arange(len(events))
+    scored = labelled & ~np.isnan(score)
+    residual = np.where(scored, label - score, 0.0)
+    sums = np.zeros((len(events), WIDTH))
+    sums[rows[labelled], (2 * label + decision)[labelled]] = 1
+    sums[rows, _DECISIONS + decision] = events["counted"]
     for power in range(3):
-        column = _RESIDUALS + 3 * decision[scored] + power
-        sums[rows[scored], column] = residual[scored] ** power
-    before = state.marks[-1].labels if state.marks else 0
-    return Events(
-        {name: _codes(table.groups[name][at], groups) for name, groups in state.groups.items()},
+        sums[rows, _RESIDUALS + 3 * decision + power] = scored * residual**power
+    groups = table.groups.loc[events.index]
+    return Counted(
+        {
+            name: pd.Index(watched).get_indexer(groups[name])
+            for name, watched in state.groups.items()
+        },
         sums,
-        row,
-        before + np.cumsum(known),
-        table.period[at],
+        events["row"].to_numpy(),
+        (state.marks[-1].labels if state.marks else 0) + np.cumsum(labelled),
+        events["period"].to_numpy(str),
     )
-
-
-def _codes(names: NDArray[np.str_], groups: Sequence[str]) -> Rows:
-    place = {name: i for i, name in enumerate(groups)}
-    values, codes = np.unique(names, return_inverse=True)
-    return np.array([place.get(str(each), -1) for each in values], np.int64)[codes]
 
 
 def counts_now(state: WatchState) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) so far."""
     if state.marks:
-        return {name: np.array(each, float) for name, each in state.marks[-1].counts.items()}
+        return {name: np.array(sums, float) for name, sums in state.marks[-1].counts.items()}
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
 
 
-def new_marks(state: WatchState, events: Events, look: str) -> list[Milestone]:
+def new_marks(state: WatchState, new: Counted, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
-    return list(_marks(state, events, look))
-
-
-def _marks(state: WatchState, events: Events, look: str) -> Iterator[Milestone]:
-    counts, start = counts_now(state), 0
-    for stop in _stops(events):
-        for name, codes in events.codes.items():
-            part = codes[start:stop]
-            np.add.at(counts[name], part[part >= 0], events.sums[start:stop][part >= 0])
-        last = stop - 1
-        plain = {name: each.tolist() for name, each in counts.items()}
-        yield Milestone(
-            int(events.row[last]),
-            int(events.labelled[last]),
-            str(events.period[last]),
-            look,
-            plain,
-        )
+    counts, marks, start = counts_now(state), [], 0
+    for stop in _stops(new.period):
+        # Row after row, so that sums do not depend on when is looked.
+        for name, codes in new.codes.items():
+            watched = start + np.flatnonzero(codes[start:stop] >= 0)
+            np.add.at(counts[name], codes[watched], new.sums[watched])
+        plain = {name: sums.tolist() for name, sums in counts.items()}
+        row, labels, period = (part[stop - 1] for part in (new.row, new.labels, new.period))
+        marks.append(Milestone(int(row), int(labels), str(period), look, plain))
         start = stop
+    return marks
 
 
-def _stops(events: Events) -> list[int]:
-    ends = np.flatnonzero(events.period[1:] != events.period[:-1]) + 1
-    pieces = np.split(np.arange(len(events)), ends)
-    stops: list[int] = []
-    for piece in pieces:
-        if len(piece):
-            begin, number = int(piece[0]), max(1, round(len(piece) / BLOCK))
-            stops += [begin + len(piece) * (i + 1) // number for i in range(number)]
-    return stops
+def _stops(period: NDArray[np.str_]) -> Iterator[int]:
+    """Yield where periods end, and where in between, in even steps of about a block."""
+    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        number = max(1, round((end - begin) / BLOCK))
+        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))

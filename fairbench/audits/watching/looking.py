@@ -7,18 +7,14 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
 
 from fairbench.audits.columns import MOST_GROUPS
 from fairbench.audits.watching.alarms import find_alarms
-from fairbench.audits.watching.counting import (
-    events_of,
-    gaps_watched,
-    groups_of_first_look,
-    new_marks,
-)
+from fairbench.audits.watching.counting import counted, gaps_watched, new_marks
 from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
-from fairbench.audits.watching.stream import New, WatchedRows, news, read_watched
+from fairbench.audits.watching.stream import WatchedRows, news, read_watched
 from fairbench.core.errors import UserError
 
 
@@ -37,24 +33,16 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
         return file.create(looked(WatchState(options)))
 
     def change(state: WatchState) -> WatchState:
-        return looked(_same(file, state, options, given))
+        for name in sorted({field.name for field in fields(WatchOptions)} & {*given} - {"path"}):
+            if getattr(options, name) != getattr(state.options, name):
+                raise UserError(
+                    f"{file.path} was started with another {name}: leave {name}= out, or start "
+                    "another state"
+                )
+        path = options.path if "path" in given else state.options.path
+        return looked(replace(state, options=replace(state.options, path=path)))
 
     return file.change(change)
-
-
-def _same(
-    file: WatchFile, state: WatchState, options: WatchOptions, given: Collection[str]
-) -> WatchState:
-    names = {each.name for each in fields(WatchOptions)} & set(given) - {"path"}
-    other = [each for each in names if getattr(options, each) != getattr(state.options, each)]
-    if other:
-        raise UserError(
-            f"{file.path} was started with another {min(other)}: leave {min(other)}= out, or "
-            "start another state"
-        )
-    if "path" not in given:
-        return state
-    return replace(state, options=replace(state.options, path=options.path))
 
 
 def looked(state: WatchState) -> WatchState:
@@ -66,57 +54,56 @@ def looked(state: WatchState) -> WatchState:
     """
     table = read_watched(state.options, state.names)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    new = news(state, table, state.options.path, now)
-    if not len(new.rows) and not len(new.late):
+    events, periods = news(state, table, now)
+    if events.empty:
         return state
     if not state.groups:
-        state = _begun(state, table)
-    state, new = once(state, table, new)
-    events = events_of(state, table, new)
-    if not len(events):  # all that is new are repeats
-        return replace(state, names=table.names or state.names, periods=new.periods)
-    marks = new_marks(state, events, now)
+        state = replace(state, groups=_groups_of_first_look(table, state.options.path.name))
+    state, events = once(state, table, events)
+    state = replace(state, names=table.names or state.names, periods=periods)
+    if events.empty:  # all that is new are repeats
+        return state
+    new = counted(state, table, events)
+    marks = new_marks(state, new, now)
     if not state.shares:
         state = replace(state, shares=shares_of(state, marks[-1]))
-    alarms, marks = find_alarms(state, events, marks)
+    alarms, marks = find_alarms(state, new, marks)
     return replace(
         state,
-        names=table.names or state.names,
-        periods=new.periods,
         marks=(*state.marks, *marks),
         alarms=(*state.alarms, *alarms),
-        unwatched=_unwatched(state, table, new),
+        unwatched=_unwatched(state, table.groups.loc[events.index[events["counted"]]]),
     )
 
 
-def _unwatched(state: WatchState, table: WatchedRows, new: New) -> dict[str, int]:
+def _unwatched(state: WatchState, groups: pd.DataFrame) -> dict[str, int]:
     """Return the rows of groups that were not there at the first look."""
-    found = dict(state.unwatched)
-    for name, groups in state.groups.items():
-        rows = new.rows if new.counted is None else new.rows[new.counted]
-        values, sizes = np.unique(table.groups[name][rows], return_counts=True)
-        for value, size in zip(values, sizes, strict=True):
-            if value not in groups:
-                found[f"{name}: {value}"] = found.get(f"{name}: {value}", 0) + int(size)
-    return found
+    unwatched = dict(state.unwatched)
+    for attribute, watched in state.groups.items():
+        sizes = groups[attribute][~groups[attribute].isin(watched)].value_counts().sort_index()
+        for group, size in sizes.items():
+            name = f"{attribute}: {group}"
+            unwatched[name] = unwatched.get(name, 0) + int(size)
+    return unwatched
 
 
-def _begun(state: WatchState, table: WatchedRows) -> WatchState:
-    groups = groups_of_first_look(table)
-    for name, found in groups.items():
-        if not 2 <= len(found) <= MOST_GROUPS:
+def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str, ...]]:
+    """Return the groups that are watched from now on, the largest first."""
+    groups = {}
+    for name, column in table.groups.items():
+        sizes = column.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+        groups[str(name)] = tuple(map(str, sizes.index))
+        if not 2 <= len(sizes) <= MOST_GROUPS:
             raise UserError(
-                f"{state.options.path.name}: column '{name}' holds {len(found)} different values "
-                f"in the first look; a group column has 2 to {MOST_GROUPS}"
+                f"{file}: column '{name}' holds {len(sizes)} different values in the first look; "
+                f"a group column has 2 to {MOST_GROUPS}"
             )
-    return replace(state, groups=groups)
+    return groups
 
 
 def shares_of(state: WatchState, mark: Milestone) -> dict[str, float]:
     """Return the first group's share of each gap's rows, of what the first look has."""
-    found = {}
-    for gap in gaps_watched(state):
-        pair = gap.pair(np.array(mark.counts[gap.attribute], float), 0.5)
-        first, second = float(np.asarray(pair.first_size)), float(np.asarray(pair.second_size))
-        found[gap.name] = round((first + 1) / (first + second + 2), 6)
-    return found
+    counts = {name: np.array(sums, float) for name, sums in mark.counts.items()}
+    return {
+        gap.name: round(float(gap.share(counts[gap.attribute])), 6) for gap in gaps_watched(state)
+    }

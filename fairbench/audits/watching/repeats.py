@@ -11,63 +11,52 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike
 
+from fairbench.audits.columns import each_value
 from fairbench.audits.watching.state import KEY, WatchState
-from fairbench.audits.watching.stream import UNKNOWN, New, WatchedRows
+from fairbench.audits.watching.stream import UNKNOWN, WatchedRows
 
-Floats = NDArray[np.float64]
 _MOST = 4  # times that a row came, beyond which they are not told apart
 _SURE = 3.0  # standard errors by which more rows must come twice than chance allows
 _FEW = 5.0  # rows that may come three times, by chance, where none did
 
 
-@dataclass
-class _Tally:
-    """What is known of the rows of one key: how often they came, and whether one had a label."""
-
-    times: int = 0
-    labelled: bool = False
-
-
-def once(state: WatchState, table: WatchedRows, new: New) -> tuple[WatchState, New]:
+def once(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame
+) -> tuple[WatchState, pd.DataFrame]:
     """Return the state with the keys of new rows, and what is left to count of what is new.
 
     Notes
     -----
     The label of a repeat counts, once, where the rows before it had none.
     """
-    keys = _keys(table)
     tallies = _read(state.seen)
-    if not tallies and state.rows:
-        _of_earlier_versions(tallies, keys, table, new)
-    first = np.array([_came(tallies, keys[row]) for row in new.rows], bool)
-    apart = (
-        bool(state.options.id)
-        or state.once
-        or beyond_chance([each.times for each in tallies.values()])
-    )
-    late = [row for row in new.late if _labelled(tallies, keys[row]) or not apart]
-    known = table.label[new.rows] != UNKNOWN
-    labels = np.array(
-        [has and (_labelled(tallies, keys[row]) or not apart)
-         for row, has in zip(new.rows, known, strict=True)], bool,
-    )  # fmt: skip
-    counted = first | (not apart)
+    if tallies.empty and state.rows:  # an earlier version kept no keys: those that the file has
+        before = table.rows.drop(events.index[events["counted"]])
+        labelled = (before["label"] != UNKNOWN) & ~before.index.isin(events.index)
+        tallies = _with(tallies, before.assign(counted=True, labelled=labelled))
+    key, counted, labelled = _keys(events), events["counted"], events["labelled"]
+    new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
+    unknown = ~key.isin(tallies.index[tallies["labelled"]]) & ~key.where(labelled).duplicated()
+    tallies = _with(tallies, events)
+    apart = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
+    if apart:
+        events = events.assign(counted=counted & new, labelled=labelled & unknown)
     state = replace(
         state,
         seen=_written(tallies),
         once=apart and not state.options.id,
-        repeats=state.repeats + int((~counted).sum()),
+        repeats=state.repeats + int(counted.sum() - events["counted"].sum()),
     )
-    return state, replace(new, late=np.array(late, np.int64), counted=counted, labels=labels)
+    return state, events[events["counted"] | events["labelled"]]
 
 
-def beyond_chance(times: Sequence[int]) -> bool:
+def beyond_chance(times: ArrayLike) -> bool:
     """Say whether far more rows come twice, or three times, than independent rows would.
 
     Parameters
@@ -89,54 +78,33 @@ def beyond_chance(times: Sequence[int]) -> bool:
     return bool(twice or thrice)
 
 
-def _keys(table: WatchedRows) -> list[str]:
+def _keys(rows: pd.DataFrame) -> pd.Series:
     """Return what tells rows: a checksum of 48 bits of their identifier, or of what is read."""
-    found: dict[str, str] = {}
-    for text in table.key:
-        if text not in found:
-            plain = text.encode(errors="backslashreplace")
-            digest = hashlib.blake2b(plain, digest_size=KEY * 3 // 4).digest()
-            found[text] = base64.b64encode(digest).decode()
-    return [found[text] for text in table.key]
+
+    def checksum(text: str) -> str:
+        plain = text.encode(errors="backslashreplace")
+        digest = hashlib.blake2b(plain, digest_size=KEY * 3 // 4).digest()
+        return base64.b64encode(digest).decode()
+
+    codes, checksums = each_value(rows["key"], checksum)
+    return pd.Series(np.array(checksums, dtype=object)[codes], rows.index)
 
 
-def _came(tallies: dict[str, _Tally], key: str) -> bool:
-    """Note that a row came, and say whether it is the first of its key."""
-    tally = tallies.setdefault(key, _Tally())
-    tally.times += 1
-    return tally.times == 1
+def _with(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how often rows came by key, and whether one had a label, after some more rows."""
+    more = pd.DataFrame({"times": rows["counted"].astype(int), "labelled": rows["labelled"]})
+    together = pd.concat([tallies, more.set_index(_keys(rows))])
+    return together.groupby(level=0, sort=False).agg({"times": "sum", "labelled": "any"})
 
 
-def _labelled(tallies: dict[str, _Tally], key: str) -> bool:
-    """Note that a row has a label, and say whether it is the first of its key."""
-    tally = tallies.setdefault(key, _Tally())
-    before, tally.labelled = tally.labelled, True
-    return not before
-
-
-def _of_earlier_versions(
-    tallies: dict[str, _Tally], keys: Sequence[str], table: WatchedRows, new: New
-) -> None:
-    """Take in the rows that were seen before states kept keys, as far as the file has them."""
-    before = np.ones(len(table), bool)
-    before[new.rows] = False
-    had_label = table.label != UNKNOWN
-    had_label[new.late] = False
-    for row in np.flatnonzero(before).tolist():
-        _came(tallies, keys[row])
-        tallies[keys[row]].labelled |= bool(had_label[row])
-
-
-def _read(seen: str) -> dict[str, _Tally]:
+def _read(seen: str) -> pd.DataFrame:
     """Return the tallies that a state keeps: a key and a digit each."""
-    tallies = {}
-    for start in range(0, len(seen), KEY + 1):
-        times, labelled = divmod(int(seen[start + KEY]), 2)
-        tallies[seen[start : start + KEY]] = _Tally(times, bool(labelled))
-    return tallies
+    starts = range(0, len(seen), KEY + 1)
+    digits = np.array([int(seen[start + KEY]) for start in starts], int)
+    keys = pd.Index([seen[start : start + KEY] for start in starts], dtype=object)
+    return pd.DataFrame({"times": digits // 2, "labelled": digits % 2 == 1}, keys)
 
 
-def _written(tallies: Mapping[str, _Tally]) -> str:
-    return "".join(
-        f"{key}{2 * min(each.times, _MOST) + each.labelled}" for key, each in tallies.items()
-    )
+def _written(tallies: pd.DataFrame) -> str:
+    digits = 2 * tallies["times"].clip(upper=_MOST) + tallies["labelled"]
+    return "".join(f"{key}{digit}" for key, digit in digits.items())

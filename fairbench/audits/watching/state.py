@@ -21,11 +21,6 @@ KEY = 8  # signs of the checksum that tells a row
 CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 
 
-def crossed(name: str) -> list[str]:
-    """Return the columns that a name of groups stands for: of ``sex x race`` two."""
-    return name.split(CROSSED)
-
-
 @dataclass(frozen=True)
 class WatchOptions:
     """What is watched, and of which columns."""
@@ -82,35 +77,30 @@ class WatchOptions:
         group, cuts = bands_apart(self.group)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
-        if any("quantiles" in each.rpartition(":")[2] for each in self.cuts):
+        if any("quantiles" in bands.rpartition(":")[2] for bands in self.cuts):
             raise UserError(
                 "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
             )
         period_asked(self.time)
         if not self.group:
             raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
-        if len(set(self.group)) < len(self.group):
-            raise UserError(f"group=[{','.join(self.group)}] names a column twice")
-        if len(set(self.metrics)) < len(self.metrics):
-            raise UserError(f"metrics=[{','.join(self.metrics)}] names a metric twice")
-        for each in self.metrics:
-            check_choice("metric", each, RATE_OF)
-            if not self.target and each != NEEDS_NO_LABELS:
-                raise UserError(f"{each} needs labels: name their column as target=")
+        for name, what in (("group", "column"), ("metrics", "metric")):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise UserError(f"{name}=[{','.join(values)}] names a {what} twice")
+        for metric in self.metrics:
+            check_choice("metric", metric, RATE_OF)
+            if not self.target and metric != NEEDS_NO_LABELS:
+                raise UserError(f"{metric} needs labels: name their column as target=")
         check_share("epsilon", self.epsilon)
         self.audit  # refuses the rest  # noqa: B018
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that groups are made of, each once."""
-        parts = (part for name in self.group for part in crossed(name))
-        return tuple(dict.fromkeys(parts))
-
-    @property
     def audit(self) -> Options:
         """The same as options of an audit, which files are read with."""
+        columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
         return Options(
-            path=self.path, group=self.columns, target=self.target, score=self.score,
+            path=self.path, group=tuple(columns), target=self.target, score=self.score,
             prediction=self.prediction, positive=self.positive, threshold=self.threshold,
             epsilon=self.epsilon, cuts=self.cuts,
         )  # fmt: skip
@@ -123,32 +113,21 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Rows of one period that came in one look.
-
-    Attributes
-    ----------
-    digest : of their columns but the labels, in order. bag : the same in any order.
-    look : when, UTC.
-    """
+    """Rows of one period that came in one look."""
 
     rows: int
-    digest: str
-    bag: str
-    look: str
+    digest: str  # of their columns but the labels, in order
+    bag: str  # the same in any order
+    look: str  # when, UTC
 
 
 @dataclass(frozen=True)
 class Period:
-    """The rows seen of a period; without a column of time there is one, without a name.
-
-    Attributes
-    ----------
-    labels : a sign a row: 0, 1, or ? where it is not known yet.
-    """
+    """The rows seen of a period; without a column of time there is one, without a name."""
 
     name: str
     parts: tuple[SeenRows, ...]
-    labels: str
+    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
 
 
 @dataclass(frozen=True)
@@ -226,7 +205,7 @@ class WatchState:
     @property
     def rows(self) -> int:
         """The rows seen so far."""
-        return sum(part.rows for each in self.periods for part in each.parts)
+        return sum(part.rows for period in self.periods for part in period.parts)
 
 
 class WatchFile(JsonFile[WatchState]):
@@ -236,7 +215,27 @@ class WatchFile(JsonFile[WatchState]):
 
     def parsed(self, content: bytes) -> WatchState:
         """Return the state that a file's content describes."""
-        return _state(unsealed_json(content), self.path.parent)
+        # States of earlier versions counted every row, and kept nothing that tells them.
+        values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}
+        if values["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
+        values = {part.name: values[part.name] for part in fields(WatchState)}
+        digits = values["seen"][KEY :: KEY + 1]
+        if len(values["seen"]) % (KEY + 1) or not all(map(str.isdecimal, digits)):
+            raise ValueError("what it has of the rows that were seen is cut off")
+        options: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values["options"].items()
+        }
+        parsed = {
+            "options": WatchOptions(**{**options, "path": self.path.parent / options["path"]}),
+            "names": tuple(values["names"]),
+            "groups": {name: tuple(groups) for name, groups in values["groups"].items()},
+            "periods": tuple(map(_period, values["periods"])),
+            "marks": tuple(Milestone(**mark) for mark in values["marks"]),
+            "alarms": tuple(map(_alarm, values["alarms"])),
+        }
+        return WatchState(**{**values, **parsed})
 
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""
@@ -245,37 +244,8 @@ class WatchFile(JsonFile[WatchState]):
         return {"schema": SCHEMA, **asdict(state), "options": options}
 
 
-def _state(content: Mapping[str, Any], folder: Path) -> WatchState:
-    """Return the state that plain values describe."""
-    if content["schema"] != SCHEMA:
-        raise ValueError(f"its schema is {content['schema']}; this version reads {SCHEMA}")
-    # States of earlier versions counted every row, and kept nothing that tells them.
-    values = {"repeats": 0, "once": False, "seen": "", **content}
-    values = {each.name: values[each.name] for each in fields(WatchState)}
-    seen = str(values["seen"])
-    if len(seen) % (KEY + 1) or not all(each.isdecimal() for each in seen[KEY :: KEY + 1]):
-        raise ValueError("what it has of the rows that were seen is cut off")
-    chosen: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in values["options"].items()
-    }
-    chosen["path"] = folder / chosen["path"]
-    return WatchState(
-        WatchOptions(**chosen),
-        tuple(values["names"]),
-        {name: tuple(groups) for name, groups in values["groups"].items()},
-        values["shares"],
-        tuple(_period(each) for each in values["periods"]),
-        tuple(Milestone(**each) for each in values["marks"]),
-        tuple(_alarm(each) for each in values["alarms"]),
-        values["unwatched"],
-        int(values["repeats"]),
-        bool(values["once"]),
-        seen,
-    )
-
-
 def _period(values: Mapping[str, Any]) -> Period:
-    parts = tuple(SeenRows(**each) for each in values["parts"])
+    parts = tuple(SeenRows(**part) for part in values["parts"])
     if len(values["labels"]) != sum(part.rows for part in parts):
         raise ValueError(f"period '{values['name']}' has not one label a row")
     return Period(values["name"], parts, values["labels"])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,14 +23,11 @@ from fairbench.audits.watching.state import (
     SeenRows,
     WatchOptions,
     WatchState,
-    crossed,
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
 from fairbench.data.tabular import spelled
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 _SIGNS, UNKNOWN = np.array(["0", "1", "?"]), 2
 _MASK = (1 << 64) - 1
 
@@ -42,43 +38,16 @@ class WatchedRows:
 
     Attributes
     ----------
-    period : (n,) names. text : (n,) all that is read of a row but its label.
-    groups : attribute -> (n,) names. decision : (n,). score : (n,), NaN without scores.
-    label : (n,) 0, 1, or 2 where it is not known. names : what labels 0 and 1 are called.
-    key : (n,) what tells one row from another: its identifier, or `text`.
+    rows : ``period``, a name; ``text``, all that is read of a row but its label; ``key``, what
+        tells one row from another, its identifier or ``text``; ``decision``; ``score``, NaN
+        without scores; ``label``, 0, 1, or 2 where it is not known. The index counts from 0.
+    groups : a column of names for each attribute.
+    names : what labels 0 and 1 are called, where the file has both.
     """
 
-    period: NDArray[np.str_]
-    text: Sequence[str]
-    groups: Mapping[str, NDArray[np.str_]]
-    decision: Rows
-    score: Floats
-    label: Rows
-    names: tuple[str, ...]
-    key: Sequence[str] = ()
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.decision)
-
-
-@dataclass(frozen=True, eq=False)
-class New:
-    """What a look adds: positions in the table, in the order they are counted.
-
-    Attributes
-    ----------
-    late : rows seen before, whose label has come. rows : rows not seen before.
-    periods : all that has been seen, after this look.
-    counted : which of `rows` are counted; the others came before. None where all are.
-    labels : which labels of `rows` are counted; None where all are.
-    """
-
-    late: Rows
-    rows: Rows
-    periods: tuple[Period, ...]
-    counted: NDArray[np.bool_] | None = None
-    labels: NDArray[np.bool_] | None = None
+    rows: pd.DataFrame
+    groups: pd.DataFrame
+    names: tuple[str, ...] = ()
 
 
 def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
@@ -92,186 +61,198 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     ------
     UserError : a file or column that is not there, or a value that cannot be; names the row.
     """
-    asked = options.audit
+    asked, file = options.audit, options.path.name
     frame = read_frame(asked, every=bool(options.time or options.id))
-    file = options.path.name
     time, unit = period_asked(options.time)
     for name in (time, options.id, *asked.columns):
         if name and name not in frame:
             raise unknown_name(f"column of {file}", name, list(map(str, frame.columns)))
-    frame = _in_order(frame, time, unit, file)
+    if time:
+        frame = _in_order(frame, time, unit, file)
     label, names = _labels(frame, options, names)
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
     if score is not None:
         check_score(np.where(label == UNKNOWN, np.nan, label), score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
-    groups = {each: _names_of(frame[crossed(each)]) for each in options.group}
-    period = frame[time] if time else pd.Series("", frame.index)
-    read = [frame[name].astype(str) for name in asked.columns if name != options.target]
+    read = [name for name in asked.columns if name != options.target]
     if options.id:
-        blank = (frame[options.id].astype(str) == "").to_numpy()
-        Place(file, options.id).refuse(frame[options.id], blank, "an identifier")
-        read.append(frame[options.id].astype(str))
-    text = ["\x1f".join(row) for row in zip(*read, strict=True)]
-    key = frame[options.id].astype(str).tolist() if options.id else text
-    known = np.full(len(frame), np.nan) if score is None else score
-    stored = names if len(set(label.tolist()) & {0, 1}) == 2 else ()
-    return WatchedRows(period.to_numpy(str), text, groups, decision, known, label, stored, key)
+        _refuse_blank(frame, options.id, file, "an identifier")
+        read.append(options.id)
+    text = [
+        "\x1f".join(row) for row in zip(*(frame[name].astype(str) for name in read), strict=True)
+    ]
+    rows = pd.DataFrame(
+        {
+            "period": frame[time] if time else "",
+            "text": text,
+            "key": frame[options.id].astype(str) if options.id else text,
+            "decision": decision,
+            "score": np.nan if score is None else score,
+            "label": label,
+        }
+    )
+    groups = pd.DataFrame({name: _groups(frame, name) for name in options.group})
+    return WatchedRows(rows, groups, names if {0, 1} <= {*label.tolist()} else ())
+
+
+def _refuse_blank(frame: pd.DataFrame, name: str, file: str, expected: str) -> None:
+    blank = (frame[name].astype(str) == "").to_numpy()
+    Place(file, name).refuse(frame[name], blank, expected)
 
 
 def _in_order(frame: pd.DataFrame, time: str, unit: str, file: str) -> pd.DataFrame:
     """Return the rows by period, as ``week 2`` before ``week 10``; dates as their periods."""
-    if not time:
-        return frame
-    blank = (frame[time] == "").to_numpy()
-    Place(file, time).refuse(frame[time], blank, "a period")
+    _refuse_blank(frame, time, file, "a period")
     if unit:
         frame = frame.assign(**{time: periods_of(frame[time], unit, file)})
-    order = {name: i for i, name in enumerate(sorted(set(frame[time]), key=natural))}
+    order = {name: place for place, name in enumerate(sorted(frame[time].unique(), key=natural))}
     place = frame[time].map(order).to_numpy()
-    return frame.iloc[np.argsort(place, kind="stable")]
+    return frame.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
 
 
-def natural(name: str) -> list[tuple[bool, int, str]]:
-    """Return what periods are sorted by: numbers in a name as numbers."""
-    parts = re.split(r"(\d+)", name)
-    return [(each.isdecimal(), int(each) if each.isdecimal() else 0, each) for each in parts]
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _names_of(columns: pd.DataFrame) -> NDArray[np.str_]:
+def _groups(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the group of every row; a combination of columns joins their values."""
-    read = [each_value(columns[name], lambda value: value or MISSING) for name in columns]
-    parts = [np.array(values, str)[codes] for codes, values in read]
-    return reduce(lambda first, other: np.strings.add(np.strings.add(first, CROSSED), other), parts)
+    columns = [frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)]
+    return reduce(lambda joined, column: joined + CROSSED + column, columns)
 
 
 def _labels(
     frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
-) -> tuple[Rows, tuple[str, str]]:
+) -> tuple[NDArray[np.int64], tuple[str, str]]:
     """Return the labels as codes, and what 0 and 1 are called."""
-    blank = pd.Series("", frame.index)
-    text = frame[options.target] if options.target else blank
+    text = frame[options.target] if options.target else pd.Series("", frame.index)
     place = Place(options.path.name, options.target or "label")
-    found = (names[0], names[1]) if names else _label_names(frame, text, place, options)
-    codes, spelling = each_value(text, spelled)
-    fine = np.array([each in ("", *found) for each in spelling])
-    place.refuse(text, ~fine[codes], f"'{found[0]}' or '{found[1]}', the labels there are")
-    meaning = {"": UNKNOWN, found[0]: 0, found[1]: 1}
-    return np.array([meaning.get(each, UNKNOWN) for each in spelling])[codes], found
+    codes, values = each_value(text, spelled)
+    if names:
+        first, second = names
+    elif options.prediction and len({*values} - {""}) < 2:  # decisions tell what labels do not yet
+        decided = Place(place.file, options.prediction)
+        _, (first, second) = labels_of(frame[options.prediction], decided, options.positive)
+    else:
+        _, (first, second) = labels_of(text, place, options.positive)
+    meaning = {"": UNKNOWN, first: 0, second: 1}
+    valid = np.array([value in meaning for value in values])
+    place.refuse(text, ~valid[codes], f"'{first}' or '{second}', the labels there are")
+    return np.array([meaning[value] for value in values])[codes], (first, second)
 
 
-def _label_names(
-    frame: pd.DataFrame, text: pd.Series, place: Place, options: WatchOptions
-) -> tuple[str, str]:
-    """Return what labels 0 and 1 are called; decisions tell it where labels do not yet."""
-    if options.prediction and text.map(spelled).replace("", np.nan).nunique() < 2:
-        text, place = frame[options.prediction], Place(place.file, options.prediction)
-    return labels_of(text, place, options.positive)[1]
-
-
-def news(state: WatchState, table: WatchedRows, file: Path, look: str) -> New:
-    """Return what of a file is new.
+def news(
+    state: WatchState, table: WatchedRows, look: str
+) -> tuple[pd.DataFrame, tuple[Period, ...]]:
+    """Return what of a file is new as :func:`events_of` does, and all that was seen after it.
 
     Raises
     ------
     UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
         belong to an earlier period than the last.
     """
-    seen = {each.name: each for each in state.periods}
-    late, rows, after = [], [], dict(seen)
+    seen = {period.name: period for period in state.periods}
     last = state.periods[-1].name if state.periods else None
-    found = list(dict.fromkeys(table.period.tolist()))
-    if not state.options.time and not found:
-        found = [""]
-    for name in found:
-        here = np.flatnonzero(table.period == name)
+    late: list[int] = []
+    new: list[int] = []
+    for name, rows in table.rows.groupby("period", sort=False):
         before = seen.get(name, Period(name, (), ""))
-        known = _unchanged(before, table, here, file)
-        fresh = here[len(before.labels) :]
+        file = state.options.path.name
+        signs = "".join(_SIGNS[rows["label"]])
+        _check_unchanged(before, rows, signs, f"{file}, period '{name}'" if name else file)
+        fresh = rows[len(before.labels) :]
         if len(fresh) and last is not None and natural(name) < natural(last):
             raise UserError(
-                f"{file.name}: period '{name}' has {count(len(fresh))} rows that are new, and "
+                f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
                 f"'{last}' was looked at already: a watch goes forward; start another state to "
                 "take them in"
             )
-        late.append(known)
-        rows.append(fresh)
-        after[name] = _grown(before, table, here, fresh, look)
-    order = sorted(after, key=natural)
-    empty = np.zeros(0, np.int64)
-    return New(
-        np.concatenate([empty, *late]),
-        np.concatenate([empty, *rows]),
-        tuple(after[name] for name in order),
+        labels = zip(rows.index, before.labels, signs, strict=False)
+        late += [position for position, old, sign in labels if old != sign]
+        new += fresh.index.tolist()
+        text = fresh["text"].tolist()
+        parts = [SeenRows(len(text), _digest(text), _bag(text), look)] * bool(text)
+        seen[name] = Period(name, (*before.parts, *parts), signs)
+    return events_of(state, table, late, new), tuple(
+        seen[name] for name in sorted(seen, key=natural)
     )
 
 
-def _unchanged(before: Period, table: WatchedRows, here: Rows, file: Path) -> Rows:
-    """Return the rows whose labels have come, of those that were seen; refuse what is changed."""
-    where = f"{file.name}, period '{before.name}'" if before.name else file.name
-    seen = len(before.labels)
-    if len(here) < seen:
+def events_of(
+    state: WatchState, table: WatchedRows, late: Sequence[int], new: Iterable[int]
+) -> pd.DataFrame:
+    """Return what is counted one after the other: labels that came late, then new rows.
+
+    Parameters
+    ----------
+    late, new : positions in the table.
+
+    Returns
+    -------
+    These rows of the table, with the rows so far as ``row``, and whether the row itself is counted
+    and whether its label is, as ``counted`` and ``labelled``.
+    """
+    events = table.rows.loc[[*late, *new]]
+    is_new = np.arange(len(events)) >= len(late)
+    return events.assign(
+        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"] != UNKNOWN
+    )
+
+
+def _check_unchanged(before: Period, rows: pd.DataFrame, signs: str, where: str) -> None:
+    """Refuse what was changed of rows that were seen.
+
+    Parameters
+    ----------
+    rows : all rows of the period. signs : of their labels.
+    """
+    if len(rows) < len(before.labels):
         raise UserError(
-            f"{where} has {count(len(here))} rows, and {count(seen)} were seen: put the missing "
-            "rows back where they were, or start another state"
+            f"{where} has {count(len(rows))} rows, and {count(len(before.labels))} were seen: put "
+            "the missing rows back where they were, or start another state"
         )
-    start = 0
+    start, every = 0, rows["text"].tolist()
     for part in before.parts:
-        _check_part(part, [table.text[i] for i in here[start : start + part.rows]], where, start)
+        text = every[start : start + part.rows]
+        named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
         start += part.rows
-    signs = _SIGNS[table.label[here[:seen]]]
-    old = np.array(list(before.labels), dtype="U1")
-    changed = np.flatnonzero((old != "?") & (signs != old))
-    if len(changed):
-        row = int(changed[0])
-        now = "is gone" if signs[row] == "?" else f"is {signs[row]} now"
+        if _digest(text) == part.digest:
+            continue
+        if _bag(text) == part.bag:
+            raise UserError(
+                f"{named} are in another order than when they were seen: put them back in their "
+                "order, or start another state"
+            )
         raise UserError(
-            f"{where}: the label of row {count(row + 1)} was {old[row]} and {now}, one of "
+            f"{named} are not those that were seen at {part.look} (another file, rows put in "
+            "between, or a changed score or group): give the file that was watched, or another "
+            "state"
+        )
+    changed = [
+        (row, old, sign)
+        for row, (old, sign) in enumerate(zip(before.labels, signs, strict=False), start=1)
+        if old not in ("?", sign)
+    ]
+    if changed:
+        row, old, sign = changed[0]
+        now = "is gone" if sign == "?" else f"is {sign} now"
+        raise UserError(
+            f"{where}: the label of row {count(row)} was {old} and {now}, one of "
             f"{count(len(changed))} such rows: put the old labels back, or start another state"
         )
-    come: Rows = here[:seen][(old == "?") & (signs != "?")]
-    return come
 
 
-def _check_part(part: SeenRows, text: Sequence[str], where: str, start: int) -> None:
-    if digest(text) == part.digest:
-        return
-    rows = f"rows {count(start + 1)} to {count(start + part.rows)}"
-    if bag(text) == part.bag:
-        raise UserError(
-            f"{where}: {rows} are in another order than when they were seen: put them back in "
-            "their order, or start another state"
-        )
-    raise UserError(
-        f"{where}: {rows} are not those that were seen at {part.look} (another file, rows put in "
-        "between, or a changed score or group): give the file that was watched, or another state"
-    )
-
-
-def _grown(before: Period, table: WatchedRows, here: Rows, fresh: Rows, look: str) -> Period:
-    labels = "".join(_SIGNS[table.label[here]].tolist())
-    if not len(fresh):
-        return replace(before, labels=labels)
-    text = [table.text[i] for i in fresh]
-    part = SeenRows(len(fresh), digest(text), bag(text), look)
-    return Period(before.name, (*before.parts, part), labels)
-
-
-def digest(text: Sequence[str]) -> str:
+def _digest(text: Sequence[str]) -> str:
     """Return what tells rows in their order."""
-    total = hashlib.sha256()
-    for each in _lines(text):
-        total.update(each)
-    return total.hexdigest()[:32]
+    return hashlib.sha256(b"".join(_lines(text))).hexdigest()[:32]
 
 
-def bag(text: Sequence[str]) -> str:
+def _bag(text: Sequence[str]) -> str:
     """Return what tells rows in any order."""
-    parts = (hashlib.blake2b(each, digest_size=8).digest() for each in _lines(text))
-    return f"{sum(int.from_bytes(each) for each in parts) & _MASK:016x}"
+    parts = (hashlib.blake2b(line, digest_size=8).digest() for line in _lines(text))
+    return f"{sum(map(int.from_bytes, parts)) & _MASK:016x}"
 
 
-def _lines(text: Sequence[str]) -> Iterator[bytes]:
-    for each in text:
-        yield f"{each}\x1e".encode(errors="backslashreplace")
+def _lines(text: Iterable[str]) -> Iterator[bytes]:
+    return (f"{line}\x1e".encode(errors="backslashreplace") for line in text)

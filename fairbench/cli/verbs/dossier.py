@@ -6,7 +6,7 @@ said. A dossier measures; whether a law or a rule is kept, it does not say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from fairbench.results.packs import written_beside
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fairbench.audits.dossiers.facts import Fact
     from fairbench.reporting.document.model import Document
 
 Made = Callable[[Options, "pd.DataFrame", dict[str, str]], "Document"]
@@ -49,12 +50,12 @@ class HiringOptions(DossierOptions):
 def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
     from fairbench.audits.dossiers.contents import read_facts
-    from fairbench.audits.dossiers.local_law import LL144_FACTS
-    from fairbench.audits.dossiers.local_law import ll144 as made
+    from fairbench.audits.dossiers.facts import LL144_FACTS
+    from fairbench.audits.dossiers.selection import ll144 as made
 
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
-    facts = read_facts(options.facts, list(LL144_FACTS))
+    facts = read_facts(options.facts, LL144_FACTS)
     asked, frame = read_input(replace(options, group=(options.sex, options.race)))
     scoring = bool(asked.score) and not asked.prediction and "threshold" not in options.given
     document = made(asked, frame, options.sex, options.race, facts, scoring=scoring)
@@ -63,35 +64,35 @@ def ll144(options: HiringOptions) -> None:
 
 def four_fifths(options: DossierOptions) -> None:
     """Write what the four-fifths rule looks at."""
-    from fairbench.audits.dossiers.four_fifths import FOUR_FIFTHS_FACTS
-    from fairbench.audits.dossiers.four_fifths import four_fifths as made
+    from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS
+    from fairbench.audits.dossiers.selection import four_fifths as made
 
-    _carry_out(options, "four-fifths", made, list(FOUR_FIFTHS_FACTS))
+    _carry_out(options, "four-fifths", made, FOUR_FIFTHS_FACTS)
 
 
 def model_card(options: DossierOptions) -> None:
     """Write a model card."""
-    from fairbench.audits.dossiers.cards import CARD_FACTS
     from fairbench.audits.dossiers.cards import model_card as made
+    from fairbench.audits.dossiers.facts import CARD_FACTS
 
-    _carry_out(options, "model-card", made, list(CARD_FACTS))
+    _carry_out(options, "model-card", made, CARD_FACTS)
 
 
 def ai_act(options: DossierOptions) -> None:
     """Write what articles 10 and 15 of the AI Act ask to be measured."""
-    from fairbench.audits.dossiers.cards import ACT_FACTS
     from fairbench.audits.dossiers.cards import ai_act as made
+    from fairbench.audits.dossiers.facts import ACT_FACTS
 
-    _carry_out(options, "ai-act", made, list(ACT_FACTS))
+    _carry_out(options, "ai-act", made, ACT_FACTS)
 
 
-def _carry_out(options: DossierOptions, kind: str, made: Made, known: list[str]) -> None:
-    from fairbench.audits.dossiers.contents import read_facts
+def _carry_out(options: DossierOptions, kind: str, made: Made, asked_for: Sequence[Fact]) -> None:
+    from fairbench.audits.dossiers.contents import names_told, read_facts
 
-    facts = read_facts(options.facts, known)
+    facts = read_facts(options.facts, asked_for)
     asked, frame = read_input(options)
     own = {} if asked.path.is_file() else _of_run(options)
-    facts = {**{name: text for name, text in own.items() if name in known}, **facts}
+    facts = {**{name: own[name] for name in names_told(asked_for) if name in own}, **facts}
     _write(options, asked, made(asked, frame, facts), kind)
 
 

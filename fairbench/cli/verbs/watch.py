@@ -51,7 +51,6 @@ class _Options(Results, WatchOptions):
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench.audits.pages.watch import watch_document
-    from fairbench.audits.watching.findings import findings
     from fairbench.audits.watching.looking import look
 
     if not options.state:
@@ -62,7 +61,7 @@ def watch(options: _Options) -> int:
     before = _size(file.read()) if file.exists() else (0, 0)
     asked = options.plain() if not file.exists() else options
     state = look(file, asked, options.given)
-    _write(options, watch_document(findings(state, before)))
+    _write(options, watch_document(state, before))
     return ALARM if state.alarms else 0
 
 

@@ -66,6 +66,18 @@ class Pair(NamedTuple):
         other = 1 - np.asarray(self.share, float)
         return Pair(self.second, self.second_size, self.first, self.first_size, other)
 
+    def at(self, place: int) -> Pair:
+        """Return the counts at one place of all arrays."""
+        return Pair(*(np.asarray(part)[place] for part in self))
+
+    def limits(self, needed: ArrayLike) -> Limits:
+        """Return what :func:`gap_limits` does."""
+        return gap_limits(self, needed)
+
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Say where the evidence that second - first is under or over a bound is enough, (P,)."""
+        return reaches(self, upper, needed) | reaches(self.swapped(), -lower, needed)
+
     def flat(self) -> Pair:
         """Return columns of floats."""
         parts = np.broadcast_arrays(*(np.asarray(each, float) for each in self))

@@ -61,6 +61,21 @@ class Sums(NamedTuple):
     total: ArrayLike
     squares: ArrayLike
 
+    def at(self, place: int) -> Sums:
+        """Return the sums at one place of all arrays."""
+        return Sums(*(np.asarray(part)[place] for part in self))
+
+    def limits(self, needed: ArrayLike) -> Limits:
+        """Return what :func:`mean_sequence` does."""
+        return mean_sequence(self, needed)
+
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Say where the evidence that values are under or over a bound on average is enough."""
+        mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
+        below = log_evidence_above(mirrored, -lower) >= needed
+        outside: NDArray[np.bool_] = (log_evidence_above(self, upper) >= needed) | below
+        return outside
+
 
 def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     """Return the logarithm of the evidence that values are above a mean, on average so far.
@@ -112,3 +127,16 @@ def _last_excluded(
         further = excluded(middle)
         out, inside = np.where(further, middle, out), np.where(further, inside, middle)
     return out
+
+
+def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
+    """Return the values after which a mean above a bound is found, if sums are as expected.
+
+    Parameters
+    ----------
+    square : the mean of squares. needed : as of :func:`mean_sequence`.
+    """
+    size = np.geomspace(1, 1e8, 4000)
+    evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
+    places = np.flatnonzero(evidence >= needed)
+    return float(size[places[0]]) if mean > bound and len(places) else float("inf")

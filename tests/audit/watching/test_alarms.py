@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, delay, false_alarms
-from fairbench.audits.watching.alarms import FROM_START, Budget, needed
-from fairbench.audits.watching.findings import findings
+from fairbench.audits.watching.alarms import FROM_START, needed, risk_of_gap, risk_of_scores
+from fairbench.audits.watching.findings import gaps_now
 from fairbench.audits.watching.looking import look
 from fairbench.audits.watching.state import WatchFile, WatchOptions
 from tests.audit.tables import predictions
 
 
 def test_what_may_go_wrong_adds_up_to_five_percent():
-    budget = Budget(7, 4)
-    of_all = 7 * budget.of_gap + 4 * budget.of_scores
-    assert of_all == pytest.approx(0.05)
-    assert Budget(7, 0).of_gap * 7 == pytest.approx(0.05)
+    assert 7 * risk_of_gap(7, 4) + 4 * risk_of_scores(4) == pytest.approx(0.05)
+    assert 7 * risk_of_gap(7, 0) == pytest.approx(0.05)
     shares = 2 / np.exp(needed(1.0, np.arange(1000)))
     assert shares[0] == pytest.approx(FROM_START)
     assert shares.sum() == pytest.approx(1, abs=1e-3)
@@ -79,5 +77,5 @@ def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(tmp_path):
             path=tmp_path / "p.csv", group=("sex",), target="label", score="score", metrics=metrics
         )
         state = look(WatchFile(tmp_path / f"{number}.json"), options, set())
-        rows.append(findings(state, (0, 0)).gaps[0])
+        rows.append(gaps_now(state)[0])
     assert rows[1].first < rows[0].first < rows[0].next < np.inf

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, twice
-from fairbench.audits.watching.findings import repeats_sentence
+from fairbench.audits.pages.watch import repeats_sentence
 from fairbench.audits.watching.looking import look
 from fairbench.audits.watching.repeats import beyond_chance
 from fairbench.audits.watching.state import WatchFile, WatchOptions
@@ -153,7 +153,7 @@ def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
             (each.kind, each.about) for each in once
         ]
         alarms += bool(given)
-        naive += bool(alarms_of(replace(doubled, key=[])))
+        naive += bool(alarms_of(replace(doubled, rows=doubled.rows.assign(key=""))))
     assert alarms <= 1
     assert naive >= 2  # 10 of 100: what counting both would bring
 

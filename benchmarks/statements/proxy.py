@@ -67,7 +67,7 @@ def drawn(people: Guessed, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         table = read_frame(options, source=frame())
-        return proxy.findings_of(proxy.assess_proxy(options, table)), []
+        return proxy.audit_proxy(options, table).findings, []
 
     return Sample(options, findings, frame)
 

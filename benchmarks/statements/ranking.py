@@ -107,7 +107,7 @@ def drawn(people: Ranked, generator: np.random.Generator) -> Sample:
         named = [names(groups)[g] for g in order]
         single = pd.Series(pd.Categorical.from_codes(place[group], named))
         lists = of if people.lists > 1 else None
-        shares = ranking.places_of(score, {"sex": single}, lists, people.top)
+        shares = ranking.shares_of_places(score, {"sex": single}, lists, people.top)
         return ranking.findings_of(shares, ranking.first_places(people.top, people.lists)), []
 
     def frame() -> pd.DataFrame:

@@ -254,7 +254,7 @@ def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         first, second = rows.table(), rows.table(score=rows.other)
-        return pair.findings_of(list(pair.compare_tables(first, second, EPSILON)), options), []
+        return pair.compare_tables(first, second, options), []
 
     return Sample(options, findings, rows.frame)
 
@@ -264,7 +264,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return many_groups.findings_of(many_groups.assess_many(rows.table(many=True), options)), []
+        return many_groups.assess_many(rows.table(many=True), options).findings, []
 
     return Sample(options, findings, rows.frame)
 

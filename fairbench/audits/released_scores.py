@@ -16,32 +16,39 @@ from fairbench.data.tabular import binary, numbers
 from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.inference.few_labels.table import PartlyLabelled
 
+_TARGET = "true class"
+
 
 @dataclass(frozen=True)
-class ScoreFile:
+class ReleasedFile:
+    """A file, its checksum, and the page where it was published."""
+
+    path: str
+    sha256: str = ""
+    page: str = ""
+
+    @property
+    def source(self) -> Source:
+        """Return where the file is looked for, and its checksum."""
+        return Source(self.path, self.sha256, (), self.page)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFile(ReleasedFile):
     """A CSV with a row per person: label, groups, and the scores of several classifiers.
 
     Attributes
     ----------
-    path, sha256, page : the file, its checksum, and where it was published.
     target : column of labels, 0 or 1.
     groups : column of group labels -> label of the reference group.
     scores : classifier -> column of its scores.
     inverted : the scores are probabilities of label 0.
     """
 
-    path: str
-    sha256: str
-    page: str
     target: str
     groups: Mapping[str, str]
     scores: Mapping[str, str]
     inverted: bool = False
-
-    @property
-    def source(self) -> Source:
-        """Return where the file is looked for, and its checksum."""
-        return Source(self.path, self.sha256, (), self.page)
 
     def table(
         self,
@@ -70,25 +77,21 @@ class ScoreFile:
         ):
             if name not in valid:
                 raise unknown_name(f"{kind} of {self.path}", name, valid)
-        columns = (self.target, group, self.scores[classifier])
+        column, reference = self.scores[classifier], self.groups[group]
         content = archive.read(self.source)
-        frame = read_table(content, self.path, only=columns)
-        score = numbers(frame, self.scores[classifier], self.path).to_numpy()
+        frame = read_table(content, self.path, only=(self.target, group, column))
+        score = numbers(frame, column, self.path).to_numpy()
         if self.inverted and not as_released:
             score = 1 - score
         label = binary(frame, self.target, self.path, positive="1", negative="0")
-        reference = self.groups[group]
         labels = frame[group].to_numpy(dtype=object)
         if merge:
             labels = np.where(labels == reference, reference, "other")
         return PartlyLabelled.of(score, labels, label, reference=reference)
 
 
-_TARGET = "true class"
-
-
-@dataclass(frozen=True)
-class MulticlassFile:
+@dataclass(frozen=True, kw_only=True)
+class MulticlassFile(ReleasedFile):
     """A table of predictions in one of two formats.
 
     With a header: `target`, `prediction` and `confidence` name the columns of the true class, the
@@ -97,24 +100,15 @@ class MulticlassFile:
 
     Attributes
     ----------
-    path, sha256, page : the file, its checksum, and where it was published.
     separator : between fields, one character.
     classes : names in order; of a file without a header 0 .. C - 1, if left out.
     """
 
-    path: str
-    sha256: str = ""
-    page: str = ""
     separator: str = " "
     target: str = ""
     prediction: str = ""
     confidence: str = ""
     classes: Sequence[str] = ()
-
-    @property
-    def source(self) -> Source:
-        """Return where the file is looked for, and its checksum."""
-        return Source(self.path, self.sha256, (), self.page)
 
     def scores(self, archive: Archive) -> MulticlassScores:
         """Read the file.
@@ -124,17 +118,10 @@ class MulticlassFile:
         UserError : a file that is not there or not as described; names row and column.
         """
         content, classes = archive.read(self.source), tuple(map(str, self.classes))
-        if not self.target:
-            return self._probabilities(content, classes)
-        names = {
-            "target": self.target,
-            "prediction": self.prediction,
-            "confidence": self.confidence,
-        }
-        frame = read_table(content, self.path, separator=self.separator, only=names.values())
-        return from_confidence(frame, self.path, **names, classes=classes)
-
-    def _probabilities(self, content: bytes, classes: tuple[str, ...]) -> MulticlassScores:
+        if self.target:
+            names = {name: getattr(self, name) for name in ("target", "prediction", "confidence")}
+            frame = read_table(content, self.path, separator=self.separator, only=names.values())
+            return from_confidence(frame, self.path, **names, classes=classes)
         width = len(header(content, self.path, self.separator)) - 1
         classes = classes or tuple(map(str, range(width)))
         columns = [f"probability of {name}" for name in classes]

@@ -120,3 +120,12 @@ def _origin(audit: Audit) -> str:
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
+
+
+def some_labels(rows: int, labels: int) -> list[str]:
+    """Return what figures that need labels assume, where only some rows have one."""
+    text = (
+        "What needs labels is of the rows that have one. This assumes that rows were chosen for "
+        "labelling at random."
+    )
+    return [text] * (0 < labels < rows)

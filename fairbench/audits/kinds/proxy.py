@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import isnan
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place
-from fairbench.audits.findings import NOT_MEASURED, ErrorBudget, Finding
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Bounds
-from fairbench.audits.kinds.selected import (
-    RATES,
-    TITLE,
-    BoundedGap,
-    BoundedRate,
-    ahead,
-    both_ends,
-    bounded_findings,
-    verdict_cell,
-    verdict_of,
-)
-from fairbench.audits.pages.parts import starts
+from fairbench.audits.findings import GAP, NOT_MEASURED, ErrorBudget, Finding
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, TOO_FEW
+from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.audits.unknown import (
+    RATES,
+    TITLE,
+    BoundedGap,
+    bounded_gap,
+    columns_of,
+    groups_measured,
+    verdict_cell,
+)
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.tabular import numbers
-from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds
+from fairbench.inference.partial.ends import Ends
 from fairbench.inference.partial.proxy import ProxyRows, alike
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import label
@@ -42,34 +38,15 @@ from fairbench.reporting.document.model import Column, Section, Table
 Floats = NDArray[np.float64]
 
 PROXY = "proxy"  # what the groups are an attribute of
+SCOPE = "whoever belongs to which group"
 _SLACK = 0.02  # by which sums of rounded probabilities miss 1
 _ROWS_OF_CELL = 50
 _MOST_CELLS = 50
 _FEWEST = 20  # rows of a rate that anything is said of
 
 
-SCOPE = "whoever belongs to which group"
-
-
-@dataclass(frozen=True, eq=False)
-class ProxyAudit:
-    """What can be said of groups from probabilities of them.
-
-    Attributes
-    ----------
-    names : of the groups. people : of how many people each is, by the probabilities.
-    """
-
-    options: Options
-    table: AuditTable
-    names: Sequence[str]
-    people: Sequence[float]
-    rates: Sequence[BoundedRate]
-    gaps: Sequence[BoundedGap]
-
-
-def assess_proxy(options: Options, frame: pd.DataFrame) -> ProxyAudit:
-    """Return bounds of every rate and gap of groups that `options.proxy` has probabilities of.
+def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit groups that are known through probabilities alone.
 
     Raises
     ------
@@ -77,24 +54,31 @@ def assess_proxy(options: Options, frame: pd.DataFrame) -> ProxyAudit:
     """
     table = read_audit_table(options, frame=frame)
     names, group = read_proxy(frame, options)
-    everyone = np.arange(len(table))
+    people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
-    rows = {rate.name: _rows(table, group, fold, _of(rate, table, everyone)) for rate in RATES}
-    ends = {rate.name: _ends(rows[rate.name], rate, len(names)) for rate in RATES}
-    bounds = Bounds(options.epsilon, 1, ErrorBudget(len(RATE_OF)))
-    return ProxyAudit(
+    rows = {rate.name: _rows(table, group, fold, rate) for rate in RATES}
+    ends = {rate.name: _ends(rows[rate.name], rate) for rate in RATES}
+    rates = pd.concat(_rate(rate, names, rows[rate.name], ends[rate.name]) for rate in RATES)
+    risk = ErrorBudget(len(RATE_OF)).risk
+    nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW, scope=SCOPE)
+    gaps = []
+    for metric, rate in RATE_OF.items():
+        compared = groups_measured(ends[rate.name])
+        template = replace(nothing, measure=RATE_NAMES[metric])
+        groups = [names[place] for place in compared]
+        gaps.append(bounded_gap(template, groups, ends[rate.name].take(compared), risk))
+    return Audit(
         options,
-        table,
-        names,
-        group.sum(axis=0).tolist(),
-        list(_rates(names, group, rows, ends)),
-        [_gap(metric, names, ends[RATE_OF[metric].name], bounds) for metric in RATE_OF],
+        len(table),
+        len(table.known),
+        [gap.finding for gap in gaps],
+        list(_basis(table, people)),
+        [Section(TITLE, [_gap_table(gaps, names), _rate_table(rates, names)])],
+        {"groups": people, "gaps": [gap.row for gap in gaps]},
+        notes=table.notes,
+        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
+        figures=rates.to_dict("records"),
     )
-
-
-def findings_of(audit: ProxyAudit) -> list[Finding]:
-    """Return what bounds of the gaps say, whoever belongs to which group."""
-    return bounded_findings(audit.gaps, audit.options.epsilon, SCOPE, attribute="")
 
 
 def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats]:
@@ -102,117 +86,58 @@ def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats
 
     Of one column alone, the other group is everybody else.
     """
-    file = options.path.name
-    columns = []
-    for name in options.proxy:
-        share = numbers(frame, name, file).to_numpy()
+    file, names = options.path.name, list(options.proxy)
+    group = np.stack([numbers(frame, name, file).to_numpy() for name in names], axis=1)
+    for name, share in zip(names, group.T, strict=True):
         wrong = (share < 0) | (share > 1)
         Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
-        columns.append(share)
-    if len(columns) == 1:
-        return [f"not {options.proxy[0]}", options.proxy[0]], np.stack(
-            [1 - columns[0], columns[0]], axis=1
-        )
-    group = np.stack(columns, axis=1)
+    if len(names) == 1:
+        return [f"not {names[0]}", *names], np.hstack([1 - group, group])
     total = group.sum(axis=1)
     if (off := np.abs(total - 1) > _SLACK).any():
         row = int(np.flatnonzero(off)[0])
         raise UserError(
-            f"{file}: columns '{options.proxy[0]}' to '{options.proxy[-1]}', row {row + 1}: the "
-            f"probabilities of the {len(columns)} groups sum to {total[row]:.3g}, not 1; name a "
-            "column for every group"
+            f"{file}: columns '{names[0]}' to '{names[-1]}', row {row + 1}: the probabilities of "
+            f"the {len(names)} groups sum to {total[row]:.3g}, not 1; name a column for every group"
         )
-    return list(options.proxy), group / total[:, None]
+    return names, group / total[:, None]
 
 
-def _of(rate: Rate, table: AuditTable, everyone: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rows(table: AuditTable, group: Floats, fold: NDArray[np.int64], rate: Rate) -> ProxyRows:
     """Return the rows that a rate is counted in: those with labels, where it needs them."""
-    return everyone if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
-
-
-def _rows(
-    table: AuditTable, group: Floats, fold: NDArray[np.int64], rows: NDArray[np.int64]
-) -> ProxyRows:
+    rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
     label = np.nan_to_num(table.label[rows]).astype(np.int64)
     most = int(np.clip(len(rows) // _ROWS_OF_CELL, 1, _MOST_CELLS))
-    return ProxyRows(
-        group[rows], 2 * label + table.prediction[rows], alike(group[rows], most=most), fold[rows]
-    )
+    cell = 2 * label + table.prediction[rows]
+    return ProxyRows(group[rows], cell, alike(group[rows], most=most), fold[rows])
 
 
-def _ends(rows: ProxyRows, rate: Rate, groups: int) -> Ends:
-    whole = np.array(rate.denominator) > 0
-    if whole[rows.cell].sum() < _FEWEST:
-        nothing = np.full(groups, np.nan)
-        return Ends(nothing, nothing, np.zeros(groups), np.zeros(groups))
+def _ends(rows: ProxyRows, rate: Rate) -> Ends:
+    if (np.array(rate.denominator) > 0)[rows.cell].sum() < _FEWEST:
+        groups = rows.group.shape[1]
+        return Ends(*np.full((2, groups), np.nan), *np.zeros((2, groups)))
     return rows.ends(rate)
 
 
-def _rates(
-    names: Sequence[str], group: Floats, rows: dict[str, ProxyRows], ends: dict[str, Ends]
-) -> Iterator[BoundedRate]:
-    for rate in RATES:
-        mine = rows[rate.name]
-        weighted = mine.weighted(rate)
-        people = mine.group.sum(axis=0)
-        for g, name in enumerate(names):
-            found = ends[rate.name]
-            point = float(weighted[g]), float(weighted[g])
-            yield BoundedRate(
-                PROXY, name, rate.name, round(people[g]), 0, *both_ends(found, g), point
-            )
-
-
-def _gap(metric: str, names: Sequence[str], ends: Ends, bounds: Bounds) -> BoundedGap:
-    compared = np.flatnonzero(~np.isnan(ends.lower + ends.upper)).tolist()
-    groups = [names[g] for g in compared]
-    if len(compared) < 2:
-        nothing = GapBounds(np.nan, np.nan, (np.nan, np.nan), np.nan, np.nan)
-        return BoundedGap(PROXY, metric, groups, nothing, NOT_MEASURED)
-    found = gap_bounds(ends.take(compared), risk=bounds.risk)
-    low, high = ahead(ends.take(compared))
-    verdict = verdict_of(found, bounds.epsilon)
-    return BoundedGap(PROXY, metric, groups, found, verdict, groups[low], groups[high])
-
-
-def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
-    """Audit groups that are known through probabilities alone."""
-    audit = assess_proxy(options, frame)
-    return Audit(
-        options,
-        len(audit.table),
-        len(audit.table.known),
-        findings_of(audit),
-        list(_basis(audit)),
-        [Section(TITLE, [_gaps(audit), _rates_table(audit)])],
-        _data(audit),
-        notes=audit.table.notes,
-        figures=[
-            {
-                "metric": rate.rate,
-                "attribute": PROXY,
-                "group": rate.group,
-                "lowest": rate.bounds[0],
-                "highest": rate.bounds[1],
-                "lower": rate.interval[0],
-                "upper": rate.interval[1],
-                "n": rate.rows,
-            }
-            for rate in audit.rates
-        ],
-        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
+def _rate(rate: Rate, names: Sequence[str], rows: ProxyRows, ends: Ends) -> pd.DataFrame:
+    """Return what is measured of a rate, a row for each group."""
+    return pd.DataFrame(
+        {
+            "metric": rate.name,
+            "attribute": PROXY,
+            "group": names,
+            **columns_of(ends),
+            "weighted": rows.weighted(rate),
+            "n": rows.group.sum(axis=0).round().astype(int),
+        }
     )
 
 
-def _basis(audit: ProxyAudit) -> Iterator[str]:
-    labels = len(audit.table.known)
-    people = ", ".join(
-        f"{count(round(size))} of {name}"
-        for name, size in zip(audit.names, audit.people, strict=True)
-    )
+def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
+    sizes = ", ".join(f"{count(round(size))} of {name}" for name, size in people.items())
     yield (
-        f"{count(len(audit.table))} rows, {count(labels)} of them with a label. Nobody's group is "
-        f"known; by the probabilities there are about {people}."
+        f"{count(len(table))} rows, {count(len(table.known))} of them with a label. Nobody's group "
+        f"is known; by the probabilities there are about {sizes}."
     )
     yield (
         "Bounds hold whoever belongs to which group, as long as the probabilities are right: of "
@@ -220,30 +145,21 @@ def _basis(audit: ProxyAudit) -> Iterator[str]:
     )
 
 
-def _gaps(audit: ProxyAudit) -> Table:
-    columns = [
-        Column("gap in"),
-        Column("bounds", "interval"),
-        Column("95 % interval", "interval"),
-        Column("verdict"),
-    ]
-    rows = [
-        [
-            RATE_NAMES[gap.metric],
-            (gap.bounds.lower, gap.bounds.upper),
-            gap.bounds.interval,
-            verdict_cell(gap.verdict),
-        ]
-        for gap in audit.gaps
-    ]
+def _gap_table(gaps: Sequence[BoundedGap], names: Sequence[str]) -> Table:
     size = (
-        f"{audit.names[1]}'s rate minus that of {audit.names[0]}"
-        if len(audit.names) == 2
+        f"{names[1]}'s rate minus that of {names[0]}"
+        if len(names) == 2
         else "the largest difference between two groups"
     )
-    return Table(
-        columns,
-        rows,
+    return table_of(
+        ({**gap.row, "verdict": verdict_cell(gap.verdict)} for gap in gaps),
+        {
+            "measure": Column("gap in"),
+            ("lower", "upper"): Column("bounds", "interval"),
+            "interval": Column("95 % interval", "interval"),
+            "verdict": Column("verdict"),
+        },
+        by="",
         title="Gaps between groups",
         caption=(
             f"Gaps are {size}. Bounds: no number of rows makes them narrower. The interval holds "
@@ -252,51 +168,24 @@ def _gaps(audit: ProxyAudit) -> Table:
     )
 
 
-def _rates_table(audit: ProxyAudit) -> Table:
-    columns = [
-        Column("group"),
-        Column("people", "count"),
-        Column("rate"),
-        Column("bounds", "interval"),
-        Column("95 % interval", "interval"),
-        Column("weighted", "number"),
-    ]
-    rows = [
-        [
-            each.group,
-            each.rows,
-            label(each.rate),
-            each.bounds,
-            each.interval,
-            None if each.assumed is None else each.assumed[0],
-        ]
-        for each in sorted(audit.rates, key=lambda each: audit.names.index(each.group))
-        if not isnan(each.bounds[0])
-    ]
-    return Table(
-        columns,
-        rows,
+def _rate_table(rates: pd.DataFrame, names: Sequence[str]) -> Table:
+    by_group = rates.dropna(subset="lowest").sort_values(
+        "group", key=lambda groups: groups.map(names.index), kind="stable"
+    )
+    return table_of(
+        by_group.assign(metric=by_group["metric"].map(label)).to_dict("records"),
+        {
+            "group": Column("group"),
+            "n": Column("people", "count"),
+            "metric": Column("rate"),
+            ("lowest", "highest"): Column("bounds", "interval"),
+            ("lower", "upper"): Column("95 % interval", "interval"),
+            "weighted": Column("weighted", "number"),
+        },
+        by="group",
         title="Rates by group",
         caption=(
             "weighted: the rate with everyone counted by their probability; it is right only if, "
             "among people of equal probabilities, labels and decisions do not depend on the group."
         ),
-        rules=starts([str(row[0]) for row in rows]),
     )
-
-
-def _data(audit: ProxyAudit) -> Mapping[str, Any]:
-    return {
-        "groups": dict(zip(audit.names, audit.people, strict=True)),
-        "gaps": [_without_assumption(asdict(gap)) for gap in audit.gaps],
-        "rates": [
-            {**_without_assumption(asdict(rate)), "weighted": (rate.assumed or (None,))[0]}
-            for rate in audit.rates
-        ],
-    }
-
-
-def _without_assumption(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of groups known through probabilities."""
-    left_out = ("assumed", "assumed_interval", "assumed_verdict", "factor", "factor_verdict")
-    return {name: each for name, each in values.items() if name not in (*left_out, "others")}

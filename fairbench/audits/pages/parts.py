@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -82,3 +82,30 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
     table = Table(columns, rows)
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(rows)})", [*notes, table])
+
+
+def table_of(
+    rows: Iterable[Mapping[str, Any]],
+    columns: Mapping[str | tuple[str, ...], Column],
+    *,
+    by: str = "attribute",
+    title: str = "",
+    caption: str = "",
+    reading: str = "",
+    most: int = 0,
+) -> Table:
+    """Return rows as a table.
+
+    Parameters
+    ----------
+    columns : by what of a row stands in each, of an interval both ends.
+    by : of which part of a row each different value begins a new part of the table; empty of none.
+    title, caption, reading, most : of the :class:`Table`.
+    """
+    rows = list(rows)
+    cells = [
+        [row[name] if isinstance(name, str) else tuple(map(row.get, name)) for name in columns]
+        for row in rows
+    ]
+    rules = starts([row[by] for row in rows]) if by else frozenset()
+    return Table(list(columns.values()), cells, title, caption, reading, rules, most=most)

@@ -9,9 +9,8 @@ import pytest
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
-from fairbench.audits.kinds.selected import of_everyone
+from fairbench.audits.kinds.unknown import CANNOT, RATES, bounded_gap, of_everyone
 from fairbench.audits.table import read_audit_table
-from fairbench.audits.unknown import CANNOT, RATES, bounded_gap
 from fairbench.inference.partial.ends import Ends
 from fairbench.metrics.rates import binary_confusion
 from tests.audit.tables import audit, parse, predictions, written
@@ -34,7 +33,7 @@ def bounded(frame, folder, *words):
     options = parse([str(written(frame, folder)), *WORDS, *words])
     table = read_audit_table(options, frame=read_frame(options))
     budget = ErrorBudget(len(table.groups) * len(RATE_OF))
-    _, gaps, rates = of_everyone(table, options, budget)
+    _, gaps, rates = of_everyone(table, options, budget.risk)
     return {METRIC[gap["measure"]]: gap for gap in gaps}, rates
 
 
@@ -87,7 +86,7 @@ def test_what_no_label_settles_is_said_to_be_so(tmp_path):
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
     ends = Ends(np.array(lower), np.array(upper), np.full(2, rows), np.full(2, rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
-    gap = bounded_gap(template, ["one", "other"], ends, 0.05)
+    gap = bounded_gap(template, ["one", "other"], ends, np.arange(2), 0.05)
     assert gap.verdict == expected
     assert gap.finding.verdict == (OPEN if expected == CANNOT else expected)
     assert gap.finding.groups == (("other", "one") if expected == LARGE else ())
@@ -98,7 +97,7 @@ def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     value = np.array([0.1, 0.15, 0.8, 0.85])
     ends = Ends(value, value, *[np.array([20.0, 2000, 2000, 20])] * 2)
     template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
-    gap = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
+    gap = bounded_gap(template, ["a", "b", "c", "d"], ends, np.arange(4), 0.05)
     assert gap.finding.groups == ("c", "b")
 
 

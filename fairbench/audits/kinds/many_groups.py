@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,13 @@ from fairbench.audits.findings import (
     LARGE,
     LEVEL,
     NOT_MEASURED,
+    OPEN,
     UNLIKE,
     ErrorBudget,
     Finding,
     answer_gap,
     pair_findings,
 )
-from fairbench.audits.findings import OPEN as IS_OPEN
 from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
@@ -42,42 +42,52 @@ from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 
 Floats = NDArray[np.float64]
+Row: TypeAlias = Mapping[str, Any]
 
 CERTAIN = 0.95
 FALSE_DISCOVERIES = 0.1  # share of the groups called unlike everyone else that may not be
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-VERDICTS = WITHIN, BEYOND, OPEN = "within", "beyond", "open"
+WITHIN, BEYOND = "within", "beyond"
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 TABLE = "groups.csv"
 
 
-@dataclass(frozen=True, eq=False)
-class ManyGroups:
-    """What is measured of many groups.
+def audit_many(table: AuditTable, options: Options) -> Audit:
+    """Audit so many groups that they are estimated together; all of them are in a file."""
+    codes, groups = codes_of(table.cells)
+    sizes = np.bincount(codes)
+    frame, rates, findings = estimated(table, options, codes, groups)
+    return Audit(
+        options,
+        len(table),
+        len(table.known),
+        findings,
+        list(_basis(table, options, sizes)),
+        list(_sections(frame, rates, options.epsilon)),
+        {"rates": rates},
+        notes=[*table.notes, *_notes(frame, sizes)],
+        todo=["Name fewer columns, or coarser groups, to compare each two of them."],
+        label_names=table.labels,
+        files={TABLE: csv_text(frame)},
+        figures=frame.to_dict("records"),
+    )
 
-    Attributes
-    ----------
-    sizes : (G,) rows of each group.
-    frame : a row for each rate and group: counts, own rate, pooled estimate, and what is sure.
-    rates : a row for each rate: that of everyone, how many groups are flagged, which share of them
-        is surely within epsilon of everyone, beyond it, or neither, and the largest gap.
-    """
 
-    options: Options
-    table: AuditTable
-    sizes: NDArray[np.int64]
-    frame: pd.DataFrame
-    rates: Sequence[Mapping[str, Any]]
-    findings: Sequence[Finding]
-
-
-def assess_many(table: AuditTable, options: Options) -> ManyGroups:
-    """Assess a table of many groups.
+def estimated(
+    table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
+) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
+    """Return what is measured of groups with codes (n,), and what is said of them.
 
     The selection rate is of all rows. Rates that need labels are of the rows that have one. Half of
     the error rate is for which groups are unlike everyone else, half for the largest gaps.
+
+    Returns
+    -------
+    A row for each rate and group: counts, own rate, pooled estimate, and what is sure. A row for
+    each rate: that of everyone, how many groups are flagged, which share of them is surely within
+    epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
     """
-    attribute, (codes, groups) = " x ".join(options.group), codes_of(table.cells)
+    attribute = " x ".join(options.group)
     names, successes, sizes = _counts(table, codes, len(groups))
     posteriors = pool_rates(
         successes[:, None],
@@ -90,34 +100,40 @@ def assess_many(table: AuditTable, options: Options) -> ManyGroups:
     discoveries = adjusted(p_values, overlapping=True)
     half = ErrorBudget(2).risk
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (p_values.size, len(names)))
-    frames, rates, findings = [], [], []
+    frames: list[pd.DataFrame] = []
+    rates: list[Row] = []
+    findings: list[Finding] = []
     for r, name in enumerate(names):
         pooled = posteriors.take(r).take(0)
-        frame = _estimated(name, groups, successes[r], sizes[r], pooled, options.epsilon).assign(
+        frame = _of_groups(successes[r], sizes[r], pooled, options.epsilon).assign(
+            p_value=p_values[r],
             adjusted=discoveries[r],
             unlike_everyone=discoveries[r] <= FALSE_DISCOVERIES,
             exception=adjusted(pooled.surprise) < EXCEPTIONAL,
         )
+        frame.insert(0, "rate", name)
+        frame.insert(1, "group", groups)
         nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=int(sizes[r].sum()))
-        findings += _unlike(frame, p_values[r], test_risk, nothing)
+        unlike = list(_unlike(frame, test_risk, nothing))
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
-        findings += gaps
-        frames.append(frame)
-        everyone = rate_limits(successes[r].sum(), sizes[r].sum())
         rates.append(
             {
                 "rate": name,
-                "everyone": tuple(map(float, everyone)),
+                "everyone": tuple(map(float, rate_limits(successes[r].sum(), sizes[r].sum()))),
                 "flagged": int(frame["unlike_everyone"].sum()),
-                **{each: float((frame["verdict"] == each).mean()) for each in VERDICTS},
+                **{
+                    each: float((frame["verdict"] == each).mean())
+                    for each in (WITHIN, BEYOND, OPEN)
+                },
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
             }
         )
-    every_rate = pd.concat(frames, ignore_index=True)
-    return ManyGroups(options, table, np.bincount(codes), every_rate, rates, findings)
+        frames.append(frame)
+        findings += [*unlike, *gaps]
+    return pd.concat(frames, ignore_index=True), rates, findings
 
 
 def _counts(
@@ -139,22 +155,13 @@ def _counts(
     return names, successes[some], sizes[some]
 
 
-def _estimated(
-    name: str,
-    groups: Sequence[str],
-    successes: Floats,
-    sizes: Floats,
-    pooled: Pooled,
-    epsilon: float,
-) -> pd.DataFrame:
+def _of_groups(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> pd.DataFrame:
     """Return a rate of each group, and how probably it is under `epsilon` from everyone."""
     everyone = pooled.draws @ sizes / sizes.sum()
     within = (np.abs(pooled.draws - everyone[:, None]) < epsilon).mean(axis=0)
     raw, (lower, upper) = rate_limits(successes, sizes), pooled.interval()
     return pd.DataFrame(
         {
-            "rate": name,
-            "group": groups,
             "rows": sizes.astype(int),
             "raw": raw.value,
             "raw_lower": raw.lower,
@@ -171,24 +178,15 @@ def _estimated(
     )
 
 
-def _unlike(
-    frame: pd.DataFrame, p_values: Floats, risk: float, template: Finding
-) -> Iterator[Finding]:
+def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
     """Yield which groups are unlike everyone else, the surest first."""
     template = replace(template, about=UNLIKE, bound=float(frame["everyone"].iloc[0]))
-    surely = frame[p_values <= risk].iloc[np.argsort(p_values[p_values <= risk], kind="stable")]
+    surely = frame[frame["p_value"] <= risk].sort_values("p_value", kind="stable")
     if surely.empty:
-        yield replace(template, verdict=IS_OPEN)
+        yield replace(template, verdict=OPEN)
     for row in surely.itertuples():
-        yield replace(
-            template,
-            verdict=LARGE,
-            groups=(row.group,),
-            value=row.pooled,
-            lower=row.lower,
-            upper=row.upper,
-            n=row.rows,
-        )
+        found = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
+        yield replace(found, value=row.pooled, lower=row.lower, upper=row.upper)
 
 
 def _gap(
@@ -218,31 +216,12 @@ def _gap(
     return names, [gap, *pair_findings(gap, names, answer, rates)]
 
 
-def audit_many(table: AuditTable, options: Options) -> Audit:
-    """Audit so many groups that they are estimated together; all of them are in a file."""
-    found = assess_many(table, options)
-    return Audit(
-        options,
-        len(table),
-        len(table.known),
-        found.findings,
-        list(_basis(found)),
-        list(_sections(found)),
-        {"rates": found.rates},
-        notes=list(_notes(found)),
-        todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        label_names=table.labels,
-        files={TABLE: csv_text(found.frame)},
-        figures=found.frame.to_dict("records"),
-    )
-
-
-def _basis(found: ManyGroups) -> Iterator[str]:
-    rows, labels = len(found.table), len(found.table.known)
+def _basis(table: AuditTable, options: Options, sizes: NDArray[np.int64]) -> Iterator[str]:
+    rows, labels = len(table), len(table.known)
     yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
     yield (
-        f"{count(len(found.sizes))} groups of {' x '.join(found.options.group)}, half of them with "
-        f"{count(int(np.median(found.sizes)))} rows or fewer: they are estimated together. A group "
+        f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
+        f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
         "is drawn towards what the others, and those that share a value with it, lead one to "
         "expect, the more the fewer its rows."
     )
@@ -251,9 +230,8 @@ def _basis(found: ManyGroups) -> Iterator[str]:
         yield "Without labels nothing is said of errors: scores are not taken at their word here."
 
 
-def _notes(found: ManyGroups) -> Iterator[str]:
-    yield from found.table.notes
-    groups = len(found.sizes)
+def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
+    groups = len(sizes)
     pairs = groups * (groups - 1) // 2
     yield (
         f"Gaps between every two groups are not shown: {count(groups)} groups make {count(pairs)} "
@@ -262,16 +240,16 @@ def _notes(found: ManyGroups) -> Iterator[str]:
     )
     yield (
         "Groups are flagged in the table (unlike_everyone) by an exact test of each rate and "
-        f"group, so chosen from all {count(len(found.frame))} tests that one in ten of the "
+        f"group, so chosen from all {count(len(frame))} tests that one in ten of the "
         "flagged is wrong on average. Those named as unlike everyone else are surer than that."
     )
-    exceptions = int(found.frame["exception"].sum())
+    exceptions = int(frame["exception"].sum())
     if exceptions:
         yield (
             "Of groups whose rate is surprising among the others, the raw rate is the one to read: "
             f"{count(exceptions)} of all (exception in the table)."
         )
-    small = int((found.sizes < FEWEST_ROWS).sum())
+    small = int((sizes < FEWEST_ROWS).sum())
     if small:
         yield (
             f"Groups of fewer than {FEWEST_ROWS} rows ({count(small)}) are left out of the widest "
@@ -279,8 +257,7 @@ def _notes(found: ManyGroups) -> Iterator[str]:
         )
 
 
-def _sections(found: ManyGroups) -> Iterator[Section]:
-    frame, epsilon = found.frame, found.options.epsilon
+def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> Iterator[Section]:
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
     shown = frame.assign(rate=frame["rate"].map(label), **from_everyone)
     flagged = shown[frame["unlike_everyone"]]
@@ -292,17 +269,16 @@ def _sections(found: ManyGroups) -> Iterator[Section]:
     if flagged.empty:
         stand_out = Paragraph("No group is flagged as unlike everyone else in any rate.")
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
-    yield Section("Everyone, and how far groups are from it", [_everyone(found)])
+    yield Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)])
     yield Section("Groups that stand out", [stand_out])
     table = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
     yield Section("Groups of which least is known", [table])
     yield Section("", [note])
 
 
-def _everyone(found: ManyGroups) -> Table:
-    epsilon = found.options.epsilon
+def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
     return table_of(
-        ({**row, "rate": label(row["rate"])} for row in found.rates),
+        ({**row, "rate": label(row["rate"])} for row in rates),
         {
             "rate": Column("rate"),
             "everyone": Column("everyone", "estimate"),

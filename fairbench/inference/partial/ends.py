@@ -80,10 +80,12 @@ def gap_bounds(ends: Ends, *, level: float = 0.95) -> GapBounds:
         interval = float(lower.lower[1, 0]), float(upper.upper[1, 0])
         return GapBounds(float(lower.value[1, 0]), float(upper.value[1, 0]), interval)
     at_least, at_most, _ = gap_size(ends, level)
-    return GapBounds(max(0.0, _largest(lower.value)), _largest(upper.value), (at_least, at_most))
+    return GapBounds(
+        max(0.0, _largest(lower.value)), _largest(upper.value), (float(at_least), float(at_most))
+    )
 
 
-def gap_size(ends: Ends, level: float) -> tuple[float, float, Floats]:
+def gap_size(ends: Ends, level: float) -> tuple[Floats, Floats, Floats]:
     """Return what the largest gap is at least and at most, and who leads by how much at least.
 
     Returns
@@ -93,7 +95,8 @@ def gap_size(ends: Ends, level: float) -> tuple[float, float, Floats]:
     """
     together, _ = _differences(ends, simultaneous_level(level, ends.lower.shape[-1]))
     _, single = _differences(ends, level)
-    return max(0.0, _largest(together.lower)), _largest(single.upper), together.lower
+    at_least, at_most = max(0.0, _largest(together.lower)), _largest(single.upper)
+    return np.asarray(at_least), np.asarray(at_most), together.lower
 
 
 def _differences(ends: Ends, level: float) -> tuple[Limits, Limits]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from fairbench.audits.class_table import from_confidence, from_probabilities
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
@@ -51,43 +49,29 @@ class ScoreFile(ReleasedFile):
     inverted: bool = False
 
     def table(
-        self,
-        archive: Archive,
-        classifier: str,
-        group: str,
-        *,
-        merge: bool = False,
-        as_released: bool = False,
+        self, archive: Archive, classifier: str, group: str, *, as_released: bool = False
     ) -> PartlyLabelled:
         """Read one classifier's scores, fully labelled.
 
         Parameters
         ----------
         group : one of the columns of `groups`.
-        merge : everyone outside the reference group is one group, ``other``.
         as_released : leave inverted scores as they are.
 
         Raises
         ------
         UserError : an unknown classifier or group, a file that is not there or not as described.
         """
-        for kind, name, valid in (
-            ("classifier", classifier, self.scores),
-            ("group column", group, self.groups),
-        ):
-            if name not in valid:
-                raise unknown_name(f"{kind} of {self.path}", name, valid)
-        column, reference = self.scores[classifier], self.groups[group]
-        content = archive.read(self.source)
-        frame = read_table(content, self.path, only=(self.target, group, column))
+        check_choice(f"classifier of {self.path}", classifier, self.scores)
+        check_choice(f"group column of {self.path}", group, self.groups)
+        column = self.scores[classifier]
+        frame = read_table(archive.read(self.source), self.path, only=(self.target, group, column))
         score = numbers(frame, column, self.path).to_numpy()
         if self.inverted and not as_released:
             score = 1 - score
         label = binary(frame, self.target, self.path, positive="1", negative="0")
         labels = frame[group].to_numpy(dtype=object)
-        if merge:
-            labels = np.where(labels == reference, reference, "other")
-        return PartlyLabelled.of(score, labels, label, reference=reference)
+        return PartlyLabelled.of(score, labels, label, reference=self.groups[group])
 
 
 @dataclass(frozen=True, kw_only=True)

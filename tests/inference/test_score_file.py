@@ -29,7 +29,6 @@ def test_columns_become_a_labelled_table(tmp_path):
     assert table.groups == ("m", "f", "x")
     np.testing.assert_array_equal(table.label, [1, 0, 0])
     np.testing.assert_array_equal(table.score, [0.9, 0.2, 0.4])
-    assert file.table(archive, "model", "sex", merge=True).groups == ("m", "other")
 
 
 def test_inverted_scores_are_turned_round_unless_wanted_as_released(tmp_path):

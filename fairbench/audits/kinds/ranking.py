@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,32 +40,30 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     """
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
-    columns = {name: Place(options.path.name, name) for name in options.columns}
     score = numbers(frame, options.score, options.path.name).to_numpy()
+    columns = {name: Place(options.path.name, name) for name in options.columns}
     groups = read_groups(frame, columns, options)[0]
-    lists = None
+    singles = {name: groups[name] for name in options.group}
+    lists, in_lists, who = None, "", "people"
     if options.lists:
         lists = pd.factorize(frame[options.lists])[0].astype(np.intp)
         if lists.max() == 0:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
-    several = 1 if lists is None else int(lists.max()) + 1
-    singles = {name: groups[name] for name in options.group}
+        in_lists, who = f", in {count(lists.max() + 1)} lists", "lists"
     shares = shares_of_places(score, groups, lists, options.top)
     scores = score_distributions(score, singles)
-    first = first_places(options.top, several)
+    first = first_places(options.top, of_each=lists is not None)
+    curves = [_figure(score, name, labels, lists, scores) for name, labels in singles.items()]
     return Audit(
         options,
         len(score),
         0,
         findings_of(shares, first),
         [
-            f"{count(len(score))} rows ranked by '{options.score}', the highest first"
-            + (f", in {count(several)} lists." if several > 1 else "."),
+            f"{count(len(score))} rows ranked by '{options.score}', the highest first{in_lists}.",
             "Exposure: a place counts 1 / log2(1 + place), so that the first is seen most; rows of "
             "the same score share their places.",
-            "Intervals say how far off it may be if other "
-            + ("lists" if several > 1 else "people")
-            + " like these were ranked.",
+            f"Intervals say how far off it may be if other {who} like these were ranked.",
         ],
         [
             Section(f"Among the {first}", [_table(shares, TOP, "first places")]),
@@ -74,21 +71,15 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Scores by group", [score_table(scores, "score")]),
         ],
         {
-            "lists": several,
-            "ranking": shares.to_dict("records"),
+            "lists": 1 if lists is None else int(lists.max()) + 1,
             "scores": [asdict(distribution) for distribution in scores],
         },
         notes=notes_on_groups(frame, options),
-        pictures=[
-            Section(
-                "Who is first",
-                [_figure(score, name, labels, lists, scores) for name, labels in singles.items()],
-            )
-        ],
+        pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo=["Read what stays open, and rank more rows for what matters most."]
         * (not shares["surely"].all()),
-        figures=_figures(shares),
+        figures=shares.to_dict("records"),
     )
 
 
@@ -146,10 +137,9 @@ def _ends(name: str, limits: Limits) -> dict[str, Floats]:
     return dict(zip((name, f"{name}_lower", f"{name}_upper"), limits, strict=True))
 
 
-def first_places(top: float, lists: int) -> str:
-    """Return which places are the first, in words."""
-    of_each = " of each list" * (lists > 1)
-    return f"first {100 * top:g} %{of_each}" if top < 1 else f"first {top:g}{of_each}"
+def first_places(top: float, *, of_each: bool) -> str:
+    """Return which places are the first, of each list where there are several, in words."""
+    return f"first {f'{100 * top:g} %' if top < 1 else f'{top:g}'}{' of each list' * of_each}"
 
 
 def findings_of(shares: pd.DataFrame, first: str) -> list[Finding]:
@@ -174,23 +164,6 @@ def findings_of(shares: pd.DataFrame, first: str) -> list[Finding]:
             n=row.rows,
         )
         for row in shares.itertuples()
-    ]
-
-
-def _figures(shares: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the share of places of every group, and its ratio to the share of rows."""
-    return [
-        {
-            "metric": f"{row['kind']}_{metric}",
-            "attribute": row["attribute"],
-            "group": row["group"],
-            "value": row[metric],
-            "lower": row[f"{metric}_lower"],
-            "upper": row[f"{metric}_upper"],
-            "n": row["rows"],
-        }
-        for row in shares.to_dict("records")
-        for metric in ("share", "ratio")
     ]
 
 

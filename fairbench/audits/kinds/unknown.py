@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from math import floor
 from typing import Any, TypeAlias
 
@@ -39,7 +38,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
-from fairbench.inference.partial.proxy import ProxyRows, alike
+from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.metrics.rates import Rate, base_rate
 from fairbench.metrics.registry import label
@@ -62,14 +61,9 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
-_BANDS = 5
-_LABELS_OF_BAND = 30
 _HALVINGS = 20
 _LARGEST_FACTOR = 1e4
 _SLACK = 0.02  # by which sums of rounded probabilities miss 1
-_ROWS_OF_CELL = 50
-_MOST_CELLS = 50
-_FEWEST = 20  # rows of a rate that anything is said of
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,46 +191,25 @@ def of_everyone(
     -------
     The findings, on no assumption; a row for each gap; and one for each rate and group.
     """
+    selected = np.ones(len(table), bool) if table.selected is None else table.selected
     findings, gaps, rates = [], [], []
     for attribute, groups in table.groups.items():
-        names, labels = list(map(str, groups.cat.categories)), _counted(table, groups)
+        names, codes = list(map(str, groups.cat.categories)), groups.cat.codes.to_numpy(np.int64)
+        labels = SelectedLabels.of(
+            table.label, table.prediction, codes, len(names), selected=selected, score=table.score
+        )
         for metric in RATE_OF:
             finding, row = _gap(attribute, metric, names, labels, options, risk)
             findings.append(finding)
             gaps.append(row)
-        others, selected = (rows.sum(axis=(1, 2)) for rows in (labels.others, labels.selected))
-        people = {"rows": (others + selected).astype(int), "others": others.astype(int)}
+        size = np.bincount(codes, minlength=len(names))
+        people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
             about = {"attribute": attribute, "group": names, "rate": rate.name, **people}
             assumed = _bounds(labels.ends(rate, odds=options.odds)).add_prefix("assumed_")
             parts = pd.DataFrame(about), _bounds(labels.ends(rate)), assumed
             rates += pd.concat(parts, axis=1).to_dict("records")
     return findings, gaps, rates
-
-
-def _counted(table: AuditTable, groups: pd.Series) -> SelectedLabels:
-    """Count rows by group, decision, and band of scores with labels enough to say something."""
-    codes, known = groups.cat.codes.to_numpy(np.int64), np.isfinite(table.label)
-    selected = np.ones(len(table), bool) if table.selected is None else table.selected
-    shape = (len(groups.cat.categories), 2, _BANDS)
-    band = np.zeros_like(codes)
-    if table.score is not None:
-        for group, decision in product(range(shape[0]), (0, 1)):
-            rows = (codes == group) & (table.prediction == decision)
-            band[rows] = _bands(table.score[rows], known[rows])
-    cell = np.ravel_multi_index((codes, table.prediction, band), shape)
-    parts = (~selected, selected, known, known & (table.label == 1))
-    counts = [np.bincount(cell[part], minlength=np.prod(shape)) for part in parts]
-    return SelectedLabels(*(count.reshape(shape).astype(np.float64) for count in counts))
-
-
-def _bands(score: Floats, known: NDArray[np.bool_]) -> Codes:
-    """Return bands of scores, with as many labels in each."""
-    bands = int(np.clip(known.sum() // _LABELS_OF_BAND, 1, _BANDS))
-    if bands == 1:
-        return np.zeros(len(score), np.intp)
-    edges = np.quantile(score[known], np.arange(1, bands) / bands)
-    return np.searchsorted(edges, score, side="right")
 
 
 def _gap(
@@ -353,11 +326,13 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     names, group = read_proxy(frame, options)
     people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
+    labels = np.nan_to_num(table.label).astype(np.int64)
     rates, ends = [], {}
     for rate in RATES:
-        rows = _rows(table, group, fold, rate)
-        ends[rate] = _ends(rows, rate)
-        size, weighted = rows.group.sum(axis=0).round().astype(int), rows.weighted(rate)
+        rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
+        counted = ProxyRows.of(group[rows], labels[rows], table.prediction[rows], fold[rows])
+        ends[rate] = counted.ends(rate)
+        size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
         rates.append(_bounds(ends[rate]).assign(**about, weighted=weighted))
     risk = ErrorBudget(len(RATE_OF)).risk
@@ -402,22 +377,6 @@ def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats
             f"the {len(names)} groups sum to {total[row]:.3g}, not 1; name a column for every group"
         )
     return names, group / total[:, None]
-
-
-def _rows(table: AuditTable, group: Floats, fold: NDArray[np.int64], rate: Rate) -> ProxyRows:
-    """Return the rows that a rate is counted in: those with labels, where it needs them."""
-    rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
-    label = np.nan_to_num(table.label[rows]).astype(np.int64)
-    most = int(np.clip(len(rows) // _ROWS_OF_CELL, 1, _MOST_CELLS))
-    cell = 2 * label + table.prediction[rows]
-    return ProxyRows(group[rows], cell, alike(group[rows], most=most), fold[rows])
-
-
-def _ends(rows: ProxyRows, rate: Rate) -> Ends:
-    if (np.array(rate.denominator) > 0)[rows.cell].sum() < _FEWEST:
-        groups = rows.group.shape[1]
-        return Ends(*np.full((2, groups), np.nan), *np.zeros((2, groups)))
-    return rows.ends(rate)
 
 
 def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, parts_of
+from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
 from fairbench.inference.flags import adjusted, differs_from_rest
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.pooled import Pooled, pool_rates
@@ -105,34 +105,31 @@ def estimated(
     findings: list[Finding] = []
     for r, name in enumerate(names):
         pooled = posteriors.take(r).take(0)
-        frame = _of_groups(successes[r], sizes[r], pooled, options.epsilon).assign(
+        frame = pd.DataFrame({"rate": name, "group": groups}).assign(
+            **_estimated(successes[r], sizes[r], pooled, options.epsilon),
             p_value=p_values[r],
             adjusted=discoveries[r],
             unlike_everyone=discoveries[r] <= FALSE_DISCOVERIES,
             exception=adjusted(pooled.surprise) < EXCEPTIONAL,
         )
-        frame.insert(0, "rate", name)
-        frame.insert(1, "group", groups)
         nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=int(sizes[r].sum()))
-        unlike = list(_unlike(frame, test_risk, nothing))
+        findings += _unlike(frame, test_risk, nothing)
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
+        verdicts = frame["verdict"].value_counts(normalize=True)
         rates.append(
             {
                 "rate": name,
                 "everyone": tuple(map(float, rate_limits(successes[r].sum(), sizes[r].sum()))),
                 "flagged": int(frame["unlike_everyone"].sum()),
-                **{
-                    each: float((frame["verdict"] == each).mean())
-                    for each in (WITHIN, BEYOND, OPEN)
-                },
+                **verdicts.reindex([WITHIN, BEYOND, OPEN], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
             }
         )
         frames.append(frame)
-        findings += [*unlike, *gaps]
+        findings += gaps
     return pd.concat(frames, ignore_index=True), rates, findings
 
 
@@ -155,27 +152,17 @@ def _counts(
     return names, successes[some], sizes[some]
 
 
-def _of_groups(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> pd.DataFrame:
+def _estimated(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> Row:
     """Return a rate of each group, and how probably it is under `epsilon` from everyone."""
     everyone = pooled.draws @ sizes / sizes.sum()
     within = (np.abs(pooled.draws - everyone[:, None]) < epsilon).mean(axis=0)
-    raw, (lower, upper) = rate_limits(successes, sizes), pooled.interval()
-    return pd.DataFrame(
-        {
-            "rows": sizes.astype(int),
-            "raw": raw.value,
-            "raw_lower": raw.lower,
-            "raw_upper": raw.upper,
-            "pooled": pooled.mean,
-            "lower": lower,
-            "upper": upper,
-            "everyone": float(successes.sum() / sizes.sum()),
-            "within_epsilon": within,
-            "verdict": np.select(
-                [within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN
-            ),
-        }
-    )
+    return {
+        "rows": sizes.astype(int),
+        **estimates_of(successes, sizes, pooled),
+        "everyone": float(successes.sum() / sizes.sum()),
+        "within_epsilon": within,
+        "verdict": np.select([within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN),
+    }
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:

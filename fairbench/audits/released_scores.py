@@ -17,22 +17,8 @@ from fairbench.inference.few_labels.table import PartlyLabelled
 _TARGET = "true class"
 
 
-@dataclass(frozen=True)
-class ReleasedFile:
-    """A file, its checksum, and the page where it was published."""
-
-    path: str
-    sha256: str = ""
-    page: str = ""
-
-    @property
-    def source(self) -> Source:
-        """Return where the file is looked for, and its checksum."""
-        return Source(self.path, self.sha256, (), self.page)
-
-
 @dataclass(frozen=True, kw_only=True)
-class ScoreFile(ReleasedFile):
+class ScoreFile(Source):
     """A CSV with a row per person: label, groups, and the scores of several classifiers.
 
     Attributes
@@ -65,7 +51,7 @@ class ScoreFile(ReleasedFile):
         check_choice(f"classifier of {self.path}", classifier, self.scores)
         check_choice(f"group column of {self.path}", group, self.groups)
         column = self.scores[classifier]
-        frame = read_table(archive.read(self.source), self.path, only=(self.target, group, column))
+        frame = read_table(archive.read(self), self.path, only=(self.target, group, column))
         score = numbers(frame, column, self.path).to_numpy()
         if self.inverted and not as_released:
             score = 1 - score
@@ -75,7 +61,7 @@ class ScoreFile(ReleasedFile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MulticlassFile(ReleasedFile):
+class MulticlassFile(Source):
     """A table of predictions in one of two formats.
 
     With a header: `target`, `prediction` and `confidence` name the columns of the true class, the
@@ -84,10 +70,11 @@ class MulticlassFile(ReleasedFile):
 
     Attributes
     ----------
-    separator : between fields, one character.
+    sha256 : may be left out. separator : between fields, one character.
     classes : names in order; of a file without a header 0 .. C - 1, if left out.
     """
 
+    sha256: str = ""
     separator: str = " "
     target: str = ""
     prediction: str = ""
@@ -101,7 +88,7 @@ class MulticlassFile(ReleasedFile):
         ------
         UserError : a file that is not there or not as described; names row and column.
         """
-        content, classes = archive.read(self.source), tuple(map(str, self.classes))
+        content, classes = archive.read(self), tuple(map(str, self.classes))
         if self.target:
             names = {name: getattr(self, name) for name in ("target", "prediction", "confidence")}
             frame = read_table(content, self.path, separator=self.separator, only=names.values())

@@ -122,10 +122,10 @@ def _origin(audit: Audit) -> str:
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
 
 
-def some_labels(rows: int, labels: int) -> list[str]:
-    """Return what figures that need labels assume, where only some rows have one."""
+def on_labels(rows: int, labels: int, without: str) -> list[str]:
+    """Return what figures that need labels assume, where some rows have one; of none, `without`."""
     text = (
         "What needs labels is of the rows that have one. This assumes that rows were chosen for "
         "labelling at random."
     )
-    return [text] * (0 < labels < rows)
+    return [text if labels else without] * (labels < rows)

@@ -27,7 +27,7 @@ from fairbench.audits.findings import (
 from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit, some_labels
+from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
 from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
@@ -50,19 +50,27 @@ FEWEST_ROWS = 10  # of a group that gaps are taken between
 WITHIN, BEYOND = "within", "beyond"
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 TABLE = "groups.csv"
+_NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
 
 
 def audit_many(table: AuditTable, options: Options) -> Audit:
     """Audit so many groups that they are estimated together; all of them are in a file."""
     codes, groups = codes_of(table.cells)
-    sizes = np.bincount(codes)
+    sizes, rows, labels = np.bincount(codes), len(table), len(table.known)
     frame, rates, findings = estimated(table, options, codes, groups)
     return Audit(
         options,
-        len(table),
-        len(table.known),
+        rows,
+        labels,
         findings,
-        list(_basis(table, options, sizes)),
+        [
+            f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
+            f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
+            f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
+            "is drawn towards what the others, and those that share a value with it, lead one to "
+            "expect, the more the fewer its rows.",
+            *on_labels(rows, labels, _NO_LABELS),
+        ],
         list(_sections(frame, rates, options.epsilon)),
         {"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
@@ -201,20 +209,6 @@ def _gap(
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
     return names, [gap, *pair_findings(gap, names, answer, rates)]
-
-
-def _basis(table: AuditTable, options: Options, sizes: NDArray[np.int64]) -> Iterator[str]:
-    rows, labels = len(table), len(table.known)
-    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    yield (
-        f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
-        f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
-        "is drawn towards what the others, and those that share a value with it, lead one to "
-        "expect, the more the fewer its rows."
-    )
-    yield from some_labels(rows, labels)
-    if not labels:
-        yield "Without labels nothing is said of errors: scores are not taken at their word here."
 
 
 def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from fairbench.audits.findings import (
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit, some_labels
+from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.formats import count
 from fairbench.inference.paired import cells_of, difference, gap_change, rates_of
@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 FEWEST_ROWS = 30  # of a group that is compared
 ACCURACY = "accuracy"
 NO_LABELS = "there are no labels"
+_ONLY_DECISIONS = "Without labels, only who is selected is compared; nothing of errors is."
 _FEW = "there are not two groups of enough rows"
 
 
@@ -48,18 +49,25 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
     figures = list(map(_figures, findings))
+    rows, labels = len(table), len(table.known)
+    title = f"{options.against} against {options.score}"
     return Audit(
         options,
-        len(table),
-        len(table.known),
+        rows,
+        labels,
         findings,
-        list(_basis(options, table)),
+        [
+            f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
+            f"with a label ({labels / rows:.2%}).",
+            "Intervals say how far off the population may be that these rows are a sample of.",
+            *on_labels(rows, labels, _ONLY_DECISIONS),
+        ],
         [Section("Gaps between groups, of both", [_table(findings, options)])],
         {"comparison": figures},
         notes=[*table.notes, *_left_out(table)],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
-        title=f"{options.against} against {options.score}",
+        title=title,
         label_names=table.labels,
         figures=figures,
     )
@@ -130,18 +138,6 @@ def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Find
     )
     value, lower, upper = map(float, at(LEVEL))
     return replace(nothing, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
-
-
-def _basis(options: Options, table: AuditTable) -> Iterator[str]:
-    rows, labels = len(table), len(table.known)
-    yield (
-        f"{options.against} against {options.score} on the {count(rows)} rows of "
-        f"{options.path.name}, {count(labels)} of them with a label ({labels / rows:.2%})."
-    )
-    yield "Intervals say how far off the population may be that these rows are a sample of."
-    yield from some_labels(rows, labels)
-    if not labels:
-        yield "Without labels, only who is selected is compared; nothing of errors is."
 
 
 def _left_out(table: AuditTable) -> Iterator[str]:

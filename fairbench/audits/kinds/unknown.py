@@ -5,6 +5,7 @@ The rows tell bounds of every rate. What is said of a gap holds wherever between
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor
@@ -61,8 +62,8 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
-_HALVINGS = 20
 _LARGEST_FACTOR = 1e4
+_STEPS = 2**20  # of factors up to it, equal in their logarithms
 _SLACK = 0.02  # by which sums of rounded probabilities miss 1
 
 
@@ -247,12 +248,9 @@ def _largest_factor(at: Callable[[float], BoundedGap], verdict: str) -> float | 
     """Return the largest factor between odds with which a verdict holds, None if all do."""
     if verdict not in (SMALL, LARGE) or at(NOTHING).verdict == verdict:
         return None
-    low, high = 0.0, float(np.log(_LARGEST_FACTOR))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        holds = at(float(np.exp(middle))).verdict == verdict
-        low, high = (middle, high) if holds else (low, middle)
-    return float(np.exp(low))
+    steps, size = range(_STEPS), float(np.log(_LARGEST_FACTOR)) / _STEPS
+    fails = bisect_left(steps, True, key=lambda step: at(np.exp(step * size)).verdict != verdict)
+    return float(np.exp((fails - 1) * size))
 
 
 def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:

@@ -37,7 +37,7 @@ from fairbench.inference.flags import adjusted, differs_from_rest
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.pooled import Pooled, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.rates import selection_rate, shares_of
+from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 
@@ -96,7 +96,7 @@ def estimated(
     epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
     """
     attribute = " x ".join(options.group)
-    names, successes, sizes = _counts(table, codes, len(groups))
+    names, successes, sizes = _counts(table, codes)
     posteriors = pool_rates(
         successes[:, None],
         sizes[:, None],
@@ -141,18 +141,14 @@ def estimated(
     return pd.concat(frames, ignore_index=True), rates, findings
 
 
-def _counts(
-    table: AuditTable, codes: NDArray[np.intp], n_groups: int
-) -> tuple[list[str], Floats, Floats]:
+def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
     """Return the names of the rates, and their counts (R, G); without labels, of decisions."""
-    rows = np.bincount(codes, minlength=n_groups).astype(np.float64)
-    selected = np.bincount(codes, table.prediction, n_groups).astype(np.float64)
-    known = table.known
+    known, rows = table.known, np.bincount(codes).astype(np.float64)
+    selected = np.bincount(codes, table.prediction).astype(np.float64)
     if not len(known):
         return [selection_rate.name], selected[None], rows[None]
-    outcome = 2 * table.label[known].astype(np.int64) + table.prediction[known]
-    counts = np.bincount(4 * codes[known] + outcome, minlength=4 * n_groups)
-    successes, sizes = shares_of(list(SHOWN), counts.reshape(n_groups, 4))
+    labels = table.label[known], table.prediction[known], codes[known]
+    successes, sizes = shares_of(list(SHOWN), binary_confusion(*labels, n_groups=len(rows)))
     at = list(SHOWN).index(selection_rate)
     successes[at], sizes[at] = selected, rows
     some = sizes.sum(axis=1) > 0

@@ -43,14 +43,7 @@ from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.metrics.rates import Rate, base_rate
 from fairbench.metrics.registry import label
-from fairbench.reporting.document.model import (
-    Column,
-    Details,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-)
+from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

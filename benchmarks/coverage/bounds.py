@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.inference.partial.ends import Ends
-from fairbench.inference.partial.proxy import ProxyRows, alike
+from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics import rates
@@ -179,9 +179,8 @@ def proxy_rows(
     also = {1: luck, -1: 1 - luck, 0: draw.random(rows)}[population.side]
     member = (also < share).astype(np.int64)
     group = np.stack([1 - share, share], axis=1)
-    most = int(np.clip(rows // 50, 1, 50))
-    cell = 2 * label.astype(np.int64) + decision
-    return ProxyRows(group, cell, alike(group, most=most), draw.integers(0, 2, rows)), member
+    outcome = label.astype(np.int64), decision.astype(np.int64)
+    return ProxyRows.of(group, *outcome, draw.integers(0, 2, rows)), member
 
 
 @cache

@@ -17,7 +17,7 @@ from benchmarks.statements.two_classes import PATH
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
-from fairbench.audits.kinds import proxy
+from fairbench.audits.kinds import unknown
 from fairbench.audits.question import Options
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Guessed:
         values: dict[Question, Mapping[str, float]] = {}
         every = np.ones(len(self.first.score))
         for metric, rate in RATE_OF.items():
-            values[GAP, "", RATE_NAMES[metric], proxy.SCOPE] = {
+            values[GAP, "", RATE_NAMES[metric], unknown.WHOEVER] = {
                 "not G1": float(rate(self.first.counts(self.first.score, every))),
                 "G1": float(rate(self.second.counts(self.second.score, every))),
             }
@@ -67,7 +67,7 @@ def drawn(people: Guessed, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         table = read_frame(options, source=frame())
-        return proxy.findings_of(proxy.assess_proxy(options, table)), []
+        return unknown.audit_proxy(options, table).findings, []
 
     return Sample(options, findings, frame)
 

@@ -65,7 +65,7 @@ class Ranked:
 
     def truth(self) -> Truth:
         """Return what groups get of the places over their shares: 1 of all where they are alike."""
-        first = ranking.first_places(self.top, self.lists)
+        first = ranking.first_places(self.top, of_each=self.lists > 1)
         kinds = {f"the {first}": "top", "the exposure": "exposure"}
         groups = len(self.shares)
         values: dict[Question, Mapping[str, float]] = {}
@@ -107,8 +107,9 @@ def drawn(people: Ranked, generator: np.random.Generator) -> Sample:
         named = [names(groups)[g] for g in order]
         single = pd.Series(pd.Categorical.from_codes(place[group], named))
         lists = of if people.lists > 1 else None
-        shares = ranking.places_of(score, {"sex": single}, lists, people.top)
-        return ranking.findings_of(shares, ranking.first_places(people.top, people.lists)), []
+        first = ranking.first_places(people.top, of_each=people.lists > 1)
+        shares = ranking.shares_of_places(score, {"sex": single}, lists, people.top)
+        return ranking.findings_of(shares, first), []
 
     def frame() -> pd.DataFrame:
         return pd.DataFrame(

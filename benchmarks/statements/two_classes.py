@@ -17,7 +17,7 @@ from benchmarks.statements.truth import EPSILON, Question, Truth
 from fairbench.audits.assessment import assess
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
-from fairbench.audits.kinds import binary, many_groups, pair, selected
+from fairbench.audits.kinds import binary, many_groups, pair, unknown
 from fairbench.audits.question import Options
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -78,7 +78,7 @@ def truth_of_selected(people: People) -> Truth:
         for metric, rate in RATE_OF.items():
             measure = RATE_NAMES[metric]
             values[GAP, attribute, measure, ""] = people.rates(attributes, rate, selected=True)
-            values[GAP, attribute, measure, selected.EVERYONE] = people.rates(attributes, rate)
+            values[GAP, attribute, measure, unknown.EVERYONE] = people.rates(attributes, rate)
         chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS], selected=True)
         highest = max(chosen.values())
         values[RATIO, attribute, "impact ratio", ""] = {
@@ -241,7 +241,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
     return Sample(
         options,
-        lambda: (selected.findings_of(table, options), []),
+        lambda: (unknown.findings_of_selected(table, options), []),
         rows.frame,
         partial(gaps_alone, chosen, budget),
     )
@@ -254,7 +254,7 @@ def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         first, second = rows.table(), rows.table(score=rows.other)
-        return pair.findings_of(list(pair.compare_tables(first, second, EPSILON)), options), []
+        return pair.compare_tables(first, second, options), []
 
     return Sample(options, findings, rows.frame)
 
@@ -264,7 +264,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return many_groups.findings_of(many_groups.assess_many(rows.table(many=True), options)), []
+        return many_groups.audit_many(rows.table(many=True), options).findings, []
 
     return Sample(options, findings, rows.frame)
 

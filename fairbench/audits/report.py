@@ -120,3 +120,12 @@ def _origin(audit: Audit) -> str:
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
+
+
+def on_labels(rows: int, labels: int, without: str) -> list[str]:
+    """Return what figures that need labels assume, where some rows have one; of none, `without`."""
+    text = (
+        "What needs labels is of the rows that have one. This assumes that rows were chosen for "
+        "labelling at random."
+    )
+    return [text if labels else without] * (labels < rows)

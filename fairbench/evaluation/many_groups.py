@@ -242,17 +242,11 @@ def pooled(
     names = _names(groups, columns, len(n))
     codes = _codes(list(columns.values())) if columns else None
     posterior = pool(y, n, rng(seed, "posterior"), attributes=codes, draws=draws)
-    raw, (lower, upper) = rate_limits(y, n, level=level), posterior.interval(level)
     first, last = posterior.ranks(level)
     table = pd.DataFrame(
         {
             "n": n.astype(int) if (n == np.round(n)).all() else n,
-            "raw": raw.value,
-            "raw_lower": raw.lower,
-            "raw_upper": raw.upper,
-            "pooled": posterior.mean,
-            "lower": lower,
-            "upper": upper,
+            **estimates_of(y, n, posterior, level=level),
             "rank_lower": first,
             "rank_upper": last,
             "worst": posterior.worst(largest=worst == "largest"),
@@ -269,6 +263,15 @@ def pooled(
         certificate = certify(y, n, level)
         table.attrs[name] = {"bound": certificate.bound, "group": names[certificate.group]}
     return table
+
+
+def estimates_of(
+    successes: Array, sizes: Array, posterior: Pooled, *, level: float = 0.95
+) -> dict[str, Array]:
+    """Return each group's rate (G,), by its own counts and among the others, with intervals."""
+    raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
+    own = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
+    return {**own, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
 
 def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from fairbench.audits.kinds.many_groups import BEYOND, WITHIN, assess_many
+from fairbench.audits.findings import OPEN
+from fairbench.audits.kinds.many_groups import BEYOND, WITHIN, audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, has_many_groups
 from fairbench.cli.main import main
@@ -60,7 +61,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     data = json.loads((tmp_path / "out" / "audit.json").read_text())
     selection = data["rates"][0]
     assert selection["surest_pair"][0] == "a1 x b2 x c3"
-    assert sum(selection["shares"].values()) == pytest.approx(1)
+    assert sum(selection[name] for name in (WITHIN, BEYOND, OPEN)) == pytest.approx(1)
     assert len(data["figures"]) == 600
 
 
@@ -127,17 +128,18 @@ def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
         )
         rates = special.expit(logits + generator.normal(0, own, 150))
         sizes = generator.multinomial(8000, generator.dirichlet(np.full(150, 2.0)))
-        found = assess_many(*of_rates(parts, rates, sizes, generator))
-        table = found.frame.set_index("group").loc[found.groups]
+        found = audit_many(*of_rates(parts, rates, sizes, generator))
+        table = pd.DataFrame(found.figures)
         by_name = dict(zip(map(name, parts), zip(rates, sizes, strict=True), strict=True))
-        truth, size = np.array([by_name[group] for group in found.groups]).T
+        truth, size = np.array([by_name[group] for group in table["group"]]).T
         near = np.abs(truth - truth @ size / size.sum()) < EPSILON
         verdict = table["verdict"].to_numpy()
         said += np.isin(verdict, (WITHIN, BEYOND)).sum()
         wrong += ((verdict == WITHIN) & ~near).sum() + ((verdict == BEYOND) & near).sum()
         covered.append((table["lower"] <= truth) & (truth <= table["upper"]))
         enough = truth[size >= 10]
-        gaps.append(found.rates[0].gap.lower <= np.ptp(enough) <= found.rates[0].gap.upper)
+        lower, upper = found.data["rates"][0]["interval"]
+        gaps.append(lower <= np.ptp(enough) <= upper)
     assert said > 200
     assert wrong < 0.05 * said
     assert 0.92 < np.concatenate(covered).mean() < 0.995

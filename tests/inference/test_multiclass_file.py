@@ -20,7 +20,7 @@ NAMES = {"target": "Correct", "prediction": "Predicted", "confidence": "Confiden
 def scores(folder, text, **parts):
     (folder / "scores.txt").write_text(text)
     checksum = hashlib.sha256(text.encode()).hexdigest()
-    file = MulticlassFile("scores.txt", checksum, **parts)
+    file = MulticlassFile("scores.txt", sha256=checksum, **parts)
     return file.scores(Archive.of(str(folder), download=False))
 
 
@@ -96,7 +96,7 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
 def test_released_files_have_their_published_accuracy(name, rows, right):
     file = instantiate(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
     archive = Archive.of(download=False)
-    if archive.locate(file.source) is None:
+    if archive.locate(file) is None:
         pytest.skip("not found")
     pool = file.scores(archive)
     assert len(pool) == rows

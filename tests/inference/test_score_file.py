@@ -19,7 +19,7 @@ def written(folder, text=TEXT, **parts):
     (folder / "scores.csv").write_text(text)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     defaults = {"target": "y", "groups": {"sex": "m"}, "scores": {"model": "m"}}
-    file = ScoreFile("scores.csv", checksum, "https://example.org", **{**defaults, **parts})
+    file = ScoreFile("scores.csv", checksum, **{**defaults, **parts})
     return file, Archive.of(str(folder), download=False)
 
 
@@ -29,7 +29,6 @@ def test_columns_become_a_labelled_table(tmp_path):
     assert table.groups == ("m", "f", "x")
     np.testing.assert_array_equal(table.label, [1, 0, 0])
     np.testing.assert_array_equal(table.score, [0.9, 0.2, 0.4])
-    assert file.table(archive, "model", "sex", merge=True).groups == ("m", "other")
 
 
 def test_inverted_scores_are_turned_round_unless_wanted_as_released(tmp_path):
@@ -72,7 +71,7 @@ def test_every_description_is_a_score_file(name):
 def test_released_files_are_what_they_are_said_to_be(name):
     file = instantiate(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
     archive = Archive.of(download=False)
-    if archive.locate(file.source) is None:
+    if archive.locate(file) is None:
         pytest.skip("not found")
     for column in file.groups:
         table = file.table(archive, "logistic_regression", column)

@@ -185,9 +185,10 @@ def _gap_table(assessment: Assessment) -> Table:
             ("attribute", Column("groups")),
             (lambda gap: RATE_NAMES[gap.metric], Column("gap in")),
             ("value", Column("size", "number")),
-            ("lower upper", Column("95 % interval", "interval")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
             (verdict_text, Column("verdict")),
         ],
+        by="",
         caption="size: the largest difference between two groups; of only two, the second's rate "
         f"minus the first's. large: surely over {assessment.options.epsilon:g}; small: surely "
         "under; open: these rows cannot tell.",

@@ -120,6 +120,7 @@ def dossier(
             (lambda fact: TableCell(fact.status, mark=_STYLES[fact.status]), Column("status")),
             ("answer", Column("answer")),
         ],
+        by="",
     )
     return Document(
         title,

@@ -188,11 +188,12 @@ def _sentences_and_sections(
                 ("group", Column(attribute)),
                 ("rows", Column("people", "count")),
                 ("rate", Column(rate, "number")),
-                ("rate_lower rate_upper", Column("95 % interval", "interval")),
+                (("rate_lower", "rate_upper"), Column("95 % interval", "interval")),
                 ("ratio", Column("impact ratio", "number", decimals=2)),
-                ("lower upper", Column("95 % interval", "interval", decimals=2)),
+                (("lower", "upper"), Column("95 % interval", "interval", decimals=2)),
                 ("below", Column("P(<0.8)", "probability")),
             ],
+            by="",
             caption=caption,
         )
         lines = [(ratio.group, ratio.ratio, ratio.lower, ratio.upper) for ratio in of_groups]
@@ -213,8 +214,9 @@ def _small_section(small: Sequence[SmallCategory], rate: str) -> Section:
             ("category", Column("category")),
             ("people", Column("people", "count")),
             ("rate", Column(rate, "number")),
-            ("lower upper", Column("95 % interval", "interval")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
         ],
+        by="",
         caption="Each is under 2 % of the people whose category is known (6 RCNY 5-301(d)).",
     )
     return Section("Categories left out", [table])
@@ -308,6 +310,7 @@ def _adverse_section(adverse: Sequence[Adverse]) -> Section:
             ("chance", Column("P(by chance)", "probability")),
             ("short", Column("short by", "count")),
         ],
+        by="",
         caption="standard errors: by how many the group's rate differs from that of the group "
         "compared with; P(by chance): how often chance alone makes as large a difference (Fisher's "
         "exact test); short by: how many more of the group would have to be selected for four "

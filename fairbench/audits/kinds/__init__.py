@@ -76,7 +76,7 @@ def _audit(kind: str, options: Options, frame: pd.DataFrame) -> Audit:
 
         return audit_classes(options, frame)
     if kind == PROXY:
-        from fairbench.audits.kinds.proxy import audit_proxy
+        from fairbench.audits.kinds.unknown import audit_proxy
 
         return audit_proxy(options, frame)
     if kind == PAIR:
@@ -92,7 +92,7 @@ def _audit(kind: str, options: Options, frame: pd.DataFrame) -> Audit:
 
 def _of_table(table: AuditTable, options: Options) -> Audit:
     from fairbench.audits.kinds.binary import audit_binary
-    from fairbench.audits.kinds.selected import audit_selected
+    from fairbench.audits.kinds.unknown import audit_selected
 
     return (audit_binary if table.selected is None else audit_selected)(table, options)
 

@@ -3,160 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits.columns import codes_of
 from fairbench.audits.findings import (
     GAP,
     LARGE,
+    LEVEL,
     NOT_MEASURED,
-    PAIR,
-    SMALL,
+    OPEN,
     UNLIKE,
     ErrorBudget,
     Finding,
+    answer_gap,
+    pair_findings,
 )
-from fairbench.audits.findings import OPEN as IS_OPEN
 from fairbench.audits.gaps import TOO_FEW
-from fairbench.audits.pages.parts import bars
+from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit
+from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
 from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
-from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, parts_of
+from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
 from fairbench.inference.flags import adjusted, differs_from_rest
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.pooled import Pooled, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.rates import selection_rate, shares_of
+from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 
 Floats = NDArray[np.float64]
+Row: TypeAlias = Mapping[str, Any]
 
 CERTAIN = 0.95
 FALSE_DISCOVERIES = 0.1  # share of the groups called unlike everyone else that may not be
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-WITHIN, BEYOND, OPEN = "within", "beyond", "open"
+WITHIN, BEYOND = "within", "beyond"
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 TABLE = "groups.csv"
+_NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
 
 
-@dataclass(frozen=True, eq=False)
-class RateOfGroups:
-    """One rate in all groups.
+def audit_many(table: AuditTable, options: Options) -> Audit:
+    """Audit so many groups that they are estimated together; all of them are in a file."""
+    codes, groups = codes_of(table.cells)
+    sizes, rows, labels = np.bincount(codes), len(table), len(table.known)
+    frame, rates, findings = estimated(table, options, codes, groups)
+    return Audit(
+        options,
+        rows,
+        labels,
+        findings,
+        [
+            f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
+            f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
+            f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
+            "is drawn towards what the others, and those that share a value with it, lead one to "
+            "expect, the more the fewer its rows.",
+            *on_labels(rows, labels, _NO_LABELS),
+        ],
+        list(_sections(frame, rates, options.epsilon)),
+        {"rates": rates},
+        notes=[*table.notes, *_notes(frame, sizes)],
+        todo=["Name fewer columns, or coarser groups, to compare each two of them."],
+        label_names=table.labels,
+        files={TABLE: csv_text(frame)},
+        figures=frame.to_dict("records"),
+    )
 
-    Attributes
-    ----------
-    successes, sizes : (G,) counts; a group may have no rows that the rate is of.
-    overall : the rate of everyone.
-    pooled : the posterior of all groups together.
-    unlike : (G,) the p-value of an exact test that a group has the rate of everyone else.
-    adjusted : (G,) the false discovery rate at which a group would be called unlike everyone else.
-    gap : the largest difference between two groups of `FEWEST_ROWS`; all pairs hold together.
-    low, high : the two groups that are most surely apart, by position.
+
+def estimated(
+    table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
+) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
+    """Return what is measured of groups with codes (n,), and what is said of them.
+
+    The selection rate is of all rows. Rates that need labels are of the rows that have one. Half of
+    the error rate is for which groups are unlike everyone else, half for the largest gaps.
+
+    Returns
+    -------
+    A row for each rate and group: counts, own rate, pooled estimate, and what is sure. A row for
+    each rate: that of everyone, how many groups are flagged, which share of them is surely within
+    epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
     """
-
-    name: str
-    successes: Floats
-    sizes: Floats
-    overall: Limits
-    pooled: Pooled
-    unlike: Floats
-    adjusted: Floats
-    gap: Limits
-    low: int
-    high: int
-
-    @property
-    def label(self) -> str:
-        """What the rate is called."""
-        return label(self.name)
-
-    def within(self, epsilon: float) -> Floats:
-        """Return the probability (G,) of each group that it is under `epsilon` from everyone."""
-        draws = self.pooled.draws
-        everyone = draws @ self.sizes / self.sizes.sum()
-        near: Floats = (np.abs(draws - everyone[:, None]) < epsilon).mean(axis=0)
-        return near
-
-
-@dataclass(frozen=True, eq=False)
-class ManyGroups:
-    """The audit of many groups.
-
-    Attributes
-    ----------
-    attribute, groups : names; those of combinations join the names of their parts.
-    rows : (G,) rows of each group.
-    """
-
-    options: Options
-    table: AuditTable
-    attribute: str
-    groups: Sequence[str]
-    rows: NDArray[np.int64]
-    rates: Sequence[RateOfGroups]
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row for each rate and group: counts, own rate, pooled estimate, and what is sure."""
-        return pd.concat([self._of(rate) for rate in self.rates], ignore_index=True)
-
-    def _of(self, rate: RateOfGroups) -> pd.DataFrame:
-        raw = rate_limits(rate.successes, rate.sizes)
-        lower, upper = rate.pooled.interval()
-        within = rate.within(self.options.epsilon)
-        verdict = np.select([within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN)
-        return pd.DataFrame(
-            {
-                "rate": rate.name,
-                "group": self.groups,
-                "rows": rate.sizes.astype(int),
-                "raw": raw.value,
-                "raw_lower": raw.lower,
-                "raw_upper": raw.upper,
-                "pooled": rate.pooled.mean,
-                "lower": lower,
-                "upper": upper,
-                "everyone": float(rate.overall.value),
-                "within_epsilon": within,
-                "verdict": verdict,
-                "adjusted": rate.adjusted,
-                "unlike_everyone": rate.adjusted <= FALSE_DISCOVERIES,
-                "exception": adjusted(rate.pooled.surprise) < EXCEPTIONAL,
-            }
-        )
-
-    @cached_property
-    def unlike(self) -> pd.DataFrame:
-        """The rows of groups that are unlike everyone else, the surest first."""
-        found = self.frame[self.frame["unlike_everyone"]]
-        nearer = -(found["pooled"] - found["everyone"]).abs()
-        return found.iloc[np.lexsort([nearer, found["adjusted"]])]
-
-    @property
-    def least_known(self) -> pd.DataFrame:
-        """All rows, those of the widest pooled intervals first."""
-        narrower = self.frame["lower"] - self.frame["upper"]
-        return self.frame.iloc[np.argsort(narrower, kind="stable")]
-
-
-def assess_many(table: AuditTable, options: Options) -> ManyGroups:
-    """Assess a table of many groups.
-
-    The selection rate is of all rows. Rates that need labels are of the rows that have one.
-
-    """
-    attribute, cells = " x ".join(options.group), table.cells.cat.remove_unused_categories()
-    codes, groups = cells.cat.codes.to_numpy(np.int64), list(map(str, cells.cat.categories))
-    names, successes, sizes = _counts(table, codes, len(groups))
+    attribute = " x ".join(options.group)
+    names, successes, sizes = _counts(table, codes)
     posteriors = pool_rates(
         successes[:, None],
         sizes[:, None],
@@ -164,27 +104,51 @@ def assess_many(table: AuditTable, options: Options) -> ManyGroups:
         attributes=parts_of(attribute, groups),
         draws=DRAWS,
     )
-    pooled = [posteriors.take(r).take(0) for r in range(len(names))]
-    unlike = differs_from_rest(successes, sizes)
-    rate_of_discoveries = adjusted(unlike, overlapping=True)
-    columns = (names, successes, sizes, pooled, unlike, rate_of_discoveries)
-    rates = [_rate(*each) for each in zip(*columns, strict=True)]
-    rows = np.bincount(codes, minlength=len(groups))
-    return ManyGroups(options, table, attribute, groups, rows, rates)
+    p_values = differs_from_rest(successes, sizes)
+    discoveries = adjusted(p_values, overlapping=True)
+    half = ErrorBudget(2).risk
+    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (p_values.size, len(names)))
+    frames: list[pd.DataFrame] = []
+    rates: list[Row] = []
+    findings: list[Finding] = []
+    for r, name in enumerate(names):
+        pooled = posteriors.take(r).take(0)
+        frame = pd.DataFrame({"rate": name, "group": groups}).assign(
+            **_estimated(successes[r], sizes[r], pooled, options.epsilon),
+            p_value=p_values[r],
+            adjusted=discoveries[r],
+            unlike_everyone=discoveries[r] <= FALSE_DISCOVERIES,
+            exception=adjusted(pooled.surprise) < EXCEPTIONAL,
+        )
+        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=int(sizes[r].sum()))
+        findings += _unlike(frame, test_risk, nothing)
+        nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
+        surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
+        verdicts = frame["verdict"].value_counts(normalize=True)
+        rates.append(
+            {
+                "rate": name,
+                "everyone": tuple(map(float, rate_limits(successes[r].sum(), sizes[r].sum()))),
+                "flagged": int(frame["unlike_everyone"].sum()),
+                **verdicts.reindex([WITHIN, BEYOND, OPEN], fill_value=0.0).to_dict(),
+                "gap": gaps[0].value,
+                "interval": gaps[0].interval,
+                "surest_pair": surest,
+            }
+        )
+        frames.append(frame)
+        findings += gaps
+    return pd.concat(frames, ignore_index=True), rates, findings
 
 
-def _counts(
-    table: AuditTable, codes: NDArray[np.int64], n_groups: int
-) -> tuple[list[str], Floats, Floats]:
+def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
     """Return the names of the rates, and their counts (R, G); without labels, of decisions."""
-    rows = np.bincount(codes, minlength=n_groups).astype(np.float64)
-    selected = np.bincount(codes, table.prediction, n_groups).astype(np.float64)
-    known = table.known
+    known, rows = table.known, np.bincount(codes).astype(np.float64)
+    selected = np.bincount(codes, table.prediction).astype(np.float64)
     if not len(known):
         return [selection_rate.name], selected[None], rows[None]
-    outcome = 2 * table.label[known].astype(np.int64) + table.prediction[known]
-    counts = np.bincount(4 * codes[known] + outcome, minlength=4 * n_groups)
-    successes, sizes = shares_of(list(SHOWN), counts.reshape(n_groups, 4))
+    labels = table.label[known], table.prediction[known], codes[known]
+    successes, sizes = shares_of(list(SHOWN), binary_confusion(*labels, n_groups=len(rows)))
     at = list(SHOWN).index(selection_rate)
     successes[at], sizes[at] = selected, rows
     some = sizes.sum(axis=1) > 0
@@ -192,151 +156,59 @@ def _counts(
     return names, successes[some], sizes[some]
 
 
-def _rate(
-    name: str,
-    successes: Floats,
-    sizes: Floats,
-    pooled: Pooled,
-    unlike: Floats,
-    rate_of_discoveries: Floats,
-) -> RateOfGroups:
-    gap, low, high = _surest_gap(successes, sizes)
-    overall = rate_limits(successes.sum(), sizes.sum())
-    return RateOfGroups(
-        name, successes, sizes, overall, pooled, unlike, rate_of_discoveries, gap, low, high
-    )
+def _estimated(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> Row:
+    """Return a rate of each group, and how probably it is under `epsilon` from everyone."""
+    everyone = pooled.draws @ sizes / sizes.sum()
+    within = (np.abs(pooled.draws - everyone[:, None]) < epsilon).mean(axis=0)
+    return {
+        "rows": sizes.astype(int),
+        **estimates_of(successes, sizes, pooled),
+        "everyone": float(successes.sum() / sizes.sum()),
+        "within_epsilon": within,
+        "verdict": np.select([within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN),
+    }
 
 
-def _surest_gap(successes: Floats, sizes: Floats, level: float = 0.95) -> tuple[Limits, int, int]:
-    """Return the largest gap between groups of enough rows, and the two most surely apart."""
+def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
+    """Yield which groups are unlike everyone else, the surest first."""
+    template = replace(template, about=UNLIKE, bound=float(frame["everyone"].iloc[0]))
+    surely = frame[frame["p_value"] <= risk].sort_values("p_value", kind="stable")
+    if surely.empty:
+        yield replace(template, verdict=OPEN)
+    for row in surely.itertuples():
+        found = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
+        yield replace(found, value=row.pooled, lower=row.lower, upper=row.upper)
+
+
+def _gap(
+    successes: Floats, sizes: Floats, groups: Sequence[str], nothing: Finding, risk: float
+) -> tuple[list[str], list[Finding]]:
+    """Return the two groups of enough rows that are most surely apart, and what is said of them."""
     enough = np.flatnonzero(sizes >= FEWEST_ROWS)
     if len(enough) < 2:
-        nan = np.asarray(np.nan)
-        return Limits(nan, nan, nan), -1, -1
-    limits = GroupLimits.of(successes[enough], sizes[enough], level=level)
-    gap, low, high = surest_gap(limits)
-    return gap, int(enough[low]), int(enough[high])
+        return [], [nothing]
+
+    @cache
+    def at(level: float) -> tuple[Limits, int, int]:
+        return surest_gap(GroupLimits.of(successes[enough], sizes[enough], level=level))
+
+    def of_surest(level: float) -> GapInterval:
+        """Return the interval with the lead of these two alone: there are too many pairs."""
+        gap = at(level)[0]
+        return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
+
+    answer = answer_gap(of_surest, nothing.bound, risk)
+    low, high = enough[list(at(1 - risk)[1:])]
+    names, rates = [groups[high], groups[low]], [successes[g] / sizes[g] for g in (high, low)]
+    value, lower, upper = map(float, at(LEVEL)[0])
+    gap = replace(nothing, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
+    if answer.verdict == LARGE:
+        gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
+    return names, [gap, *pair_findings(gap, names, answer, rates)]
 
 
-def audit_many(table: AuditTable, options: Options) -> Audit:
-    """Audit so many groups that they are estimated together."""
-    return audit_of(assess_many(table, options))
-
-
-def audit_of(groups: ManyGroups) -> Audit:
-    """Return the audit of many groups; the table of all of them is a file beside the page."""
-    return Audit(
-        groups.options,
-        len(groups.table),
-        len(groups.table.known),
-        findings_of(groups),
-        list(_basis(groups)),
-        list(_sections(groups)),
-        _data(groups),
-        notes=list(_notes(groups)),
-        todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        label_names=groups.table.labels,
-        files={TABLE: csv_text(groups.frame)},
-        figures=groups.frame.to_dict("records"),
-    )
-
-
-def findings_of(groups: ManyGroups) -> list[Finding]:
-    """Return which groups are unlike everyone else, and the largest gap of each rate.
-
-    Half of the error rate is for either.
-    """
-    half = ErrorBudget(2).risk
-    tests = ErrorBudget(len(groups.rates) * len(groups.groups), half)
-    gaps = ErrorBudget(len(groups.rates), half)
-    findings: list[Finding] = []
-    for rate in groups.rates:
-        findings += _unlike(groups, rate, tests.risk)
-        findings += _gap(groups, rate, gaps.risk)
-    return findings
-
-
-def _unlike(groups: ManyGroups, rate: RateOfGroups, risk: float) -> Iterator[Finding]:
-    everyone = float(rate.overall.value)
-    surely = np.flatnonzero(rate.unlike <= risk)
-    if not len(surely):
-        yield Finding(
-            UNLIKE, groups.attribute, rate.label, IS_OPEN, bound=everyone, n=int(rate.sizes.sum())
-        )
-    lower, upper = rate.pooled.interval()
-    for place in surely[np.argsort(rate.unlike[surely], kind="stable")]:
-        yield Finding(
-            UNLIKE,
-            groups.attribute,
-            rate.label,
-            LARGE,
-            (groups.groups[place],),
-            value=float(rate.pooled.mean[place]),
-            lower=float(lower[place]),
-            upper=float(upper[place]),
-            bound=everyone,
-            n=int(rate.sizes[place]),
-        )
-
-
-def _gap(groups: ManyGroups, rate: RateOfGroups, risk: float) -> Iterator[Finding]:
-    value, lower, upper = map(float, rate.gap)
-    finding = Finding(
-        GAP,
-        groups.attribute,
-        rate.label,
-        NOT_MEASURED,
-        value=value,
-        lower=lower,
-        upper=upper,
-        bound=groups.options.epsilon,
-        n=int(rate.sizes.sum()),
-        needs=TOO_FEW,
-    )
-    if rate.low < 0:
-        yield finding
-        return
-    at_most = _surest_gap(rate.successes, rate.sizes, 1 - 2 * risk)[0]
-    at_least, low, high = _surest_gap(rate.successes, rate.sizes, 1 - risk)
-    named = groups.groups[high], groups.groups[low]
-    values = tuple(float(rate.successes[g] / rate.sizes[g]) for g in (high, low))
-    if at_most.upper < finding.bound:
-        yield replace(finding, verdict=SMALL, needs="")
-    elif at_least.lower > finding.bound:
-        yield replace(finding, verdict=LARGE, groups=named, values=values, needs="")
-    else:
-        yield replace(finding, verdict=IS_OPEN, needs="")
-        if at_least.lower > 0:
-            yield replace(finding, about=PAIR, verdict=LARGE, groups=named, values=values, needs="")
-
-
-def shares(found: ManyGroups, rate: RateOfGroups) -> dict[str, float]:
-    """Return which share of the groups is surely within epsilon of everyone, beyond it, or open."""
-    verdicts = found.frame.loc[found.frame["rate"] == rate.name, "verdict"]
-    return {each: float((verdicts == each).mean()) for each in (WITHIN, BEYOND, OPEN)}
-
-
-def _basis(found: ManyGroups) -> Iterator[str]:
-    rows, labels = len(found.table), len(found.table.known)
-    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    yield (
-        f"{count(len(found.groups))} groups of {found.attribute}, half of them with "
-        f"{count(int(np.median(found.rows)))} rows or fewer: they are estimated together. A group "
-        "is drawn towards what the others, and those that share a value with it, lead one to "
-        "expect, the more the fewer its rows."
-    )
-    if labels < rows and labels:
-        yield (
-            "Rates that need labels are of the rows that have one. This assumes that rows were "
-            "chosen for labelling at random."
-        )
-    if not labels:
-        yield "Without labels nothing is said of errors: scores are not taken at their word here."
-
-
-def _notes(found: ManyGroups) -> Iterator[str]:
-    yield from found.table.notes
-    groups = len(found.groups)
+def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
+    groups = len(sizes)
     pairs = groups * (groups - 1) // 2
     yield (
         f"Gaps between every two groups are not shown: {count(groups)} groups make {count(pairs)} "
@@ -345,16 +217,16 @@ def _notes(found: ManyGroups) -> Iterator[str]:
     )
     yield (
         "Groups are flagged in the table (unlike_everyone) by an exact test of each rate and "
-        f"group, so chosen from all {count(len(found.frame))} tests that one in ten of the "
+        f"group, so chosen from all {count(len(frame))} tests that one in ten of the "
         "flagged is wrong on average. Those named as unlike everyone else are surer than that."
     )
-    exceptions = int(found.frame["exception"].sum())
+    exceptions = int(frame["exception"].sum())
     if exceptions:
         yield (
             "Of groups whose rate is surprising among the others, the raw rate is the one to read: "
             f"{count(exceptions)} of all (exception in the table)."
         )
-    small = int((found.rows < FEWEST_ROWS).sum())
+    small = int((sizes < FEWEST_ROWS).sum())
     if small:
         yield (
             f"Groups of fewer than {FEWEST_ROWS} rows ({count(small)}) are left out of the widest "
@@ -362,39 +234,39 @@ def _notes(found: ManyGroups) -> Iterator[str]:
         )
 
 
-def _sections(found: ManyGroups) -> Iterator[Section]:
-    yield Section("Everyone, and how far groups are from it", [_everyone(found)])
-    yield Section("Groups that stand out", list(_stand_out(found)))
-    table = _groups(found, found.least_known.head(_MOST_UNKNOWN), "")
+def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> Iterator[Section]:
+    from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
+    shown = frame.assign(rate=frame["rate"].map(label), **from_everyone)
+    flagged = shown[frame["unlike_everyone"]]
+    flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
+    least_known = shown.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
+    more = f"; the {count(_MOST)} surest are shown" * (len(flagged) > _MOST)
+    title = f"{count(len(flagged))} rates of groups{more}"
+    stand_out: Block = _groups(flagged.head(_MOST), epsilon, title)
+    if flagged.empty:
+        stand_out = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
+    yield Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)])
+    yield Section("Groups that stand out", [stand_out])
+    table = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
     yield Section("Groups of which least is known", [table])
-    yield Section(
-        "", [Paragraph(f"Every group and rate, {count(len(found.frame))} rows: {TABLE}.", "note")]
-    )
+    yield Section("", [note])
 
 
-def _everyone(found: ManyGroups) -> Table:
-    epsilon = found.options.epsilon
-    columns = [
-        Column("rate"),
-        Column("everyone", "estimate"),
-        Column("flagged", "count"),
-        Column(f"within {epsilon:g}", "percent"),
-        Column("beyond", "percent"),
-        Column("open", "percent"),
-        Column("widest gap", "number", left_out=1),
-        Column("95 % interval", "interval"),
-    ]
-    rows = []
-    for rate in found.rates:
-        share = shares(found, rate)
-        unlike = int((found.unlike["rate"] == rate.name).sum())
-        gap = tuple(map(float, rate.gap))
-        everyone = tuple(map(float, rate.overall))
-        parts = [share[each] for each in (WITHIN, BEYOND, OPEN)]
-        rows.append([rate.label, everyone, unlike, *parts, gap[0], gap[1:]])
-    return Table(
-        columns,
-        rows,
+def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
+    return table_of(
+        ({**row, "rate": label(row["rate"])} for row in rates),
+        [
+            ("rate", Column("rate")),
+            ("everyone", Column("everyone", "estimate")),
+            ("flagged", Column("flagged", "count")),
+            (WITHIN, Column(f"within {epsilon:g}", "percent")),
+            (BEYOND, Column("beyond", "percent")),
+            (OPEN, Column("open", "percent")),
+            ("gap", Column("widest gap", "number", left_out=1)),
+            ("interval", Column("95 % interval", "interval")),
+        ],
+        by="",
         caption=(
             f"within, beyond: share of the groups that are less than {epsilon:g} from everyone, or "
             "further, with a probability of 95 % or more by the posterior of all groups; widest "
@@ -404,64 +276,26 @@ def _everyone(found: ManyGroups) -> Table:
     )
 
 
-def _stand_out(found: ManyGroups) -> Iterator[Block]:
-    if not len(found.unlike):
-        yield Paragraph("No group is flagged as unlike everyone else in any rate.")
-        return
-    shown = found.unlike.head(_MOST)
-    more = f"; the {count(len(shown))} surest are shown" if len(found.unlike) > len(shown) else ""
-    yield _groups(found, shown, f"{count(len(found.unlike))} rates of groups{more}")
-
-
-def _groups(found: ManyGroups, rows: pd.DataFrame, title: str) -> Table:
+def _groups(rows: pd.DataFrame, epsilon: float, title: str) -> Table:
     """Return rows of the table of groups, with their pooled intervals drawn on one scale."""
-    columns = [
-        Column("rate"),
-        Column("group"),
-        Column("rows", "count"),
-        Column("raw", "number"),
-        Column("everyone", "number", left_out=1),
-        Column("pooled less everyone", "signed"),
-        Column("95 % interval", "interval"),
-        Column("", "bar"),
-    ]
-    ends = [
-        (row.lower - row.everyone, row.pooled - row.everyone, row.upper - row.everyone)
-        for row in rows.itertuples()
-    ]
-    cells = [
+    ends = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
+    return table_of(
+        rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
         [
-            label(str(row.rate)),
-            row.group,
-            row.rows,
-            row.raw,
-            row.everyone,
-            at[1],
-            (at[0], at[2]),
-            bar,
-        ]
-        for row, at, bar in zip(
-            rows.itertuples(), ends, bars(ends, found.options.epsilon), strict=True
-        )
-    ]
-    reading = (
-        "Drawn: the pooled estimate of each group less the rate of everyone, with its 95 % "
-        f"interval. Shaded: less than {found.options.epsilon:g} either way."
-    )
-    return Table(columns, cells, title, reading=reading, most=_MOST_PRINTED)
-
-
-def _data(found: ManyGroups) -> Mapping[str, Any]:
-    names = found.groups
-    return {
-        "rates": [
-            {
-                "rate": rate.name,
-                "everyone": [float(each) for each in rate.overall],
-                "gap": [float(each) for each in rate.gap],
-                "surest_pair": [names[rate.high], names[rate.low]] if rate.high >= 0 else [],
-                "shares": shares(found, rate),
-            }
-            for rate in found.rates
+            ("rate", Column("rate")),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count")),
+            ("raw", Column("raw", "number")),
+            ("everyone", Column("everyone", "number", left_out=1)),
+            ("pooled", Column("pooled less everyone", "signed")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("bar", Column("", "bar")),
         ],
-    }
+        by="",
+        title=title,
+        reading=(
+            "Drawn: the pooled estimate of each group less the rate of everyone, with its 95 % "
+            f"interval. Shaded: less than {epsilon:g} either way."
+        ),
+        most=_MOST_PRINTED,
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -86,21 +85,41 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
 
 
 Row = TypeVar("Row")
+# What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
+Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
+OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
 
 def table_of(
-    rows: Sequence[Row],
-    columns: Sequence[tuple[str | Callable[[Row], object], Column]],
+    rows: Iterable[Row],
+    columns: Sequence[tuple[Shown[Row], Column]],
+    *,
+    by: str = "attribute",
     **about: Any,
 ) -> Table:
-    """Return a table of rows that all have the same attributes.
+    """Return a table of rows, in columns that each say what they show of a row.
 
     Parameters
     ----------
-    columns : each with what its cells are: an attribute of a row, several with blanks between them
-        for what has parts, such as ``lower upper``, or a function of a row.
-    about : what else a table has, such as its caption.
+    rows : mappings, or objects with the fields as attributes.
+    by : the field at whose changes a rule is drawn; empty for none.
+    about : what else a :class:`Table` has, such as its caption.
     """
-    cells = [attrgetter(*key.split()) if isinstance(key, str) else key for key, _ in columns]
-    values = [[cell(row) for cell in cells] for row in rows]
-    return Table([column for _, column in columns], values, **about)
+    rows = list(rows)
+
+    def field(row: Row, name: str) -> object:
+        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+    def cell(row: Row, shown: Shown[Row]) -> object:
+        if isinstance(shown, str):
+            return field(row, shown)
+        if isinstance(shown, tuple):
+            return tuple(field(row, name) for name in shown)
+        return shown(row)
+
+    return Table(
+        [column for _, column in columns],
+        [[cell(row, shown) for shown, _ in columns] for row in rows],
+        rules=starts([str(field(row, by)) for row in rows]) if by else frozenset(),
+        **about,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairbench.audits.findings import OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
-from fairbench.audits.pages.parts import bars, starts, table_of
+from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.watching.alarms import CHANGED, PASSED
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
@@ -205,7 +205,7 @@ def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
         [
             ("gap", Column("gap")),
             ("value", Column("so far", "signed")),
-            ("lower upper", Column("at every look", "interval")),
+            (("lower", "upper"), Column("at every look", "interval")),
             (lambda gap: bar[gap.gap], Column("", "bar")),
             (
                 lambda gap: TableCell(gap.verdict, mark=marks.get(gap.verdict, "large")),
@@ -226,7 +226,7 @@ def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
             f"rows so far, which may be looked at as often as one likes. Shaded: under "
             f"{epsilon:g} either way."
         ),
-        rules=starts([gap.attribute for gap in gaps]),
+        by="attribute",
     )
 
 
@@ -280,13 +280,13 @@ def _score_table(rows: Sequence[ScoresNow]) -> Table:
             ("scores", Column("scores of")),
             ("labels", Column("labels", "count")),
             ("value", Column("label less score", "signed")),
-            ("lower upper", Column("at every look", "interval")),
+            (("lower", "upper"), Column("at every look", "interval")),
             (lambda row: _rows(row.drift), Column("drift found in", right=True)),
         ],
         caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
         "drift found in: further rows of the file until an alarm if it moves by "
         f"{BEYOND:g} from now on",
-        rules=starts([row.attribute for row in rows]),
+        by="attribute",
     )
 
 
@@ -298,8 +298,8 @@ def _rate_table(rates: Sequence[RateNow]) -> Table:
             (lambda rate: RATE_NAMES[rate.metric], Column("rate")),
             ("rows", Column("rows", "count")),
             ("value", Column("so far", "number")),
-            ("lower upper", Column("at every look", "interval")),
+            (("lower", "upper"), Column("at every look", "interval")),
         ],
-        rules=starts([rate.metric for rate in rates]),
+        by="metric",
         most=60,
     )

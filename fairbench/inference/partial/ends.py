@@ -59,15 +59,12 @@ class GapBounds:
     ----------
     lower, upper : the bounds: for two groups of the second's rate minus the first's; of more, of
         the largest gap.
-    interval : 95 % interval of the gap, wherever between the bounds it is.
-    at_least, at_most : limits of the gap's size, each for a verdict.
+    interval : of the gap, wherever between the bounds it is.
     """
 
     lower: float
     upper: float
     interval: tuple[float, float]
-    at_least: float
-    at_most: float
 
     @property
     def size(self) -> tuple[float, float]:
@@ -76,25 +73,30 @@ class GapBounds:
         return low, max(abs(self.lower), abs(self.upper))
 
 
-def gap_bounds(ends: Ends, *, risk: float, level: float = 0.95) -> GapBounds:
-    """Return the bounds of a gap between G groups, from the ends (G,) of their rates.
-
-    Parameters
-    ----------
-    risk : the probability with which a verdict may be wrong.
-    """
-    groups = ends.lower.shape[-1]
-    least, _ = _differences(ends, simultaneous_level(1 - risk, groups))
-    _, most = _differences(ends, 1 - 2 * risk)
+def gap_bounds(ends: Ends, *, level: float = 0.95) -> GapBounds:
+    """Return the bounds of a gap between G groups, from the ends (G,) of their rates."""
     lower, upper = _differences(ends, level)
-    if groups == 2:
-        value = float(lower.value[1, 0]), float(upper.value[1, 0])
+    if ends.lower.shape[-1] == 2:
         interval = float(lower.lower[1, 0]), float(upper.upper[1, 0])
-    else:
-        together, _ = _differences(ends, simultaneous_level(level, groups))
-        value = max(0.0, _largest(lower.value)), _largest(upper.value)
-        interval = max(0.0, _largest(together.lower)), _largest(upper.upper)
-    return GapBounds(*value, interval, max(0.0, _largest(least.lower)), _largest(most.upper))
+        return GapBounds(float(lower.value[1, 0]), float(upper.value[1, 0]), interval)
+    at_least, at_most, _ = gap_size(ends, level)
+    return GapBounds(
+        max(0.0, _largest(lower.value)), _largest(upper.value), (float(at_least), float(at_most))
+    )
+
+
+def gap_size(ends: Ends, level: float) -> tuple[Floats, Floats, Floats]:
+    """Return what the largest gap is at least and at most, and who leads by how much at least.
+
+    Returns
+    -------
+    The largest lower end of a pair and, as the last, those of all ordered pairs (G, G), which hold
+    together; the largest upper end of any one pair.
+    """
+    together, _ = _differences(ends, simultaneous_level(level, ends.lower.shape[-1]))
+    _, single = _differences(ends, level)
+    at_least, at_most = max(0.0, _largest(together.lower)), _largest(single.upper)
+    return np.asarray(at_least), np.asarray(at_most), together.lower
 
 
 def _differences(ends: Ends, level: float) -> tuple[Limits, Limits]:

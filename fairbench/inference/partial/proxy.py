@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _FOLDS = 2
+_ROWS_OF_CELL = 50  # of people whose probabilities are alike
+_MOST_CELLS = 50
+_FEWEST = 20  # rows of a rate that anything is said of
 
 
 def proxy_bounds(
@@ -72,6 +75,12 @@ class ProxyRows:
     alike: Codes
     fold: Codes
 
+    @classmethod
+    def of(cls, group: Floats, label: Codes, decision: Codes, fold: Codes) -> ProxyRows:
+        """Return rows with labels and decisions (n,), in cells of enough rows that are alike."""
+        most = int(np.clip(len(group) // _ROWS_OF_CELL, 1, _MOST_CELLS))
+        return cls(group, 2 * label + decision, alike(group, most=most), fold)
+
     def weighted(self, rate: Rate) -> Floats:
         """Return a rate (G,) with rows counted by their probability of each group.
 
@@ -82,7 +91,7 @@ class ProxyRows:
         return rate(counts)
 
     def ends(self, rate: Rate) -> Ends:
-        """Return the least and the largest value (G,) of a rate.
+        """Return the least and the largest value (G,) of a rate; NaN of too few rows.
 
         Notes
         -----
@@ -92,6 +101,9 @@ class ProxyRows:
         wider.
         """
         top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
+        if whole[self.cell].sum() < _FEWEST:
+            groups = self.group.shape[1]
+            return Ends(*np.full((2, groups), np.nan), *np.zeros((2, groups)))
         success = top[self.cell].astype(float)
         failure = (whole & ~top)[self.cell].astype(float)
         found = [self._group_ends(g, success, failure) for g in range(self.group.shape[1])]

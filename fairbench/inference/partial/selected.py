@@ -21,8 +21,12 @@ from fairbench.inference.partial.ends import Ends
 from fairbench.metrics.rates import Rate
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Marks = NDArray[np.bool_]
 
 NOTHING = np.inf  # the factor that assumes nothing
+_BANDS = 5
+_LABELS_OF_BAND = 30
 _QUANTILE = 1.96  # standard errors to either side of an interval
 
 
@@ -42,6 +46,36 @@ class SelectedLabels:
     selected: Floats
     labelled: Floats
     positive: Floats
+
+    @classmethod
+    def of(
+        cls,
+        label: Floats,
+        decision: Codes,
+        group: Codes,
+        groups: int,
+        *,
+        selected: Marks,
+        score: Floats | None = None,
+    ) -> SelectedLabels:
+        """Return counts of rows, in bands of scores with labels enough to say something.
+
+        Parameters
+        ----------
+        label : (n,) 0, 1, or NaN where unknown. decision : (n,) 0 or 1.
+        group : (n,) codes 0 .. G - 1.
+        selected, score : (n,) who was selected, and by which similar people are found.
+        """
+        known, shape = np.isfinite(label), (groups, 2, _BANDS)
+        band = np.zeros(len(label), np.int64)
+        if score is not None:
+            for place, decided in product(range(groups), (0, 1)):
+                rows = (group == place) & (decision == decided)
+                band[rows] = _bands(score[rows], known[rows])
+        cell = np.ravel_multi_index((group, decision, band), shape)
+        parts = (~selected, selected, known, known & (label == 1))
+        counts = [np.bincount(cell[part], minlength=int(np.prod(shape))) for part in parts]
+        return cls(*(count.reshape(shape).astype(np.float64) for count in counts))
 
     def ends(self, rate: Rate, *, odds: float = NOTHING) -> Ends:
         """Return the least and the largest value (G,) of a rate among all rows.
@@ -115,6 +149,15 @@ class SelectedLabels:
         variance = (between + moved**2 * noise).sum(axis=(-2, -1))
         inside = np.abs((step * others * bend * noise / 2).sum(axis=(-2, -1)))
         return numerator, denominator, (np.sqrt(variance) + inside / _QUANTILE) ** 2
+
+
+def _bands(score: Floats, known: Marks) -> Codes:
+    """Return bands of scores, with as many labels in each."""
+    bands = int(np.clip(known.sum() // _LABELS_OF_BAND, 1, _BANDS))
+    if bands == 1:
+        return np.zeros(len(score), np.int64)
+    edges = np.quantile(score[known], np.arange(1, bands) / bands)
+    return np.searchsorted(edges, score, side="right").astype(np.int64)
 
 
 def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:

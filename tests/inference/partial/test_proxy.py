@@ -135,9 +135,6 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
 def test_gaps_lie_in_their_intervals_too(side):
     population, draw = Proxies(500, side, 10), np.random.default_rng(7)
     value = base_rate(proxy_truth(population))
-    found = [
-        gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate), risk=0.01)
-        for _ in range(60)
-    ]
+    found = [gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate)) for _ in range(60)]
     held = [each.interval[0] <= value[1] - value[0] <= each.interval[1] for each in found]
     assert np.mean(held) > 0.92

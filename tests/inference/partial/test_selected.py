@@ -66,7 +66,7 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     for groups in (2, 4):
         rows = some(generator, groups)
         ends = rows.ends(base_rate)
-        found = gap_bounds(ends, risk=0.01)
+        found = gap_bounds(ends)
         rates = generator.random((20_000, groups)) ** 0.3
         rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
         rates = ends.lower + rates * (ends.upper - ends.lower)

@@ -1,0 +1,429 @@
+"""What cannot be known: of everyone, where the selected alone have labels; of unrecorded groups.
+
+The rows tell bounds of every rate. What is said of a gap holds wherever between them the rates are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import floor
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.audits.assessment import Assessment, assess
+from fairbench.audits.columns import Place
+from fairbench.audits.findings import (
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    SMALL,
+    ErrorBudget,
+    Finding,
+    answer_gap,
+)
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, TOO_FEW
+from fairbench.audits.kinds import binary
+from fairbench.audits.pages.parts import table_of
+from fairbench.audits.question import Options
+from fairbench.audits.report import Audit
+from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.errors import UserError
+from fairbench.core.formats import count, interval
+from fairbench.core.seeds import rng
+from fairbench.data.tabular import numbers
+from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
+from fairbench.inference.partial.proxy import ProxyRows
+from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.metrics.rates import Rate, base_rate
+from fairbench.metrics.registry import label
+from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Row: TypeAlias = Mapping[str, Any]
+
+CANNOT = "cannot be known"  # however many rows and labels there are
+RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
+TITLE = "What cannot be known"
+EVERYONE = "of everyone, whatever the labels are that cannot be known"
+WHOEVER = "whoever belongs to which group"
+PROXY = "proxy"  # what groups known through probabilities are an attribute of
+_LARGEST_FACTOR = 1e4
+_STEPS = 2**20  # of factors up to it, equal in their logarithms
+_SLACK = 0.02  # by which sums of rounded probabilities miss 1
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedGap:
+    """The bounds of a gap, and what is said of it; the verdict may be `CANNOT`."""
+
+    finding: Finding
+    bounds: GapBounds = GapBounds(np.nan, np.nan, (np.nan, np.nan))
+    verdict: str = NOT_MEASURED
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What is known of the gap, in plain columns."""
+        about = {"attribute": self.finding.attribute, "measure": self.finding.measure}
+        return {**about, **asdict(self.bounds), "verdict": self.verdict}
+
+
+def bounded_gap(
+    template: Finding, names: Sequence[str], ends: Ends, compared: Codes, risk: float
+) -> BoundedGap:
+    """Return what is said of the gap between groups, from the ends of their rates.
+
+    Parameters
+    ----------
+    template : the finding of a gap that is not measured, with the reason.
+    names : of the groups. compared : positions of those of which anything is known.
+    risk : the probability with which the answer may be wrong.
+    """
+    if len(compared) < 2:
+        return BoundedGap(template)
+    ends = ends.take(compared)
+    answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
+    bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
+    least, most = bounds.size
+    if verdict == OPEN and (most < template.bound or least > template.bound):
+        needs = "more rows may settle it"
+    elif verdict == OPEN:
+        verdict = CANNOT
+        needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
+    lower, upper = bounds.interval
+    finding = replace(template, verdict=answer.verdict, lower=lower, upper=upper, needs=needs)
+    if verdict == LARGE:
+        named = compared[[answer.high, answer.low]]
+        finding = replace(finding, groups=tuple(names[place] for place in named))
+    return BoundedGap(finding, bounds, verdict)
+
+
+def _measured(ends: Ends) -> Codes:
+    """Return the positions of the groups of whose rate anything is known."""
+    return np.flatnonzero(np.isfinite(ends.lower + ends.upper))
+
+
+def _bounds(ends: Ends) -> pd.DataFrame:
+    """Return the bounds of each group's rate, and the ends of an interval that holds them."""
+    lower, upper = ends.interval()
+    columns = {"lowest": ends.lower, "highest": ends.upper, "lower": lower, "upper": upper}
+    return pd.DataFrame(columns)
+
+
+def _verdict(verdict: str) -> TableCell:
+    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
+
+
+def _nothing(attribute: str, metric: str, scope: str, options: Options) -> Finding:
+    """Return the finding of a gap that is not measured."""
+    bound, measure = options.epsilon, RATE_NAMES[metric]
+    return Finding(GAP, attribute, measure, NOT_MEASURED, bound=bound, needs=TOO_FEW, scope=scope)
+
+
+def audit_selected(table: AuditTable, options: Options) -> Audit:
+    """Audit those who were selected, and say what follows for everyone."""
+    assessment = _of_selected(table, options)
+    findings, gaps, rates = of_everyone(table, options, assessment.budget.risk)
+    audit = binary.audit_of(assessment)
+    first, *others = audit.sections
+    people = f"{count(len(table))} people"
+    of_whom = (
+        f"Of {people}, {count(audit.rows)} were selected ('{options.selected}'), and only these "
+        f"can have labels. What follows is of them; what that says of everyone stands under "
+        f"'{TITLE}', and says 'of everyone'."
+    )
+    unknown = (
+        f"{count(len(table) - audit.rows)} of {people} were not selected, and what their labels "
+        "would have been is not in any data. Under 'whatever they are' nothing is assumed. Under "
+        f"'odds within {options.odds:g}' the odds of label 1 of those who were not selected are at "
+        f"most {options.odds:g} times higher or lower than those of the selected of the same "
+        "group, decision and band of scores."
+    )
+    by_group = Details("Rates of everyone, by group", [_rates_of_everyone(rates, options)])
+    section = Section(TITLE, [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group])
+    everyone = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
+    return replace(
+        audit,
+        findings=[*audit.findings, *findings],
+        basis=[of_whom, *audit.basis],
+        sections=[first, section, *others],
+        unseen=[of_whom, *audit.unseen],
+        data={**audit.data, "of_everyone": everyone},
+    )
+
+
+def findings_of_selected(table: AuditTable, options: Options) -> list[Finding]:
+    """Return what the audit finds, of the selected and of everyone, without the rest of it."""
+    assessment = _of_selected(table, options, only_findings=True)
+    everyone, _, _ = of_everyone(table, options, assessment.budget.risk)
+    return [*binary.findings_of(assessment), *everyone]
+
+
+def _of_selected(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
+    """Return the assessment of the selected; questions about everyone share its error rate."""
+    questions = len(table.groups) * len(RATE_OF)
+    return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
+
+
+def of_everyone(
+    table: AuditTable, options: Options, risk: float
+) -> tuple[list[Finding], list[Row], list[Row]]:
+    """Return what follows for all rows of a table, selected or not.
+
+    Parameters
+    ----------
+    risk : the probability with which what is said of a gap may be wrong.
+
+    Returns
+    -------
+    The findings, on no assumption; a row for each gap; and one for each rate and group.
+    """
+    selected = np.ones(len(table), bool) if table.selected is None else table.selected
+    findings, gaps, rates = [], [], []
+    for attribute, groups in table.groups.items():
+        names, codes = list(map(str, groups.cat.categories)), groups.cat.codes.to_numpy(np.int64)
+        labels = SelectedLabels.of(
+            table.label, table.prediction, codes, len(names), selected=selected, score=table.score
+        )
+        for metric in RATE_OF:
+            finding, row = _gap(attribute, metric, names, labels, options, risk)
+            findings.append(finding)
+            gaps.append(row)
+        size = np.bincount(codes, minlength=len(names))
+        people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
+        for rate in RATES:
+            about = {"attribute": attribute, "group": names, "rate": rate.name, **people}
+            assumed = _bounds(labels.ends(rate, odds=options.odds)).add_prefix("assumed_")
+            parts = pd.DataFrame(about), _bounds(labels.ends(rate)), assumed
+            rates += pd.concat(parts, axis=1).to_dict("records")
+    return findings, gaps, rates
+
+
+def _gap(
+    attribute: str,
+    metric: str,
+    names: Sequence[str],
+    labels: SelectedLabels,
+    options: Options,
+    risk: float,
+) -> tuple[Finding, Row]:
+    """Return what is said of a gap of everyone, and what is known of it, in plain columns.
+
+    Of missing labels that are `alike` those of similar selected people, `factor` is how far their
+    odds may differ for the verdict to hold; None where there is none, or it holds all the same.
+    """
+    rate = RATE_OF[metric]
+    template = _nothing(attribute, metric, EVERYONE, options)
+    compared = _measured(labels.ends(rate))
+
+    def at(odds: float) -> BoundedGap:
+        return bounded_gap(template, names, labels.ends(rate, odds=odds), compared, risk)
+
+    plain, assumed, alike = map(at, (NOTHING, options.odds, 1.0))
+    return plain.finding, {
+        **plain.row,
+        "groups": [names[place] for place in compared],
+        "assumed": assumed.bounds.interval,
+        "assumed_verdict": assumed.verdict,
+        "alike": alike.verdict,
+        "factor": _largest_factor(at, alike.verdict),
+    }
+
+
+def _largest_factor(at: Callable[[float], BoundedGap], verdict: str) -> float | None:
+    """Return the largest factor between odds with which a verdict holds, None if all do."""
+    if verdict not in (SMALL, LARGE) or at(NOTHING).verdict == verdict:
+        return None
+    steps, size = range(_STEPS), float(np.log(_LARGEST_FACTOR)) / _STEPS
+    fails = bisect_left(steps, True, key=lambda step: at(np.exp(step * size)).verdict != verdict)
+    return float(np.exp((fails - 1) * size))
+
+
+def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
+    return table_of(
+        (
+            {
+                **gap,
+                "verdict": _verdict(gap["verdict"]),
+                "assumed_verdict": _verdict(gap["assumed_verdict"]),
+                "holds": _holds(gap["alike"], gap["factor"]),
+            }
+            for gap in gaps
+        ),
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("interval", Column("whatever they are", "interval")),
+            ("verdict", Column("verdict")),
+            ("assumed", Column(f"odds within {options.odds:g}", "interval")),
+            ("assumed_verdict", Column("verdict")),
+            ("holds", Column("holds up to", right=True)),
+        ],
+        title="Gaps of everyone, selected or not",
+        caption=(
+            "Intervals hold the gap in 95 % of samples, wherever it is between its bounds; of two "
+            "groups, the second's rate minus the first's. cannot be known: no number of rows "
+            "settles it. holds up to: the verdict that follows if missing labels are like those of "
+            "similar selected people, and the factor between their odds up to which it holds."
+        ),
+    )
+
+
+def _holds(verdict: str, factor: float | None) -> str:
+    """Return a verdict on missing labels like others, and up to which factor it holds."""
+    if verdict not in (SMALL, LARGE):
+        return ""
+    if factor is None:
+        return f"{verdict}: any"
+    # Never rounded up, as it would not hold there.
+    return f"{verdict}: {floor(10 * factor) / 10 if factor < 10 else floor(factor):g}"
+
+
+def _rates_of_everyone(rates: Sequence[Row], options: Options) -> Table:
+    return table_of(
+        ({**row, "rate": label(row["rate"])} for row in rates),
+        [
+            ("attribute", Column("of")),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count")),
+            ("others", Column("not selected", "count")),
+            ("rate", Column("rate")),
+            (("lowest", "highest"), Column("bounds", "interval")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            (
+                ("assumed_lowest", "assumed_highest"),
+                Column(f"bounds, odds within {options.odds:g}", "interval"),
+            ),
+            (("assumed_lower", "assumed_upper"), Column("95 % interval", "interval")),
+        ],
+        by="",
+    )
+
+
+def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit groups that are known through probabilities alone.
+
+    Raises
+    ------
+    UserError : a probability that is none, or of a row that do not sum to 1.
+    """
+    table = read_audit_table(options, frame=frame)
+    names, group = read_proxy(frame, options)
+    people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
+    fold = rng(options.seed, PROXY).integers(0, 2, len(table))
+    labels = np.nan_to_num(table.label).astype(np.int64)
+    rates, ends = [], {}
+    for rate in RATES:
+        rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
+        counted = ProxyRows.of(group[rows], labels[rows], table.prediction[rows], fold[rows])
+        ends[rate] = counted.ends(rate)
+        size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
+        about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
+        rates.append(_bounds(ends[rate]).assign(**about, weighted=weighted))
+    risk = ErrorBudget(len(RATE_OF)).risk
+    gaps = [
+        bounded_gap(
+            _nothing("", metric, WHOEVER, options), names, ends[rate], _measured(ends[rate]), risk
+        )
+        for metric, rate in RATE_OF.items()
+    ]
+    every_rate = pd.concat(rates, ignore_index=True)
+    return Audit(
+        options,
+        len(table),
+        len(table.known),
+        [gap.finding for gap in gaps],
+        list(_basis(table, people)),
+        [Section(TITLE, [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names)])],
+        {"groups": people, "gaps": [gap.row for gap in gaps]},
+        notes=table.notes,
+        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
+        figures=every_rate.to_dict("records"),
+    )
+
+
+def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats]:
+    """Return the names of groups, and (n, G) the probability of each, which sum to 1.
+
+    Of one column alone, the other group is everybody else.
+    """
+    file, names = options.path.name, list(options.proxy)
+    group = np.stack([numbers(frame, name, file).to_numpy() for name in names], axis=1)
+    for name, share in zip(names, group.T, strict=True):
+        wrong = (share < 0) | (share > 1)
+        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
+    if len(names) == 1:
+        return [f"not {names[0]}", *names], np.hstack([1 - group, group])
+    total = group.sum(axis=1)
+    if (off := np.abs(total - 1) > _SLACK).any():
+        row = int(np.flatnonzero(off)[0])
+        raise UserError(
+            f"{file}: columns '{names[0]}' to '{names[-1]}', row {row + 1}: the probabilities of "
+            f"the {len(names)} groups sum to {total[row]:.3g}, not 1; name a column for every group"
+        )
+    return names, group / total[:, None]
+
+
+def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
+    sizes = ", ".join(f"{count(round(size))} of {name}" for name, size in people.items())
+    yield (
+        f"{count(len(table))} rows, {count(len(table.known))} of them with a label. Nobody's group "
+        f"is known; by the probabilities there are about {sizes}."
+    )
+    yield (
+        "Bounds hold whoever belongs to which group, as long as the probabilities are right: of "
+        "people with a probability of 0.3, three in ten belong to the group."
+    )
+
+
+def _gaps_by_proxy(gaps: Sequence[BoundedGap], names: Sequence[str]) -> Table:
+    size = (
+        f"{names[1]}'s rate minus that of {names[0]}"
+        if len(names) == 2
+        else "the largest difference between two groups"
+    )
+    return table_of(
+        ({**gap.row, "verdict": _verdict(gap.verdict)} for gap in gaps),
+        [
+            ("measure", Column("gap in")),
+            (("lower", "upper"), Column("bounds", "interval")),
+            ("interval", Column("95 % interval", "interval")),
+            ("verdict", Column("verdict")),
+        ],
+        by="",
+        title="Gaps between groups",
+        caption=(
+            f"Gaps are {size}. Bounds: no number of rows makes them narrower. The interval holds "
+            "them in 95 % of samples. cannot be known: both a small and a large gap are possible."
+        ),
+    )
+
+
+def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str]) -> Table:
+    by_group = rates.dropna(subset="lowest").sort_values(
+        "group", key=lambda groups: groups.map(names.index), kind="stable"
+    )
+    return table_of(
+        by_group.assign(metric=by_group["metric"].map(label)).to_dict("records"),
+        [
+            ("group", Column("group")),
+            ("n", Column("people", "count")),
+            ("metric", Column("rate")),
+            (("lowest", "highest"), Column("bounds", "interval")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("weighted", Column("weighted", "number")),
+        ],
+        by="group",
+        title="Rates by group",
+        caption=(
+            "weighted: the rate with everyone counted by their probability; it is right only if, "
+            "among people of equal probabilities, labels and decisions do not depend on the group."
+        ),
+    )

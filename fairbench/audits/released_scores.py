@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.audits.class_table import from_confidence, from_probabilities
+from fairbench.audits.class_table import read_class_scores
 from fairbench.core.errors import unknown_name
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
@@ -126,13 +126,16 @@ class MulticlassFile:
         content, classes = archive.read(self.source), tuple(map(str, self.classes))
         if not self.target:
             return self._probabilities(content, classes)
-        names = {
-            "target": self.target,
-            "prediction": self.prediction,
-            "confidence": self.confidence,
-        }
-        frame = read_table(content, self.path, separator=self.separator, only=names.values())
-        return from_confidence(frame, self.path, **names, classes=classes)
+        names = (self.target, self.prediction, self.confidence)
+        frame = read_table(content, self.path, separator=self.separator, only=names)
+        return read_class_scores(
+            frame,
+            self.path,
+            target=self.target,
+            prediction=self.prediction,
+            columns=[self.confidence],
+            classes=classes,
+        )
 
     def _probabilities(self, content: bytes, classes: tuple[str, ...]) -> MulticlassScores:
         width = len(header(content, self.path, self.separator)) - 1
@@ -140,6 +143,4 @@ class MulticlassFile:
         columns = [f"probability of {name}" for name in classes]
         types = {_TARGET: "string", **dict.fromkeys(columns, "float64")}
         frame = read_typed(content, self.path, types, names=list(types), separator=self.separator)
-        return from_probabilities(
-            frame, self.path, target=_TARGET, columns=columns, classes=classes
-        )
+        return read_class_scores(frame, self.path, target=_TARGET, columns=columns, classes=classes)

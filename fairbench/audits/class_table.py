@@ -130,14 +130,13 @@ def read_class_scores(
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
     names = tuple(classes) or _sorted({*labels, *predicted} - {""})
-    target_codes = _codes(labels, names, Place(file, target), optional=True)
-    chosen = shares.argmax(axis=1).astype(np.int64)
-    if prediction:
-        chosen = _codes(predicted, names, Place(file, prediction))
+    targets = _codes(labels, names, Place(file, target), optional=True)
+    most_probable = shares.argmax(axis=1).astype(np.int64)
+    chosen = _codes(predicted, names, Place(file, prediction)) if prediction else most_probable
     if len(columns) == 1:
-        return MulticlassScores(target_codes, chosen, shares[:, 0], names)
+        return MulticlassScores(targets, chosen, shares[:, 0], names)
     confidence = shares[np.arange(len(shares)), chosen]
-    return MulticlassScores(target_codes, chosen, confidence, names, shares)
+    return MulticlassScores(targets, chosen, confidence, names, shares)
 
 
 def class_names(column: pd.Series) -> pd.Series:

@@ -42,7 +42,7 @@ def audited(frame, folder, *more):
 
 def metrics_of(frame, folder, *more):
     options = parse([str(written(frame, folder)), *WORDS, *more])
-    return measured(read_numbers(options, read_frame(options)), options)
+    return measured(read_numbers(options, read_frame(options))[0], options)
 
 
 def test_it_gives_what_evaluate_gives(tmp_path):

@@ -32,24 +32,12 @@ from fairbench.audits.sentences import listed
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import records
+from fairbench.inference import confusion_matrix, reliability
 from fairbench.inference.beta import Beta, uniform
-from fairbench.inference.confusion_matrix import (
-    MulticlassScores,
-    confusion_posterior,
-    cost_draws,
-    expected_cost,
-    uninformative_prior,
-)
-from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
+from fairbench.inference.confusion_matrix import MulticlassScores, confusion_posterior
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import FREQUENTIST, central_interval
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.reliability import (
-    accuracy_posterior,
-    ranks,
-    reliability_diagram,
-    score_prior,
-)
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
 
@@ -62,17 +50,10 @@ ACCURACY = "accuracy"
 _MOST = 12  # rows of a table on a terminal
 _MOST_NAMED = 5
 _MISTAKES = 10
-
-
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
 # Of every estimate, beside its interval: how probably it is the worst of all, if it has a
 # posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
 _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
-_METRICS = {
-    "accuracy": ACCURACY,
-    "calibration": "expected_calibration_error",
-    "cost": "expected_cost",
-}
-Row: TypeAlias = Mapping[str, Any]
 
 
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
@@ -83,7 +64,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
     classes = parts_of(_predicted(scores), costs=table.costs)
     groups = {attribute: parts_of(labels) for attribute, labels in table.groups.items()}
-    bins, mistakes = _bins(scores, options), _mistakes(scores)
+    bins, mistakes = _bins(scores, options.strength), _mistakes(scores)
     return Audit(
         options,
         len(scores),
@@ -131,48 +112,38 @@ def _compared(
     scores: MulticlassScores, options: Options, attribute: str, groups: pd.Series, risk: float
 ) -> list[Finding]:
     """Return what labels alone say of the accuracies of groups, and of more than two the lowest."""
-    right, size = _counts(scores, groups)
-    enough = size >= FEWEST_COMPARED
-    names = groups.cat.categories[enough].astype(str).tolist()
-    bound, labels = options.epsilon, int(size[enough].sum())
+    counts = _counts(scores, groups)
+    enough = counts[counts["labels"] >= FEWEST_COMPARED]
+    names = enough.index.astype(str).tolist()
+    bound, labels = options.epsilon, int(enough["labels"].sum())
     gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW)
     if len(names) < 2:
         return [gap, replace(gap, about=LOWEST)]
 
     def at(level: float) -> GroupLimits:
-        return GroupLimits.of(right[enough], size[enough], level=level)
+        return GroupLimits.of(enough["right"], enough["labels"], level=level)
 
-    complete = len(scores.labelled) == len(scores)
-    may_be_small = complete or bool((size[size > 0] >= FEWEST_LABELS).all())
+    few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
+    may_be_small = len(scores.labelled) == len(scores) or not few
     answer, findings = compare_groups(at, names, gap, risk, may_be_small=may_be_small)
     if len(names) == 2:
         return findings
     candidates, rates = lowest_of(names, answer), at(LEVEL).single
-    is_known = len(candidates) == 1
-    value, lower, upper = rates.at(int(rates.value.argmin())) if is_known else (np.nan,) * 3
-    lowest = replace(
-        findings[0],
-        about=LOWEST,
-        verdict=LARGE if is_known else OPEN,
-        groups=tuple(candidates),
-        value=value,
-        lower=lower,
-        upper=upper,
-        values=(),
-    )
-    return [*findings, lowest]
+    verdict, ends = OPEN, (np.nan,) * 3
+    if len(candidates) == 1:
+        verdict, ends = LARGE, rates.at(int(rates.value.argmin()))
+    lowest = (LOWEST, attribute, ACCURACY, verdict, tuple(candidates))
+    return [*findings, Finding(*lowest, *ends, bound=bound, n=labels)]
 
 
 def _predicted(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
 
 
-def _counts(scores: MulticlassScores, groups: pd.Series) -> tuple[Floats, Floats]:
-    """Return how many labelled rows of each group are right, and how many there are."""
-    labelled, n = scores.labelled, len(groups.cat.categories)
-    code = groups.cat.codes.to_numpy()[labelled]
-    right = np.bincount(code, scores.correct[labelled], n)
-    return right.astype(np.float64), np.bincount(code, minlength=n).astype(np.float64)
+def _counts(scores: MulticlassScores, groups: pd.Series) -> pd.DataFrame:
+    """Return the rows, labels and right predictions of the groups that have rows."""
+    by_group = pd.Series(scores.correct).groupby(groups.array, observed=True)
+    return by_group.agg(rows="size", labels="count", right="sum")
 
 
 def _parts(
@@ -192,44 +163,42 @@ def _parts(
     ----------
     costs : (C, C), where groups are the predicted classes and mistakes have costs.
     """
-    names, code = groups.cat.categories.astype(str), groups.cat.codes.to_numpy(np.int64)
+    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
     n, strength, informed = len(names), options.strength, options.prior == "scores"
-    diagram = reliability_diagram(
+    counts = _counts(scores, groups)
+    kept = names.get_indexer(counts.index)
+    diagram = reliability.reliability_diagram(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
-    )
-    rows = np.bincount(code, minlength=n)
-    kept = np.flatnonzero(rows)
-    parts = pd.DataFrame(
-        {"name": names[kept], "rows": rows[kept], "labels": diagram.labels.sum(axis=1)[kept]}
     )
     error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
     calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
-    cost: Sequence[Row | None] = [None] * len(kept)
+    cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
     if costs is not None:
-        prior = uninformative_prior(n, strength=strength)
+        shares = confusion_matrix.uninformative_prior(n, strength=strength)
         if informed:
-            prior = confusion_score_prior(scores, strength=strength)
-        posterior = confusion_posterior(scores, prior)
-        draws = cost_draws(posterior, costs, DRAWS, generator)[:, kept]
-        cost = _of_draws(expected_cost(posterior, costs)[0][kept], draws)
-    right, size = (counts[kept] for counts in _counts(scores, groups))
-    limits: Sequence[Floats] = rate_limits(right, size)
+            shares = confusion_matrix.score_prior(scores, strength=strength)
+        mistakes = confusion_posterior(scores, shares)
+        draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
+        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
+    limits: Sequence[Floats] = rate_limits(counts["right"], counts["labels"])
     if informed or options.interval != FREQUENTIST:
-        bare = uniform(n, strength)
-        given = score_prior(scores.confidence, code, n, strength=strength) if informed else bare
-        accuracies = accuracy_posterior(scores.correct, code, given)
-        draws = accuracies.draws(DRAWS, generator)[:, kept]
-        limits = (accuracies.mean[kept], *central_interval(draws))
+        prior = uniform(n, strength)
+        if informed:
+            prior = reliability.score_prior(scores.confidence, code, n, strength=strength)
+        posterior = reliability.accuracy_posterior(scores.correct, code, prior)
+        draws = posterior.draws(DRAWS, generator)[:, kept]
+        limits = (posterior.mean[kept], *central_interval(draws))
     # Ranks are of the labels alone.
-    above = leads(GroupLimits.of(right, size)) > 0
+    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
     ranked = (1 + above.sum(axis=1), len(kept) - above.sum(axis=0))
     accuracy = _estimates(*limits, np.full(len(kept), np.nan), *ranked)
+    parts = counts.drop(columns="right").rename_axis("name").reset_index()
     return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
 
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
-    order = ranks(draws, largest=True)
+    order = reliability.ranks(draws, largest=True)
     return _estimates(mean, *central_interval(draws), order.first, order.lower, order.upper)
 
 
@@ -258,26 +227,21 @@ def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     return records(pd.DataFrame(columns))
 
 
-def _bins(scores: MulticlassScores, options: Options) -> pd.DataFrame:
+def _bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
     """Return the bins of the reliability diagram of all rows."""
-    diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
+    diagram = reliability.reliability_diagram(scores.confidence, scores.correct, strength=strength)
     lower, upper = diagram.accuracy.interval()
-    return pd.DataFrame(
-        {
-            "share_of_rows": diagram.weight[0],
-            "score": diagram.score[0],
-            "labels": diagram.labels[0],
-            "accuracy": diagram.accuracy.mean[0],
-            "lower": lower[0],
-            "upper": upper[0],
-        }
-    )
+    columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
+    columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}
+    return pd.DataFrame({name: values[0] for name, values in columns.items()})
 
 
-def _figures(parts: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
+def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
     """Yield every estimate of everyone, of groups and of predicted classes."""
+    metrics = {"accuracy": ACCURACY, "calibration": "expected_calibration_error"}
+    metrics |= {"cost": "expected_cost"}
     for attribute, rows in parts.items():
-        for row, (quantity, metric) in itertools.product(rows, _METRICS.items()):
+        for row, (quantity, metric) in itertools.product(rows, metrics.items()):
             if estimate := row[quantity]:
                 yield {
                     "metric": metric,
@@ -289,7 +253,7 @@ def _figures(parts: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _basis(scores: MulticlassScores, accuracy: Row) -> Iterator[str]:
+def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
     rows, labels = len(scores), len(scores.labelled)
     yield (
         f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}), "
@@ -311,10 +275,7 @@ def _basis(scores: MulticlassScores, accuracy: Row) -> Iterator[str]:
 
 
 def _notes(
-    scores: MulticlassScores,
-    options: Options,
-    classes: Sequence[Row],
-    groups: Mapping[str, Sequence[Row]],
+    scores: MulticlassScores, options: Options, classes: Rows, groups: Mapping[str, Rows]
 ) -> Iterator[str]:
     bare = [row["name"] for row in classes if not row["labels"]]
     if bare and len(scores.labelled):
@@ -333,19 +294,14 @@ def _notes(
     )
 
 
-def _table(kind: str, parts: Sequence[Row]) -> Table:
+def _table(kind: str, parts: Rows) -> Table:
     """Return groups or classes with the least accurate first."""
-    columns = [
-        Column(kind),
-        Column("rows", "count"),
-        Column("labels", "count"),
-        Column("accuracy", "estimate"),
-        Column("", "bar", narrow=True),
-        Column("rank", right=True, left_out=1),
-        Column("ECE", "estimate"),
-        Column("P(worst)", "probability"),
-        *[Column("cost", "estimate"), Column("P(worst)", "probability")] * bool(parts[0]["cost"]),
-    ]
+    columns = [Column(kind), Column("rows", "count"), Column("labels", "count")]
+    columns += [Column("accuracy", "estimate"), Column("", "bar", narrow=True)]
+    columns += [Column("rank", right=True, left_out=1)]
+    columns += [Column("ECE", "estimate"), Column("P(worst)", "probability")]
+    if parts[0]["cost"]:
+        columns += [Column("cost", "estimate"), Column("P(worst)", "probability")]
     # Bars are on a scale from the lowest end of all to 1.
     low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
     rows = []
@@ -363,18 +319,14 @@ def _table(kind: str, parts: Sequence[Row]) -> Table:
     return Table(columns, rows, caption=caption, most=_MOST)
 
 
-def _ends(estimate: Row) -> tuple[float, float, float]:
+def _ends(estimate: Mapping[str, float]) -> tuple[float, float, float]:
     return estimate["value"], estimate["lower"], estimate["upper"]
 
 
-def _mistake_table(mistakes: Sequence[Row]) -> Table:
-    columns = [
-        Column("true class"),
-        Column("predicted"),
-        Column("labels", "count"),
-        Column("share of those predicted so", "number"),
-        Column("95 % interval", "interval"),
-    ]
+def _mistake_table(mistakes: Rows) -> Table:
+    columns = [Column("true class"), Column("predicted"), Column("labels", "count")]
+    columns += [Column("share of those predicted so", "number")]
+    columns += [Column("95 % interval", "interval")]
     rows = []
     for row in mistakes:
         share, *ends = _ends(row["share"])
@@ -382,26 +334,18 @@ def _mistake_table(mistakes: Sequence[Row]) -> Table:
     return Table(columns, rows, most=_MOST)
 
 
-def _diagram(bins: pd.DataFrame, everyone: Row) -> Gallery:
+def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     """Draw the reliability of all rows over how their scores are distributed."""
     corners = np.repeat(np.linspace(0, 1, len(bins) + 1), 2)[1:-1]
     heights = 0.4 * np.repeat(bins["share_of_rows"].to_numpy(), 2)
     band = [heights, np.zeros_like(heights)]
     bars = Series("", corners, heights, BLUE, lined=False, marked=False, band=band)
     ideal = Series("", [0, 1], [0, 1], GREY, marked=False, dashed=1)
-    points = [
-        Series(
-            "",
-            [row.score],
-            [row.accuracy],
-            BLUE,
-            filled=True,
-            lined=False,
-            outline=np.array([[row.score, row.lower], [row.score, row.upper]]),
-            hint=f"{row.labels} labels",
-        )
-        for row in bins[bins["share_of_rows"] > 0].itertuples()
-    ]
+    points = []
+    for row in bins[bins["share_of_rows"] > 0].itertuples():
+        line = np.array([[row.score, row.lower], [row.score, row.upper]])
+        at, hint = ([row.score], [row.accuracy]), f"{row.labels} labels"
+        points.append(Series("", *at, BLUE, filled=True, lined=False, outline=line, hint=hint))
     spans = dict.fromkeys("xy", (0.0, 1.0))
     (svg,) = chart([Panel([bars, ideal, *points], "score", "accuracy", spans=spans)])
     ece, accuracy = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache, partial
 
 import numpy as np
@@ -72,23 +72,8 @@ def _is_given(text: pd.Series) -> NDArray[np.bool_]:
     return given
 
 
-def rows_with_target(options: Options, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose target is known.
-
-    Raises
-    ------
-    UserError : there are none.
-    """
-    known = _is_given(frame[options.target])
-    if options.labelled:
-        known &= marks_of(frame[options.labelled], Place(options.path.name, options.labelled))
-    if not known.any():
-        raise UserError(f"{options.path.name}: no row has a value of '{options.target}'")
-    return frame[known].reset_index(drop=True)
-
-
-def read_numbers(options: Options, rows: pd.DataFrame) -> Labelled:
-    """Return the predictions that `options` describe.
+def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
+    """Return the predictions that `options` describe, of rows whose target is known, with notes.
 
     Raises
     ------
@@ -96,6 +81,12 @@ def read_numbers(options: Options, rows: pd.DataFrame) -> Labelled:
     """
     file, percent = options.path.name, f"{100 * options.nominal:g}"
     places = {name: Place(file, name) for name in options.columns}
+    known = _is_given(frame[options.target])
+    if options.labelled:
+        known &= marks_of(frame[options.labelled], places[options.labelled])
+    if not known.any():
+        raise UserError(f"{file}: no row has a value of '{options.target}'")
+    rows = frame[known].reset_index(drop=True)
     target = numbers(rows, options.target, file).to_numpy()
     columns = {"prediction": numbers(rows, options.prediction, file)}
     if options.bounds:
@@ -106,7 +97,8 @@ def read_numbers(options: Options, rows: pd.DataFrame) -> Labelled:
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
     groups = read_groups(rows, places, options)[0]
     design = design_of_options(rows, places, options)
-    return Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
+    data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
+    return data, notes_on_groups(rows, options)
 
 
 def measured(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
@@ -125,88 +117,74 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
     """Return what is said of the gaps, which share the error rate."""
     metrics = [name for name in COMPARED if name != COVERAGE or options.bounds]
     risk = ErrorBudget(len(metrics) * len(data.groups)).risk
-    index = ["attribute", "group", "metric"]
 
     @cache
     def at(level: float) -> pd.DataFrame:
-        return values_of(measured(data, options, level)).set_index(index)
+        shown = values_of(measured(data, options, level)).query("group == ''")
+        return shown.set_index(["attribute", "metric"])
 
-    def interval(key: tuple[str, str, str], level: float) -> GapInterval:
+    def interval(key: tuple[str, str], level: float) -> GapInterval:
         return GapInterval(*at(level).loc[key, ["lower", "upper"]])
 
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
-        key, is_share = (attribute, "", f"{metric}_gap"), metric == COVERAGE
+        key, is_share = (attribute, f"{metric}_gap"), metric == COVERAGE
         bound = options.epsilon * (1 if is_share else unit_of(data))
         gap, verdict = at(LEVEL).loc[key], NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
             ends = partial(interval, key)
             verdict = answer_gap(ends, bound, risk, may_be_small=is_whole).verdict
-        findings.append(
-            Finding(
-                GAP,
-                attribute,
-                label(metric),
-                verdict,
-                value=float(gap["value"]),
-                lower=float(gap["lower"]),
-                upper=float(gap["upper"]),
-                bound=bound,
-                is_share=is_share,
-                n=len(data),
-                needs=gap["reason"],
-            )
-        )
+        value, lower, upper = (float(gap[end]) for end in ("value", "lower", "upper"))
+        answer = Finding(GAP, attribute, label(metric), verdict, (), value, lower, upper)
+        needs = gap["reason"]
+        findings.append(replace(answer, bound=bound, is_share=is_share, n=len(data), needs=needs))
     return findings
 
 
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of numbers."""
-    rows = rows_with_target(options, frame)
-    data = read_numbers(options, rows)
+    data, notes = read_numbers(options, frame)
     metrics, findings = measured(data, options), gap_findings(data, options)
     singles = {name: data.groups[name] for name in options.group}
-    residuals, predictions = (
-        score_distributions(values, singles, data.design)
-        for values in (data.target - data.column("prediction"), data.column("prediction"))
-    )
-    reasons = (finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
-    partial_gaps = dict.fromkeys(reason for reason in reasons if reason.startswith("without"))
-    is_open = any(finding.verdict == OPEN for finding in findings)
-    measures = ["mae", *[COVERAGE] * bool(options.bounds)]
+    prediction = data.column("prediction")
+    distributions = {
+        what: score_distributions(values, singles, data.design)
+        for what, values in (("residual", data.target - prediction), ("prediction", prediction))
+    }
+    needs = dict.fromkeys(each.needs for each in findings if each.verdict != NOT_MEASURED)
+    notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
+    shown = ["mae", *[COVERAGE] * bool(options.bounds)]
     return Audit(
         options,
         len(data),
         len(data),
         findings,
-        list(_basis(options, data, unknown=len(frame) - len(data))),
+        list(_basis(options, data, len(frame) - len(data))),
         [
             Section("Gaps between groups", [_gaps(findings)]),
-            Section("Errors by group", [_errors(metrics, name, options) for name in measures]),
-            Section("Residuals by group", [score_table(residuals, "residual")]),
-            Section("Predictions by group", [score_table(predictions, "prediction")]),
+            Section("Errors by group", [_errors(metrics, name, options) for name in shown]),
+            *(
+                Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
+                for what, scores in distributions.items()
+            ),
             Section("", [all_metrics(metrics)]),
         ],
         {
-            "predictions": [asdict(group) for group in predictions],
-            "residuals": [asdict(group) for group in residuals],
+            **{f"{what}s": list(map(asdict, scores)) for what, scores in distributions.items()},
             "metrics": records(metrics),
         },
-        notes=[
-            *notes_on_groups(rows, options),
-            *(f"Some gaps are {reason}." for reason in partial_gaps),
-        ],
+        notes=notes,
         pictures=[
-            Section("Residuals by group", [_figure(name, data, residuals, predictions)])
-            for name in singles
+            Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo=["Read what stays open, and collect more rows for what matters most."] * is_open,
+        todo=["Read what stays open, and collect more rows for what matters most."]
+        * any(finding.verdict == OPEN for finding in findings),
     )
 
 
-def _basis(options: Options, data: Labelled, *, unknown: int) -> Iterator[str]:
+def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
     yield f"{count(len(data))} rows with a value of '{options.target}', read as numbers."
     if unknown:
         yield (
@@ -225,25 +203,13 @@ def _basis(options: Options, data: Labelled, *, unknown: int) -> Iterator[str]:
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:
-    columns = [
-        Column("groups"),
-        Column("gap in"),
-        Column("size", "number"),
-        Column("95 % interval", "interval"),
-        Column("matters from", "number", left_out=1),
-        Column("verdict"),
-    ]
-    rows = [
-        [
-            gap.attribute,
-            gap.measure,
-            gap.value,
-            gap.interval,
-            gap.bound,
-            TableCell(gap.verdict, mark=gap.verdict),
-        ]
-        for gap in findings
-    ]
+    columns = [Column("groups"), Column("gap in"), Column("size", "number")]
+    columns += [Column("95 % interval", "interval"), Column("matters from", "number", left_out=1)]
+    columns += [Column("verdict")]
+    rows = []
+    for gap in findings:
+        verdict = TableCell(gap.verdict, mark=gap.verdict)
+        rows.append([gap.attribute, gap.measure, gap.value, gap.interval, gap.bound, verdict])
     return Table(
         columns,
         rows,
@@ -263,25 +229,13 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
         shown[shown["metric"] == name] for name in (metric, f"{metric}_difference")
     )
     both = values.merge(differences, "left", ["attribute", "group"], suffixes=("", "_less"))
-    columns = [
-        Column("of", left_out=1),
-        Column("group"),
-        Column("rows", "count", left_out=2),
-        Column(label(metric), "number"),
-        Column("95 % interval", "interval"),
-        Column("less reference's", "interval"),
-    ]
-    rows = [
-        [
-            row.attribute,
-            row.group,
-            row.n,
-            row.value,
-            (row.lower, row.upper),
-            (row.lower_less, row.upper_less),
-        ]
-        for row in both.itertuples()
-    ]
+    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count", left_out=2)]
+    columns += [Column(label(metric), "number"), Column("95 % interval", "interval")]
+    columns += [Column("less reference's", "interval")]
+    rows = []
+    for row in both.itertuples():
+        own, less = (row.lower, row.upper), (row.lower_less, row.upper_less)
+        rows.append([row.attribute, row.group, row.n, row.value, own, less])
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
     return Table(
         columns,
@@ -293,10 +247,7 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
 
 
 def _figure(
-    attribute: str,
-    data: Labelled,
-    residuals: Sequence[GroupScores],
-    predictions: Sequence[GroupScores],
+    attribute: str, data: Labelled, distributions: Mapping[str, Sequence[GroupScores]]
 ) -> Figure:
     """Draw mean residuals in bins of predictions, a tenth of all rows each, and distributions."""
     data = data.with_weight()
@@ -314,11 +265,9 @@ def _figure(
         group_line(name, g, across.value[group == g], up.take(group == g), marked=True)
         for g, name in enumerate(names[:MOST_LINES])
     ]
-    panels = [
-        Panel(lines, "prediction", "mean residual", from_zero=""),
-        density_panel([each for each in residuals if each.attribute == attribute], "residual"),
-        density_panel([each for each in predictions if each.attribute == attribute], "prediction"),
-    ]
+    panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
+    for what, scores in distributions.items():
+        panels.append(density_panel([of for of in scores if of.attribute == attribute], what))
     first, *more = chart(panels, key=lines)
     return Figure(
         f"residuals by {attribute}",

@@ -48,13 +48,15 @@ def score_distributions(
 ) -> list[GroupScores]:
     """Return the scores of every group that has rows; the reference of an attribute is first."""
     low, high = float(score.min()), float(score.max())
-    if low >= 0 and high <= 1 and high - low > 0.5:
-        low, high = 0.0, 1.0
+    is_share = low >= 0 and high <= 1
+    bounds = (0.0, 1.0) if is_share else (-np.inf, np.inf)
+    if is_share and high - low > 0.5:
+        low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
     shown = []
     for attribute, labels in groups.items():
-        means, shared = group_means(score, labels, design, least=0.0, most=1.0)
+        means, shared = group_means(score, labels, design, bounds)
         differences = difference_limits(means, means.take([0]), shared)
         codes, names = codes_of(labels)
         for g, name in enumerate(names):
@@ -85,19 +87,18 @@ def group_means(
     values: Floats,
     labels: pd.Series,
     design: Design | None,
-    *,
-    least: float = -np.inf,
-    most: float = np.inf,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[Limits, Floats]:
     """Return the means (G,) of groups that have rows, and how their errors go with the first's.
 
     Parameters
     ----------
-    least, most : between which a mean can be.
+    bounds : between which a mean can be.
     """
     parts = Parts.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
     (moments, totals), correlation = parts.moments(values), np.zeros(len(parts) - 1)
     if parts.sample is not None and totals is not None:
         correlation = parts.sample.correlation(totals)[1:, 1]
+    least, most = bounds
     limits = around(parts.mean_of(values), loss_limits(moments, least=least, most=most))
     return limits.take(slice(1, None)), correlation

@@ -1,10 +1,9 @@
-"""A table of predictions of several classes, read from a user's file."""
+"""Predictions of several classes, and costs of their mistakes, read from a user's file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place, marks_of
 from fairbench.audits.question import Options
-from fairbench.audits.table import notes_on_groups, read_groups, scores_of
+from fairbench.audits.table import scores_of
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
@@ -25,23 +24,6 @@ Codes = NDArray[np.int64]
 _MISSING = ("", "nan")
 # Sums of rounded probabilities miss 1 by this much at most, even of a thousand classes.
 _SLACK = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassTable:
-    """Multi-class predictions, with groups if any are named, and costs of mistakes if given.
-
-    Attributes
-    ----------
-    groups : attribute, or combination of two -> (n,) categorical labels.
-    costs : (C, C), true class by predicted class.
-    notes : what a reader should know of the groups' labels.
-    """
-
-    scores: MulticlassScores
-    groups: Mapping[str, pd.Series]
-    costs: Floats | None
-    notes: Sequence[str] = ()
 
 
 def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
@@ -59,8 +41,8 @@ def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
     return predicted > 3 or min(predicted, labels) > 2
 
 
-def read_multiclass_table(options: Options, frame: pd.DataFrame) -> MulticlassTable:
-    """Return the table that `options` describe.
+def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
+    """Return the predictions that `options` describe.
 
     Raises
     ------
@@ -80,19 +62,13 @@ def read_multiclass_table(options: Options, frame: pd.DataFrame) -> MulticlassTa
         expected = f"a class, though '{options.labelled}' is true there"
         places[target].refuse(frame[target], bare, expected)
         frame = frame.assign(**{target: frame[target].where(marks, "")})
-    read = read_class_scores(
+    return read_class_scores(
         frame,
         options.path.name,
         target=target,
         prediction=options.prediction,
         columns=scores or [options.score],
         classes=_classes(scores, frame[target]) if scores else (),
-    )
-    return MulticlassTable(
-        read,
-        read_groups(frame, places, options)[0] if options.group else {},
-        _read_costs(options.cost, read.classes) if options.cost else None,
-        notes_on_groups(frame, options),
     )
 
 
@@ -174,7 +150,7 @@ def _classes(columns: Sequence[str], target: pd.Series) -> list[str]:
     return rest if all(rest) and not labels <= set(columns) else list(columns)
 
 
-def _read_costs(path: str, classes: Sequence[str]) -> Floats:
+def read_costs(path: str, classes: Sequence[str]) -> Floats:
     """Read a (C, C) matrix of costs: a first column of true classes, a header of predicted ones.
 
     Raises

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import MulticlassTable, read_multiclass_table
+from fairbench.audits.class_table import read_costs, read_multiclass
+from fairbench.audits.columns import Place
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -29,6 +30,7 @@ from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
+from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import records
@@ -58,12 +60,15 @@ _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of three classes and more."""
-    table = read_multiclass_table(options, frame)
-    scores, findings = table.scores, findings_of(table, options)
+    scores = read_multiclass(options, frame)
+    places = {name: Place(options.path.name, name) for name in options.columns}
+    labels = read_groups(frame, places, options)[0] if options.group else {}
+    costs = read_costs(options.cost, scores.classes) if options.cost else None
+    findings = findings_of(scores, labels, options)
     parts_of = partial(_parts, scores, options, rng(options.seed, "posterior"))
     (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
-    classes = parts_of(_predicted(scores), costs=table.costs)
-    groups = {attribute: parts_of(labels) for attribute, labels in table.groups.items()}
+    classes = parts_of(_predicted(scores), costs=costs)
+    groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins, mistakes = _bins(scores, options.strength), _mistakes(scores)
     return Audit(
         options,
@@ -88,7 +93,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         warning=""
         if everyone["labels"]
         else "There are no labels: everything here is what was assumed before any was seen.",
-        notes=[*table.notes, *_notes(scores, options, classes, groups)],
+        notes=[*notes_on_groups(frame, options), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
@@ -96,16 +101,21 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     )
 
 
-def findings_of(table: MulticlassTable, options: Options) -> list[Finding]:
-    """Return what labels say of the accuracies of groups, and of predicted classes."""
-    risk = ErrorBudget(len(table.groups) + 1).risk
-    of_groups = [
-        finding
-        for attribute, labels in table.groups.items()
-        for finding in _compared(table.scores, options, attribute, labels, risk)
-    ]
-    by_class = _compared(table.scores, options, CLASSES, _predicted(table.scores), risk)
-    return [*of_groups, *(finding for finding in by_class if finding.about == LOWEST)]
+def findings_of(
+    scores: MulticlassScores, groups: Mapping[str, pd.Series], options: Options
+) -> list[Finding]:
+    """Return what labels say of the accuracies of groups, and of predicted classes.
+
+    Parameters
+    ----------
+    groups : attribute, or combination of two -> (n,) categorical labels.
+    """
+    risk = ErrorBudget(len(groups) + 1).risk
+    findings = []
+    for attribute, labels in groups.items():
+        findings += _compared(scores, options, attribute, labels, risk)
+    by_class = _compared(scores, options, CLASSES, _predicted(scores), risk)
+    return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
 
 
 def _compared(

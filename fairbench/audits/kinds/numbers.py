@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, codes_of, each_value, marks_of
+from fairbench.audits.columns import Place, codes_of, marks_of
 from fairbench.audits.findings import (
     GAP,
     LEVEL,
@@ -67,9 +67,7 @@ def is_regression(options: Options, frame: pd.DataFrame) -> bool:
 
 
 def _is_given(text: pd.Series) -> NDArray[np.bool_]:
-    codes, values = each_value(text, spelled)
-    given: NDArray[np.bool_] = np.array([value != "" for value in values])[codes]
-    return given
+    return np.array([spelled(str(value)) != "" for value in text])
 
 
 def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from fairbench.audits.columns import Place, codes_of, marks_of
 from fairbench.audits.findings import GAP, NOT_MEASURED, ErrorBudget, Finding, compare_groups
@@ -98,14 +98,11 @@ def uncensored(rows: Survival, times: Floats) -> Floats:
 
     At equal times events come first.
     """
-    points = np.unique(rows.time[~rows.event])
-    at_risk = (rows.time >= points[:, None]).sum(axis=1) - (
-        rows.event & (rows.time == points[:, None])
-    ).sum(axis=1)
-    censored = (~rows.event & (rows.time == points[:, None])).sum(axis=1)
-    steps = np.concatenate([[1.0], np.cumprod(1 - censored / np.maximum(at_risk, 1))])
-    reached: Floats = steps[np.searchsorted(points, times, side="right")]
-    return reached
+    if rows.event.all():
+        return np.ones(len(times))
+    events = np.nextafter(rows.time[rows.event], -np.inf)
+    sample = stats.CensoredData(rows.time[~rows.event], right=events)
+    return np.asarray(stats.ecdf(sample).sf.evaluate(times), float)
 
 
 def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
@@ -184,11 +181,8 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
 def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
     columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
     columns += [Column("value", "number"), Column("95 % interval", "interval")]
-    rows = [
-        [each["metric"], each["attribute"], each["group"], each["n"], each["value"],
-         (each["lower"], each["upper"])]
-        for each in figures
-    ]  # fmt: skip
+    keys = ("metric", "attribute", "group", "n", "value")
+    rows = [[*(row[key] for key in keys), (row["lower"], row["upper"])] for row in figures]
     caption = (
         "concordance: of two people of a group, how often the one with the earlier event has the "
         "higher score; Brier score: the mean squared distance of scores from who had the event by "

@@ -61,25 +61,18 @@ def score_distributions(
         codes, names = codes_of(labels)
         for g, name in enumerate(names):
             rows = np.flatnonzero(codes == g)
-            weight = None if design is None else design.weight[rows]
-            density = np.bincount(bins[rows], weight, _BINS)
-            quantiles = np.quantile(score[rows], QUANTILES)
+            values, weight = score[rows], None if design is None else design.weight[rows]
+            quantiles = np.quantile(values, QUANTILES)
             if weight is not None:
-                quantiles = np.quantile(
-                    score[rows], QUANTILES, weights=weight, method="inverted_cdf"
-                )
-            shown.append(
-                GroupScores(
-                    attribute,
-                    name,
-                    len(rows),
-                    means.at(g),
-                    differences.at(g) if g else _NAN,
-                    quantiles.tolist(),
-                    edges.tolist(),
-                    (density / density.sum()).tolist(),
-                )
-            )
+                quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
+            density = np.bincount(bins[rows], weight, _BINS)
+            shape = {
+                "quantiles": quantiles.tolist(),
+                "edges": edges.tolist(),
+                "density": (density / density.sum()).tolist(),
+            }
+            less = differences.at(g) if g else _NAN
+            shown.append(GroupScores(attribute, name, len(rows), means.at(g), less, **shape))
     return shown
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from fairbench.audits.columns import Place, codes_of, marks_of
-from fairbench.audits.findings import GAP, NOT_MEASURED, ErrorBudget, Finding, compare_groups
+from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.table import notes_on_groups, read_groups
+from fairbench.audits.table import notes_on_groups, read_groups, scores_of
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.tabular import numbers
@@ -82,14 +82,10 @@ def brier_losses(rows: Survival, horizon: float) -> Floats:
     Rows that are censored before it count through those that were observed as long, by the inverse
     probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
     """
-    case, control = rows.event & (rows.time <= horizon), rows.time > horizon
-    observed_to_event, observed_to_horizon = (
-        uncensored(rows, at) for at in (rows.time, np.full(len(rows.time), horizon))
-    )
+    event, control = rows.event & (rows.time <= horizon), rows.time > horizon
+    observed = uncensored(rows, np.minimum(rows.time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
-        losses: Floats = np.where(case, (1 - rows.risk) ** 2 / observed_to_event, 0.0) + np.where(
-            control, rows.risk**2 / observed_to_horizon, 0.0
-        )
+        losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
     return losses
 
 
@@ -114,15 +110,13 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     """
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
-    file = options.path.name
-    places = {name: Place(file, name) for name in options.columns}
-    time, risk = (numbers(frame, name, file).to_numpy() for name in (options.target, options.score))
+    places = {name: Place(options.path.name, name) for name in options.columns}
+    time = numbers(frame, options.target, options.path.name).to_numpy()
     places[options.target].refuse(frame[options.target], time < 0, "a time of 0 or more")
-    wrong = (risk < 0) | (risk > 1)
-    places[options.score].refuse(frame[options.score], wrong, "a probability between 0 and 1")
-    rows = Survival(time, marks_of(frame[options.event], places[options.event]), risk)
+    event = marks_of(frame[options.event], places[options.event])
+    rows = Survival(time, event, scores_of(frame, places[options.score]))
     groups = read_groups(frame, places, options)[0]
-    budget = ErrorBudget(2 * len(groups))
+    risk = ErrorBudget(2 * len(groups)).risk
     nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
     figures: list[dict[str, Any]] = []
@@ -130,8 +124,8 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         codes, names = codes_of(labels)
         for measure, at in _measures(rows, codes, len(names), options.horizon).items():
             gap = replace(nothing, attribute=attribute, measure=measure)
-            findings += compare_groups(at, names, gap, budget.risk)[1]
-            limits = at(0.95).single
+            findings += compare_groups(at, names, gap, risk)[1]
+            limits = at(LEVEL).single
             for g, name in enumerate(names):
                 place = {"metric": measure, "attribute": attribute, "group": name}
                 ends = dict(zip(("value", "lower", "upper"), limits.at(g), strict=True))

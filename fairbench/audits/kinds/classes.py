@@ -200,8 +200,8 @@ def _parts(
         limits = (posterior.mean[kept], *central_interval(draws))
     # Ranks are of the labels alone.
     above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
-    ranked = (1 + above.sum(axis=1), len(kept) - above.sum(axis=0))
-    accuracy = _estimates(*limits, np.full(len(kept), np.nan), *ranked)
+    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
+    accuracy = _estimates(*limits, worst_rank=worst, best_rank=best)
     parts = counts.drop(columns="right").rename_axis("name").reset_index()
     return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
@@ -209,14 +209,17 @@ def _parts(
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
     order = reliability.ranks(draws, largest=True)
-    return _estimates(mean, *central_interval(draws), order.first, order.lower, order.upper)
+    ranked = {"worst_rank": order.lower, "best_rank": order.upper}
+    return _estimates(mean, *central_interval(draws), extreme=order.first, **ranked)
 
 
-def _estimates(*columns: Floats) -> list[dict[str, Any]]:
-    """Return the estimates of groups, with their order where that is known of several."""
-    shown = columns if len(columns[0]) > 1 else columns[:3]
-    named = dict(zip(_ESTIMATE, shown, strict=False))
-    return records(pd.DataFrame(named, columns=list(_ESTIMATE), dtype=float))
+def _estimates(
+    value: Floats, lower: Floats, upper: Floats, **order: Floats
+) -> list[dict[str, Any]]:
+    """Return the estimates of groups, with what is known of their order if there are several."""
+    columns = {"value": value, "lower": lower, "upper": upper}
+    columns |= order if len(value) > 1 else {}
+    return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
 
 
 def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
@@ -265,10 +268,8 @@ def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
     rows, labels = len(scores), len(scores.labelled)
-    yield (
-        f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}), "
-        f"{count(len(scores.classes))} classes."
-    )
+    labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"
+    yield f"{count(rows)} rows, {labelled}, {count(len(scores.classes))} classes."
     if labels:
         ends = interval(accuracy["lower"], accuracy["upper"])
         yield f"The accuracy is {number(accuracy['value'])} (95 % interval {ends})."

@@ -256,14 +256,10 @@ def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
     for attribute, rows in parts.items():
         for row, (quantity, metric) in itertools.product(rows, metrics.items()):
             if estimate := row[quantity]:
-                yield {
-                    "metric": metric,
-                    "attribute": attribute,
-                    "group": row["name"] if attribute else "",
-                    **{end: estimate[end] for end in ("value", "lower", "upper")},
-                    "n": row["labels"],
-                    "rows": row["rows"],
-                }
+                group = row["name"] if attribute else ""
+                whom = {"metric": metric, "attribute": attribute, "group": group}
+                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
+                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:

@@ -161,7 +161,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         list(_basis(options, data, len(frame) - len(data))),
         [
             Section("Gaps between groups", [_gaps(findings)]),
-            Section("Errors by group", [_errors(metrics, name, options) for name in shown]),
+            Section("Errors by group", [_errors(metrics, name, data, options) for name in shown]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -220,7 +220,7 @@ def _gaps(findings: Sequence[Finding]) -> Table:
     )
 
 
-def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
+def _errors(metrics: pd.DataFrame, metric: str, data: Labelled, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
     shown = values_of(metrics).query("group != ''")
     values, differences = (
@@ -233,7 +233,8 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     rows = []
     for row in both.itertuples():
         own, less = (row.lower, row.upper), (row.lower_less, row.upper_less)
-        rows.append([row.attribute, row.group, row.n, row.value, own, less])
+        size = int((data.groups[row.attribute] == row.group).sum())
+        rows.append([row.attribute, row.group, size, row.value, own, less])
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
     return Table(
         columns,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,7 @@ _FEW = "there are too few rows or events of all but one of them"
 _BLOCK = 1000  # rows that are compared with all others at once
 
 
-@dataclass(frozen=True, eq=False)
-class Survival:
+class Survival(NamedTuple):
     """Times (n,) until an event or the end of observation, and predicted risks of the event.
 
     Attributes
@@ -46,10 +45,6 @@ class Survival:
     time: Floats
     event: Marks
     risk: Floats
-
-    def take(self, rows: Marks) -> Survival:
-        """Return some of the rows."""
-        return Survival(self.time[rows], self.event[rows], self.risk[rows])
 
 
 def concordance(rows: Survival) -> tuple[float, float]:
@@ -62,13 +57,13 @@ def concordance(rows: Survival) -> tuple[float, float]:
     right, pairs = np.zeros(len(rows.time)), np.zeros(len(rows.time))
     for start in range(0, len(rows.time), _BLOCK):
         block = slice(start, start + _BLOCK)
-        time, event, risk = (each[block, None] for each in (rows.time, rows.event, rows.risk))
+        time, event, risk = (column[block, None] for column in rows)
         later = (rows.time > time) | ((rows.time == time) & ~rows.event)
         comparable = event & later
         wins = comparable * ((risk > rows.risk) + 0.5 * (risk == rows.risk))
-        for total, each in ((right, wins), (pairs, comparable)):
-            total[block] += each.sum(axis=1)
-            total += each.sum(axis=0)
+        for total, counted in ((right, wins), (pairs, comparable)):
+            total[block] += counted.sum(axis=1)
+            total += counted.sum(axis=0)
     whole = pairs.sum() / 2
     if not whole:
         return float("nan"), float("nan")
@@ -128,7 +123,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             limits = at(LEVEL).single
             for g, name in enumerate(names):
                 place = {"metric": measure, "attribute": attribute, "group": name}
-                ends = dict(zip(("value", "lower", "upper"), limits.at(g), strict=True))
+                ends = dict(zip(Limits._fields, limits.at(g), strict=True))
                 figures.append({**place, **ends, "n": int((codes == g).sum())})
     return Audit(
         options,
@@ -149,8 +144,8 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, Measure]:
     """Return measure -> the function of a level that makes the limits of its groups."""
-    parts = [rows.take(codes == g) for g in range(groups)]
-    shares, errors = np.array([concordance(part) for part in parts]).T
+    parts = [Survival(*(column[codes == g] for column in rows)) for g in range(groups)]
+    shares, errors = np.transpose([concordance(part) for part in parts])
     errors[[part.event.sum() < FEWEST_EVENTS for part in parts]] = np.nan
     losses = np.empty(len(codes))
     for g, part in enumerate(parts):

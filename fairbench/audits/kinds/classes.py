@@ -39,7 +39,7 @@ from fairbench.inference.beta import Beta, uniform
 from fairbench.inference.confusion_matrix import MulticlassScores, confusion_posterior
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import FREQUENTIST, central_interval
-from fairbench.inference.rates import rate_limits
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
 
@@ -190,18 +190,18 @@ def _parts(
         mistakes = confusion_posterior(scores, shares)
         draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
         cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
-    limits: Sequence[Floats] = rate_limits(counts["right"], counts["labels"])
+    limits = rate_limits(counts["right"], counts["labels"])
     if informed or options.interval != FREQUENTIST:
         prior = uniform(n, strength)
         if informed:
             prior = reliability.score_prior(scores.confidence, code, n, strength=strength)
         posterior = reliability.accuracy_posterior(scores.correct, code, prior)
         draws = posterior.draws(DRAWS, generator)[:, kept]
-        limits = (posterior.mean[kept], *central_interval(draws))
+        limits = Limits(posterior.mean[kept], *central_interval(draws))
     # Ranks are of the labels alone.
     above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
     worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
-    accuracy = _estimates(*limits, worst_rank=worst, best_rank=best)
+    accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
     parts = counts.drop(columns="right").rename_axis("name").reset_index()
     return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
@@ -209,16 +209,13 @@ def _parts(
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
     order = reliability.ranks(draws, largest=True)
-    ranked = {"worst_rank": order.lower, "best_rank": order.upper}
-    return _estimates(mean, *central_interval(draws), extreme=order.first, **ranked)
+    ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
+    return _estimates(Limits(mean, *central_interval(draws)), **ranked)
 
 
-def _estimates(
-    value: Floats, lower: Floats, upper: Floats, **order: Floats
-) -> list[dict[str, Any]]:
+def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups, with what is known of their order if there are several."""
-    columns = {"value": value, "lower": lower, "upper": upper}
-    columns |= order if len(value) > 1 else {}
+    columns = limits._asdict() | (order if len(limits.value) > 1 else {})
     return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
 
 
@@ -231,13 +228,9 @@ def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
     number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
     ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
-    columns = {
-        "target": classes[true],
-        "prediction": classes[predicted],
-        "count": number_wrong.astype(int),
-        "share": _estimates(number_wrong / total, *ends),
-    }
-    return records(pd.DataFrame(columns))
+    share = Limits(number_wrong / total, *ends)
+    mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
+    return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
 
 
 def _bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from fairbench.audits.findings import (
     answer_gap,
 )
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, starts
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.score_distributions import GroupScores, group_means, score_distributions
@@ -222,25 +222,22 @@ def _gaps(findings: Sequence[Finding]) -> Table:
 
 def _errors(metrics: pd.DataFrame, metric: str, data: Labelled, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
-    shown = values_of(metrics).query("group != ''")
-    values, differences = (
-        shown[shown["metric"] == name] for name in (metric, f"{metric}_difference")
-    )
-    both = values.merge(differences, "left", ["attribute", "group"], suffixes=("", "_less"))
     columns = [Column("of", left_out=1), Column("group"), Column("rows", "count", left_out=2)]
     columns += [Column(label(metric), "number"), Column("95 % interval", "interval")]
     columns += [Column("less reference's", "interval")]
-    rows = []
-    for row in both.itertuples():
-        own, less = (row.lower, row.upper), (row.lower_less, row.upper_less)
-        size = int((data.groups[row.attribute] == row.group).sum())
-        rows.append([row.attribute, row.group, size, row.value, own, less])
+    difference, rows = f"{metric}_difference", []
+    values = estimates(metrics, [metric, difference])
+    for (attribute, group, name), (value, *ends) in values.items():
+        if group and name == metric:
+            size = int((data.groups[attribute] == group).sum())
+            _, *less = values.get((attribute, group, difference), (np.nan,) * 3)
+            rows.append([attribute, group, size, value, tuple(ends), tuple(less)])
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
     return Table(
         columns,
         rows,
         title=f"{label(metric)}{promised}",
-        rules=starts(both["attribute"].tolist()),
+        rules=starts([str(row[0]) for row in rows]),
         most=MOST_ROWS,
     )
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
 from benchmarks.statements.two_classes import PATH, names
-from fairbench.audits.class_table import MulticlassTable
 from fairbench.audits.findings import GAP, ErrorBudget, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes
@@ -96,9 +95,8 @@ def drawn(people: Classified, generator: np.random.Generator) -> Sample:
     )
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return classes.findings_of(
-            _table(group, groups, label, predicted, confidence, count), options
-        ), []
+        read = _read(group, groups, label, predicted, confidence, count)
+        return classes.findings_of(*read, options), []
 
     def frame() -> pd.DataFrame:
         named = np.array([*class_names(count), ""], dtype=object)
@@ -115,14 +113,14 @@ def drawn(people: Classified, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, frame, alone)
 
 
-def _table(
+def _read(
     group: NDArray[np.int64],
     groups: int,
     label: NDArray[np.int64],
     predicted: NDArray[np.int64],
     confidence: Floats,
     count: int,
-) -> MulticlassTable:
+) -> tuple[MulticlassScores, Mapping[str, pd.Series]]:
     size = np.bincount(group, minlength=groups)
     order = np.argsort(-size, kind="stable")
     order = order[size[order] > 0]
@@ -140,7 +138,7 @@ def _table(
         confidence,
         tuple(np.array(class_names(count))[present].tolist()),
     )
-    return MulticlassTable(scores, group_columns(single, {"sex": named[0]}, 2), None)
+    return scores, group_columns(single, {"sex": named[0]}, 2)
 
 
 def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -> Set[Question]:

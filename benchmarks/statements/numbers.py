@@ -18,7 +18,9 @@ from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import numbers
 from fairbench.audits.question import Options
+from fairbench.data.dataset import Task
 from fairbench.evaluation.evaluator import group_columns
+from fairbench.evaluation.predictions import Labelled
 from fairbench.metrics.registry import label
 
 Floats = NDArray[np.float64]
@@ -118,7 +120,7 @@ class Predicted:
             for measure, column in measures.items()
         }
         bounds = {
-            label(measure): EPSILON * (self.unit if numbers.COMPARED[measure] else 1)
+            label(measure): EPSILON * (1 if measure == numbers.COVERAGE else self.unit)
             for measure in measures
         }
         return Truth(values, error=1e-4 * float(np.abs(errors).mean()), bounds=bounds)
@@ -150,10 +152,12 @@ def drawn(people: Predicted, generator: np.random.Generator) -> Sample:
         place[order] = np.arange(len(order))
         named = [names(groups)[g] for g in order]
         single = pd.DataFrame({"sex": pd.Categorical.from_codes(place[group], named)})
-        table = numbers.RegressionTable(
-            target, prediction, bounds, group_columns(single, {"sex": named[0]}, 2), None, 0
-        )
-        return numbers.gap_findings(table, options, float(np.std(target))), []
+        columns = {"prediction": prediction}
+        if bounds is not None:
+            columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
+        by_sex = group_columns(single, {"sex": named[0]}, 2)
+        data = Labelled(target, pd.DataFrame(columns), by_sex, Task.REGRESSION)
+        return numbers.gap_findings(data, options), []
 
     def frame() -> pd.DataFrame:
         columns = {

@@ -1,10 +1,10 @@
-"""A table of predictions of several classes, read from a user's file."""
+"""Predictions of several classes, and costs of their mistakes, read from a user's file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import Place, marks_of
 from fairbench.audits.question import Options
-from fairbench.audits.table import notes_on_groups, read_groups
+from fairbench.audits.table import scores_of
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
@@ -26,76 +26,93 @@ _MISSING = ("", "nan")
 _SLACK = 0.05
 
 
-def from_confidence(
-    frame: pd.DataFrame,
-    file: str,
-    *,
-    target: str,
-    prediction: str,
-    confidence: str,
-    classes: Sequence[str] = (),
-) -> MulticlassScores:
-    """Return predictions of which the predicted class and its probability are known.
+def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
+    """Say whether a table is of classes rather than of labels 0 and 1.
 
-    Parameters
-    ----------
-    frame : columns of strings; an empty label is unknown.
-    file : the name for messages.
-    classes : their names in order; if left out, those that occur, in sorted order.
+    It is where several columns of scores are named, or predictions have more than three values,
+    or have three and labels too: a third value in one of them alone is a mistake in it.
+    """
+    if options.scores:
+        return True
+    if not (options.target and options.prediction):
+        return False
+    columns = (frame[options.prediction], frame[options.target])
+    predicted, labels = (len(set(class_names(column)) - {""}) for column in columns)
+    return predicted > 3 or min(predicted, labels) > 2
+
+
+def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
+    """Return the predictions that `options` describe.
 
     Raises
     ------
-    DataError : an unknown class, no prediction, or a confidence that is no probability.
+    UserError : a column that is not named, or a value that cannot be; names row and column.
     """
-    labels, predictions = class_names(frame[target]), class_names(frame[prediction])
-    names = tuple(classes) or _sorted({*labels, *predictions} - {""})
-    score = numbers(frame, confidence, file).to_numpy()
-    _refuse(file, confidence, frame[confidence], _outside(score), "a probability from 0 to 1")
-    return MulticlassScores(
-        _codes(labels, names, file, target, optional=True),
-        _codes(predictions, names, file, prediction),
-        score,
-        names,
+    target, scores = options.target, options.scores
+    if not target:
+        raise UserError("target= is missing: name the column of true classes, empty if unknown")
+    if not (scores or options.score):
+        raise UserError(
+            "score= is missing: name the column of the probability given to the predicted class"
+        )
+    places = {name: Place(options.path.name, name) for name in options.columns}
+    if options.labelled:
+        marks = marks_of(frame[options.labelled], places[options.labelled])
+        bare = marks & (class_names(frame[target]) == "").to_numpy()
+        expected = f"a class, though '{options.labelled}' is true there"
+        places[target].refuse(frame[target], bare, expected)
+        frame = frame.assign(**{target: frame[target].where(marks, "")})
+    return read_class_scores(
+        frame,
+        options.path.name,
+        target=target,
+        prediction=options.prediction,
+        columns=scores or [options.score],
+        classes=_classes(scores, frame[target]) if scores else (),
     )
 
 
-def from_probabilities(
+def read_class_scores(
     frame: pd.DataFrame,
     file: str,
     *,
     target: str,
     columns: Sequence[str],
-    classes: Sequence[str],
     prediction: str = "",
+    classes: Sequence[str] = (),
 ) -> MulticlassScores:
-    """Return predictions of which the probabilities of all classes are known.
+    """Return predictions of several classes.
 
     Parameters
     ----------
-    frame : labels as strings, probabilities as numbers or strings.
-    columns : C columns of probabilities, in the order of `classes`.
-    prediction : column of predicted classes; the most probable one if left out.
+    frame : columns of strings, or numbers where they are probabilities; an empty label is unknown.
+    file : the name for messages.
+    columns : of the probability of the predicted class alone, or of those of all `classes`.
+    prediction : column of predicted classes; if left out, the most probable of all is predicted.
+    classes : their names in order; if left out, those that occur, in sorted order.
 
     Raises
     ------
-    DataError : an unknown class, or probabilities that are none or do not sum to 1.
+    UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
     """
-    shares = np.column_stack([numbers(frame, name, file).to_numpy() for name in columns])
-    for name, each in zip(columns, shares.T, strict=True):
-        _refuse(file, name, frame[name], _outside(each), "a probability from 0 to 1")
+    shares = np.column_stack([scores_of(frame, Place(file, name)) for name in columns])
     total = shares.sum(axis=1)
-    if (wrong := np.abs(total - 1) > _SLACK).any():
+    if len(columns) > 1 and (wrong := np.abs(total - 1) > _SLACK).any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
             f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
             f"of the {len(columns)} classes sum to {total[row]:.3g}, not 1"
         )
-    codes = _codes(class_names(frame[target]), classes, file, target, optional=True)
-    chosen = shares.argmax(axis=1).astype(np.int64)
-    if prediction:
-        chosen = _codes(class_names(frame[prediction]), classes, file, prediction)
+    labels = class_names(frame[target])
+    predicted = class_names(frame[prediction]) if prediction else labels
+    names = tuple(classes) or _sorted({*labels, *predicted} - {""})
+    targets = _codes(labels, names, Place(file, target), optional=True)
+    most_probable = shares.argmax(axis=1).astype(np.int64)
+    chosen = _codes(predicted, names, Place(file, prediction)) if prediction else most_probable
+    if len(columns) == 1:
+        return MulticlassScores(targets, chosen, shares[:, 0], names)
     confidence = shares[np.arange(len(shares)), chosen]
-    return MulticlassScores(codes, chosen, confidence, tuple(classes), shares)
+    return MulticlassScores(targets, chosen, confidence, names, shares)
 
 
 def class_names(column: pd.Series) -> pd.Series:
@@ -114,107 +131,22 @@ def _sorted(names: set[str]) -> tuple[str, ...]:
 
 
 def _codes(
-    names: pd.Series, classes: Sequence[str], file: str, column: str, *, optional: bool = False
+    names: pd.Series, classes: Sequence[str], place: Place, *, optional: bool = False
 ) -> Codes:
     """Return places among the classes; `UNKNOWN` where there is no name."""
     codes = pd.Index(classes).get_indexer(pd.Index(names)).astype(np.int64)
     missing = (names == "").to_numpy()
-    wrong = (codes < 0) & ~(missing & optional)
     listed = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    _refuse(file, column, names, wrong, f"one of the {len(classes)} classes ({listed})")
+    expected = f"one of the {len(classes)} classes ({listed})"
+    place.refuse(names, (codes < 0) & ~(missing & optional), expected)
     return np.where(missing, UNKNOWN, codes)
-
-
-def _outside(share: Floats) -> NDArray[np.bool_]:
-    return (share < 0) | (share > 1)
-
-
-def _refuse(
-    file: str, column: str, values: pd.Series, wrong: NDArray[np.bool_], expected: str
-) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        value = str(values.iloc[row])
-        raise DataError(f"{file}: column '{column}', row {row + 1}: {value!r} is not {expected}")
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassTable:
-    """Multi-class predictions, with groups if any are named, and costs of mistakes if given.
-
-    Attributes
-    ----------
-    groups : attribute, or combination of two -> (n,) categorical labels.
-    costs : (C, C), true class by predicted class.
-    notes : what a reader should know of the groups' labels.
-    """
-
-    scores: MulticlassScores
-    groups: Mapping[str, pd.Series]
-    costs: Floats | None
-    notes: Sequence[str] = ()
-
-
-def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
-    """Say whether a table is of classes rather than of labels 0 and 1.
-
-    It is where several columns of scores are named, or predictions have more than three values,
-    or have three and labels too: a third value in one of them alone is a mistake in it.
-    """
-    if options.scores:
-        return True
-    if not (options.target and options.prediction):
-        return False
-    columns = (frame[options.prediction], frame[options.target])
-    predicted, labels = (len(set(class_names(column)) - {""}) for column in columns)
-    return predicted > 3 or min(predicted, labels) > 2
-
-
-def read_multiclass_table(options: Options, frame: pd.DataFrame) -> MulticlassTable:
-    """Return the table that `options` describe.
-
-    Raises
-    ------
-    UserError : a column that is not named, or a value that cannot be; names row and column.
-    """
-    file, target = options.path.name, options.target
-    if not target:
-        raise UserError("target= is missing: name the column of true classes, empty if unknown")
-    places = {name: Place(file, name) for name in options.columns}
-    if options.labelled:
-        marks = marks_of(frame[options.labelled], places[options.labelled])
-        bare = marks & (class_names(frame[target]) == "").to_numpy()
-        expected = f"a class, though '{options.labelled}' is true there"
-        places[target].refuse(frame[target], bare, expected)
-        frame = frame.assign(**{target: frame[target].where(marks, "")})
-    scores = _scores(options, frame, file)
-    groups = read_groups(frame, places, options)[0] if options.group else {}
-    costs = read_costs(options.cost, scores.classes) if options.cost else None
-    return MulticlassTable(scores, groups, costs, notes_on_groups(frame, options))
-
-
-def _scores(options: Options, frame: pd.DataFrame, file: str) -> MulticlassScores:
-    target, prediction = options.target, options.prediction
-    if options.scores:
-        classes = _classes(options.scores, frame[target])
-        return from_probabilities(
-            frame, file, target=target, columns=options.scores, classes=classes,
-            prediction=prediction,
-        )  # fmt: skip
-    if not options.score:
-        raise UserError(
-            "score= is missing: name the column of the probability given to the predicted class"
-        )
-    return from_confidence(
-        frame, file, target=target, prediction=prediction, confidence=options.score
-    )
 
 
 def _classes(columns: Sequence[str], target: pd.Series) -> list[str]:
     """Return what columns of probabilities are of: their names, or what follows a shared start."""
-    labels = set(class_names(target)) - {""}
     start = len(os.path.commonprefix(list(columns)))
     rest = [name[start:] for name in columns]
+    labels = set(class_names(target)) - {""}
     return rest if all(rest) and not labels <= set(columns) else list(columns)
 
 
@@ -226,17 +158,14 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
     UserError : a file that is not there, a class that is missing, or a cost that is no number.
     """
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        frame = read_table(Path(path).read_bytes(), path)
     except OSError as error:
         raise UserError(f"cost={path} cannot be read: {error}") from error
-    frame = read_table(content, path)
-    first, *found = frame.columns
-    rows = class_names(frame[first])
-    for kind, names in (("column", found), ("row", list(rows))):
+    first, *columns = frame.columns
+    rows = list(class_names(frame[first]))
+    for kind, names in (("column", columns), ("row", rows)):
         for name in classes:
             if names.count(name) != 1:
                 raise UserError(f"{path}: {names.count(name)} {kind}s of class '{name}', not 1")
-    order = [list(rows).index(name) for name in classes]
-    values = [numbers(frame, name, path).to_numpy()[order] for name in classes]
-    return np.column_stack(values)
+    order = [rows.index(name) for name in classes]
+    return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])

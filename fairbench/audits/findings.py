@@ -164,13 +164,15 @@ def answer_gap(
 
     Parameters
     ----------
-    at : level -> the interval of the gap, with the lower ends of all pairs.
+    at : level -> the interval of the gap, with the lower ends of all pairs where they are known.
     bound : what the gap is compared with. risk : with what probability the answer may be wrong.
     may_be_small : whether there are labels enough for that to be said.
     """
     at_most, at_least = at(1 - 2 * risk), at(1 - risk)
     if at_most.upper < bound and may_be_small:
         return GapAnswer(SMALL)
+    if at_least.leads is None:  # nobody is named
+        return GapAnswer(LARGE if at_least.lower > bound else OPEN)
     widest = _apart(at_least)[:1]
     several = len(np.asarray(at_least.leads)) > 2
     places = _apart(at(1 - risk / 2) if several else at_least)

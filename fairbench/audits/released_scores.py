@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairbench.audits.class_table import from_confidence, from_probabilities
+from fairbench.audits.class_table import read_class_scores
 from fairbench.core.errors import check_choice
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
@@ -90,14 +90,19 @@ class MulticlassFile(Source):
         """
         content, classes = archive.read(self), tuple(map(str, self.classes))
         if self.target:
-            names = {name: getattr(self, name) for name in ("target", "prediction", "confidence")}
-            frame = read_table(content, self.path, separator=self.separator, only=names.values())
-            return from_confidence(frame, self.path, **names, classes=classes)
+            names = (self.target, self.prediction, self.confidence)
+            frame = read_table(content, self.path, separator=self.separator, only=names)
+            return read_class_scores(
+                frame,
+                self.path,
+                target=self.target,
+                prediction=self.prediction,
+                columns=[self.confidence],
+                classes=classes,
+            )
         width = len(header(content, self.path, self.separator)) - 1
         classes = classes or tuple(map(str, range(width)))
         columns = [f"probability of {name}" for name in classes]
         types = {_TARGET: "string", **dict.fromkeys(columns, "float64")}
         frame = read_typed(content, self.path, types, names=list(types), separator=self.separator)
-        return from_probabilities(
-            frame, self.path, target=_TARGET, columns=columns, classes=classes
-        )
+        return read_class_scores(frame, self.path, target=_TARGET, columns=columns, classes=classes)

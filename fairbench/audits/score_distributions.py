@@ -38,7 +38,7 @@ class GroupScores:
     rows: int
     mean: tuple[float, float, float]
     difference: tuple[float, float, float]
-    quantiles: tuple[float, ...]
+    quantiles: Sequence[float]
     edges: Sequence[float]
     density: Sequence[float]
 
@@ -47,76 +47,51 @@ def score_distributions(
     score: Floats, groups: Mapping[str, pd.Series], design: Design | None = None
 ) -> list[GroupScores]:
     """Return the scores of every group that has rows; the reference of an attribute is first."""
-    edges = _edges(score)
-    bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
-    return [
-        each
-        for name, labels in groups.items()
-        for each in _of_attribute(score, name, labels, design, edges, bins)
-    ]
-
-
-def _edges(score: Floats) -> Floats:
     low, high = float(score.min()), float(score.max())
-    if low >= 0 and high <= 1 and high - low > 0.5:
-        low, high = 0.0, 1.0
-    return np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    is_share = low >= 0 and high <= 1
+    bounds = (0.0, 1.0) if is_share else (-np.inf, np.inf)
+    if is_share and high - low > 0.5:
+        low, high = bounds
+    edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
+    shown = []
+    for attribute, labels in groups.items():
+        means, shared = group_means(score, labels, design, bounds)
+        differences = difference_limits(means, means.take([0]), shared)
+        codes, names = codes_of(labels)
+        for g, name in enumerate(names):
+            rows = np.flatnonzero(codes == g)
+            values, weight = score[rows], None if design is None else design.weight[rows]
+            quantiles = np.quantile(values, QUANTILES)
+            if weight is not None:
+                quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
+            density = np.bincount(bins[rows], weight, _BINS)
+            shape = {
+                "quantiles": quantiles.tolist(),
+                "edges": edges.tolist(),
+                "density": (density / density.sum()).tolist(),
+            }
+            less = differences.at(g) if g else _NAN
+            shown.append(GroupScores(attribute, name, len(rows), means.at(g), less, **shape))
+    return shown
 
 
-def _of_attribute(
-    score: Floats,
-    attribute: str,
+def group_means(
+    values: Floats,
     labels: pd.Series,
     design: Design | None,
-    edges: Floats,
-    bins: NDArray[np.intp],
-) -> list[GroupScores]:
-    codes, names = codes_of(labels)
-    if len(names) < len(labels.cat.categories):
-        labels = labels.cat.remove_unused_categories()
-    means, correlation = _means(score, attribute, labels, design)
-    shared = 0.0 if correlation is None else correlation[:, 0]
-    differences = difference_limits(means, means.take([0]), shared)
-    weight = None if design is None else design.weight
-    cells = np.bincount(codes * _BINS + bins, weight, len(names) * _BINS)
-    density = cells.reshape(-1, _BINS)
-    density = density / density.sum(axis=1, keepdims=True)
-    found = []
-    for g, name in enumerate(names):
-        mine = codes == g
-        found.append(
-            GroupScores(
-                attribute,
-                name,
-                int(mine.sum()),
-                means.at(g),
-                differences.at(g) if g else _NAN,
-                _quantiles(score[mine], None if weight is None else weight[mine]),
-                edges.tolist(),
-                density[g].tolist(),
-            )
-        )
-    return found
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> tuple[Limits, Floats]:
+    """Return the means (G,) of groups that have rows, and how their errors go with the first's.
 
-
-def _means(
-    values: Floats, attribute: str, labels: pd.Series, design: Design | None
-) -> tuple[Limits, Floats | None]:
-    """Return the means of groups (G,) with intervals, and the correlations of their errors."""
-    parts = Parts.of(len(values), {attribute: labels}, design)
-    flat = parts.rows(values)
-    mean, (moments, totals) = parts.mean_of(flat), parts.moments(flat)
-    found = around(mean, loss_limits(moments, least=0.0, most=1.0))
-    shared = None
+    Parameters
+    ----------
+    bounds : between which a mean can be.
+    """
+    parts = Parts.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
+    (moments, totals), correlation = parts.moments(values), np.zeros(len(parts) - 1)
     if parts.sample is not None and totals is not None:
-        shared = parts.sample.correlation(totals)[1:, 1:]
-    return found.take(slice(1, None)), shared
-
-
-def _quantiles(score: Floats, weight: Floats | None) -> tuple[float, ...]:
-    if weight is None:
-        return tuple(map(float, np.quantile(score, QUANTILES)))
-    order = np.argsort(score, kind="stable")
-    share = np.cumsum(weight[order]) / max(weight.sum(), 1e-300)
-    places = np.minimum(np.searchsorted(share, QUANTILES), len(score) - 1)
-    return tuple(map(float, score[order][places]))
+        correlation = parts.sample.correlation(totals)[1:, 1]
+    least, most = bounds
+    limits = around(parts.mean_of(values), loss_limits(moments, least=least, most=most))
+    return limits.take(slice(1, None)), correlation

@@ -9,13 +9,14 @@ import pytest
 import fairbench
 from fairbench.audits.columns import read_frame
 from fairbench.audits.kinds.numbers import (
-    assess_regression,
-    audit_of,
+    audit_numbers,
     is_regression,
-    read_regression_table,
+    measured,
+    read_numbers,
 )
+from fairbench.audits.report import document_of
 from fairbench.core.errors import UserError
-from tests.audit.tables import audit, concluded, parse, predictions, written
+from tests.audit.tables import audit, parse, predictions, written
 
 WORDS = ("target=income", "prediction=predicted", "group=[sex,race]")
 
@@ -34,14 +35,19 @@ def incomes(rows=1500, *, bias=0.0, noise=0.0, seed=0):
     )  # fmt: skip
 
 
-def assessed(frame, folder, *more):
+def audited(frame, folder, *more):
     options = parse([str(written(frame, folder)), *WORDS, *more])
-    return assess_regression(read_regression_table(options, read_frame(options)), options)
+    return audit_numbers(options, read_frame(options))
+
+
+def metrics_of(frame, folder, *more):
+    options = parse([str(written(frame, folder)), *WORDS, *more])
+    return measured(read_numbers(options, read_frame(options))[0], options)
 
 
 def test_it_gives_what_evaluate_gives(tmp_path):
     frame = incomes(400)
-    ours = assessed(frame, tmp_path).metrics
+    ours = metrics_of(frame, tmp_path)
     theirs = fairbench.evaluate(
         frame["income"],
         frame["predicted"],
@@ -53,23 +59,23 @@ def test_it_gives_what_evaluate_gives(tmp_path):
 
 
 def test_planted_differences_are_found_and_no_others(tmp_path):
-    found = assessed(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
+    found = audited(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
     verdicts = {(gap.attribute, gap.measure): gap.verdict for gap in found.findings}
     assert verdicts["sex", "mean residual"] == "large"
     assert verdicts["race", "MAE"] == "large"
     assert verdicts["race", "coverage"] == "large"
     assert verdicts["race", "mean residual"] == "small"
-    said = concluded(found, audit_of)
-    assert any("By sex, groups differ" in each and "mean residual" in each for each in said.can)
-    women = next(each for each in found.residuals if each.group == "Female")
-    assert women.mean[1] < -2500 < women.mean[2]
+    said = document_of(found).data["conclusions"]["can"]
+    assert any("By sex, groups differ" in each and "mean residual" in each for each in said)
+    women = next(each for each in found.data["residuals"] if each["group"] == "Female")
+    assert women["mean"][1] < -2500 < women["mean"][2]
 
 
 def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
     """Nobody differs in residuals or errors: nothing is called large."""
     larges = 0
     for seed in range(12):
-        found = assessed(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
+        found = audited(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
         larges += any(gap.verdict == "large" for gap in found.findings)
     assert larges <= 1
 
@@ -77,19 +83,16 @@ def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     frame = incomes(300)
     frame["income"] = frame["income"].astype(object).where(frame.index % 3 > 0, "")
-    found = assessed(frame, tmp_path)
-    assert found.table.unknown == 100
-    assert len(found.table.target) == 200
-    assert any(
-        "100 rows without one are left out" in each for each in concluded(found, audit_of).basis
-    )
+    found = audited(frame, tmp_path)
+    assert found.rows == 200
+    assert any("100 rows without one are left out" in each for each in found.basis)
 
 
 def test_weights_and_clusters_widen(tmp_path):
     frame = incomes(600)
     twice = pd.concat([frame, frame]).assign(household=np.tile(np.arange(600), 2), weight=2)
-    once = assessed(frame, tmp_path).metrics
-    both = assessed(twice, tmp_path, "cluster=household", "weight=weight").metrics
+    once = metrics_of(frame, tmp_path)
+    both = metrics_of(twice, tmp_path, "cluster=household", "weight=weight")
     mae = [each[each["metric"] == "mae"].iloc[0] for each in (once, both)]
     assert mae[1]["value"] == pytest.approx(mae[0]["value"])
     assert mae[1]["upper"] == pytest.approx(mae[0]["upper"], rel=0.01)
@@ -127,7 +130,7 @@ def test_what_is_read_as_numbers(frame, words, regression, tmp_path):
 )
 def test_what_is_of_labels_is_refused(words, complaint, tmp_path):
     with pytest.raises(UserError, match=complaint):
-        assessed(incomes(100), tmp_path, *words)
+        audited(incomes(100), tmp_path, *words)
 
 
 def test_options_of_labels_are_refused(tmp_path, capsys):

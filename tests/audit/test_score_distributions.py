@@ -45,3 +45,15 @@ def test_any_values_have_a_range_and_few_rows_no_interval():
     assert first.density[-1] == 1
     assert np.isnan(second.mean[1])
     assert score_distributions(np.full(4, 3.0), {"g": groups})[0].density[0] == 1
+
+
+def test_means_of_numbers_have_both_ends():
+    """Means of shares cannot be under 0 or above 1, and those of numbers can."""
+    shares = score_distributions(SCORE, {"sex": SEX})
+    for share, other in zip(
+        shares, score_distributions(10 * SCORE - 50, {"sex": SEX}), strict=True
+    ):
+        assert other.mean == pytest.approx([10 * end - 50 for end in share.mean])
+    rare = np.where(np.arange(300) % 100 == 0, 0.9, 0.0)
+    assert score_distributions(rare, {"sex": SEX})[0].mean[1] == 0
+    assert score_distributions(rare - 0.1, {"sex": SEX})[0].mean[1] < -0.1

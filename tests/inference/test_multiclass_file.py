@@ -8,7 +8,7 @@ import yaml
 from hydra.utils import instantiate
 
 from fairbench.audits.released_scores import MulticlassFile
-from fairbench.core.errors import DataError
+from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF
 
@@ -86,7 +86,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_named_with_their_place(fault, tmp_path):
     text, parts, message = FAULTS[fault]
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UserError, match=message):
         scores(tmp_path, text, **parts)
 
 

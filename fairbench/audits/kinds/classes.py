@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import (
-    MulticlassTable,
-    read_multiclass_table,
-)
+from fairbench.audits.class_table import read_costs, read_multiclass
+from fairbench.audits.columns import Place
 from fairbench.audits.findings import (
     GAP,
     LARGE,
+    LEVEL,
     LOWEST,
     NOT_MEASURED,
     OPEN,
     ErrorBudget,
     Finding,
-    GapAnswer,
     compare_groups,
     lowest_of,
 )
@@ -30,37 +30,20 @@ from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
+from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
+from fairbench.evaluation.columns import records
+from fairbench.inference import confusion_matrix, reliability
 from fairbench.inference.beta import Beta, uniform
-from fairbench.inference.confusion_matrix import (
-    confusion_posterior,
-    cost_draws,
-    expected_cost,
-    uninformative_prior,
-)
-from fairbench.inference.confusion_matrix import score_prior as confusion_score_prior
+from fairbench.inference.confusion_matrix import MulticlassScores, confusion_posterior
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import FREQUENTIST, central_interval
-from fairbench.inference.rates import rate_limits
-from fairbench.inference.reliability import (
-    ReliabilityDiagram,
-    accuracy_posterior,
-    ranks,
-    reliability_diagram,
-    score_prior,
-)
-from fairbench.reporting.document.model import (
-    Bar,
-    Column,
-    Figure,
-    Gallery,
-    Section,
-    Table,
-)
+from fairbench.inference.rates import Limits, rate_limits
+from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
+from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 DRAWS = 4000
 FEWEST_COMPARED = 10  # labels of a group that is compared with others
@@ -68,322 +51,217 @@ CLASSES = "predicted class"
 ACCURACY = "accuracy"
 _MOST = 12  # rows of a table on a terminal
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True)
-class RankedEstimate:
-    """A quantity of one class or group.
-
-    Attributes
-    ----------
-    value, lower, upper : with its 95 % interval: of an accuracy that of the labels alone, unless
-        scores are its prior; of other quantities, mean and interval of their posterior.
-    extreme : of a posterior, the probability of being the worst of all.
-    worst_rank, best_rank : 95 % interval of its rank, 1 being the worst; NaN of everyone together.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    extreme: float = float("nan")
-    worst_rank: float = float("nan")
-    best_rank: float = float("nan")
-
-
-@dataclass(frozen=True)
-class Part:
-    """The rows predicted as a class, or of a group: accuracy, ECE, expected cost of a row."""
-
-    name: str
-    rows: int
-    labels: int
-    accuracy: RankedEstimate
-    calibration: RankedEstimate
-    cost: RankedEstimate | None = None
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """Labelled rows of one class predicted as another, and their share of those predicted so."""
-
-    target: str
-    prediction: str
-    count: int
-    share: RankedEstimate
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassAssessment:
-    """What is known of a multi-class classifier; classes never predicted are left out."""
-
-    options: Options
-    table: MulticlassTable
-    everyone: Part
-    classes: Sequence[Part]
-    groups: Mapping[str, Sequence[Part]]
-    findings: Sequence[Finding]
-    mistakes: Sequence[Mistake]
-    diagram: ReliabilityDiagram
-
-    @property
-    def labels(self) -> int:
-        """The number of rows with a label."""
-        return len(self.table.scores.labelled)
+_MISTAKES = 10
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+# Of every estimate, beside its interval: how probably it is the worst of all, if it has a
+# posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
+_ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 
 
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of three classes and more."""
-    return audit_of(assess_multiclass(read_multiclass_table(options, frame), options))
-
-
-def assess_multiclass(table: MulticlassTable, options: Options) -> MulticlassAssessment:
-    """Assess multi-class predictions."""
-    scores, generator = table.scores, rng(options.seed, "posterior")
-    parts = _Parts(table, options, generator)
-    nobody = np.zeros(len(scores), np.int64)
-    (everyone,) = parts.of(nobody, ["everyone"])
-    classes = parts.of(scores.prediction, scores.classes, by_class=True)
-    groups: dict[str, list[Part]] = {}
-    for attribute, labels in table.groups.items():
-        names = [str(name) for name in labels.cat.categories]
-        code = labels.cat.codes.to_numpy(np.int64)
-        groups[attribute] = parts.of(code, names)
-    diagram = reliability_diagram(scores.confidence, scores.correct, strength=options.strength)
-    mistakes = list(_mistakes(table))
-    return MulticlassAssessment(
+    scores = read_multiclass(options, frame)
+    places = {name: Place(options.path.name, name) for name in options.columns}
+    labels = read_groups(frame, places, options)[0] if options.group else {}
+    costs = read_costs(options.cost, scores.classes) if options.cost else None
+    findings = findings_of(scores, labels, options)
+    parts_of = partial(_parts, scores, options, rng(options.seed, "posterior"))
+    (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
+    classes = parts_of(_predicted(scores), costs=costs)
+    groups = {attribute: parts_of(column) for attribute, column in labels.items()}
+    bins, mistakes = _bins(scores, options.strength), _mistakes(scores)
+    return Audit(
         options,
-        table,
-        everyone,
-        classes,
-        groups,
-        findings_of(table, options),
-        mistakes,
-        diagram,
+        len(scores),
+        len(scores.labelled),
+        findings,
+        list(_basis(scores, everyone["accuracy"])),
+        [
+            Section("Calibration", [_diagram(bins, everyone)]),
+            *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
+            Section(f"By {CLASSES}, the least accurate first", [_table("class", classes)]),
+            *[Section("Most frequent mistakes", [_mistake_table(mistakes)])] * bool(mistakes),
+        ],
+        {
+            "class_names": list(scores.classes),
+            "everyone": everyone,
+            "classes": classes,
+            "groups": groups,
+            "mistakes": mistakes,
+            "reliability": bins.to_dict("list"),
+        },
+        warning=""
+        if everyone["labels"]
+        else "There are no labels: everything here is what was assumed before any was seen.",
+        notes=[*notes_on_groups(frame, options), *_notes(scores, options, classes, groups)],
+        unseen=["Of groups only the accuracy was compared, not which classes they are given."],
+        todo=["Label more rows for what stays open and matters most."]
+        * any(finding.verdict == OPEN for finding in findings),
+        figures=list(_figures({"": [everyone], **groups, CLASSES: classes})),
     )
 
 
-def findings_of(table: MulticlassTable, options: Options) -> list[Finding]:
-    """Return what labels say of the accuracies of groups, and of predicted classes."""
-    parts, scores = _Parts(table, options, rng(options.seed, "posterior")), table.scores
-    budget = ErrorBudget(len(table.groups) + 1)
-    findings: list[Finding] = []
-    for attribute, labels in table.groups.items():
-        names = [str(name) for name in labels.cat.categories]
-        code = labels.cat.codes.to_numpy(np.int64)
-        findings += parts.compared(attribute, code, names, budget)
-    by_class = parts.compared(CLASSES, scores.prediction, scores.classes, budget)
+def findings_of(
+    scores: MulticlassScores, groups: Mapping[str, pd.Series], options: Options
+) -> list[Finding]:
+    """Return what labels say of the accuracies of groups, and of predicted classes.
+
+    Parameters
+    ----------
+    groups : attribute, or combination of two -> (n,) categorical labels.
+    """
+    risk = ErrorBudget(len(groups) + 1).risk
+    findings = []
+    for attribute, labels in groups.items():
+        findings += _compared(scores, options, attribute, labels, risk)
+    by_class = _compared(scores, options, CLASSES, _predicted(scores), risk)
     return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Assesses the parts that a choice of groups divides the rows into."""
+def _compared(
+    scores: MulticlassScores, options: Options, attribute: str, groups: pd.Series, risk: float
+) -> list[Finding]:
+    """Return what labels alone say of the accuracies of groups, and of more than two the lowest."""
+    counts = _counts(scores, groups)
+    enough = counts[counts["labels"] >= FEWEST_COMPARED]
+    names = enough.index.astype(str).tolist()
+    bound, labels = options.epsilon, int(enough["labels"].sum())
+    gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW)
+    if len(names) < 2:
+        return [gap, replace(gap, about=LOWEST)]
 
-    table: MulticlassTable
-    options: Options
-    generator: np.random.Generator
+    def at(level: float) -> GroupLimits:
+        return GroupLimits.of(enough["right"], enough["labels"], level=level)
 
-    def of(self, code: Codes, names: Sequence[str], *, by_class: bool = False) -> list[Part]:
-        """Return the parts that have rows."""
-        scores, n = self.table.scores, len(names)
-        rows = np.bincount(code, minlength=n)
-        labels = np.bincount(code[scores.labelled], minlength=n)
-        kept = np.flatnonzero(rows)
-        diagram = reliability_diagram(
-            scores.confidence, scores.correct, code, n_groups=n, strength=self.options.strength
-        )
-        error = diagram.calibration_error_draws(DRAWS, self.generator)[:, kept]
-        calibration = _estimates(error, diagram.expected_calibration_error()[kept])
-        costs: Sequence[RankedEstimate | None] = [None] * len(kept)
-        if by_class and self.table.costs is not None:
-            costs = self._costs(kept)
-        estimates = zip(self._accuracies(code, n), calibration, costs, strict=True)
-        return [
-            Part(names[k], int(rows[k]), int(labels[k]), *each)
-            for k, each in zip(kept.tolist(), estimates, strict=True)
-        ]
-
-    def compared(
-        self, attribute: str, code: Codes, names: Sequence[str], budget: ErrorBudget
-    ) -> list[Finding]:
-        """Return what labels alone say of the accuracies of groups, and which is the lowest."""
-        right, size = self._counts(code, len(names))
-        enough = size >= FEWEST_COMPARED
-        named = [name for name, has in zip(names, enough, strict=True) if has]
-        bound, labels = self.options.epsilon, int(size[enough].sum())
-        if len(named) < 2:
-            return [
-                Finding(
-                    about, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW
-                )
-                for about in (GAP, LOWEST)
-            ]
-
-        def at(level: float) -> GroupLimits:
-            return GroupLimits.of(right[enough], size[enough], level=level)
-
-        complete = len(self.table.scores.labelled) == len(self.table.scores)
-        answer, findings = compare_groups(
-            at,
-            named,
-            Finding(GAP, attribute, ACCURACY, OPEN, bound=bound, n=labels),
-            budget.risk,
-            may_be_small=complete or bool((size[size > 0] >= FEWEST_LABELS).all()),
-        )
-        lowest = self._lowest(findings[0], named, answer, right[enough] / size[enough], at(0.95))
-        return [*findings, *lowest]
-
-    def _lowest(
-        self,
-        gap: Finding,
-        names: Sequence[str],
-        answer: GapAnswer,
-        rates: Floats,
-        limits: GroupLimits,
-    ) -> Iterator[Finding]:
-        """Yield which group has the lowest accuracy, of more than two."""
-        if len(names) > 2:
-            candidates = lowest_of(names, answer)
-            place = int(rates.argmin())
-            ends = limits.single.at(place) if len(candidates) == 1 else (np.nan,) * 3
-            yield replace(
-                gap,
-                about=LOWEST,
-                verdict=LARGE if len(candidates) == 1 else OPEN,
-                groups=tuple(candidates),
-                value=float(ends[0]),
-                lower=float(ends[1]),
-                upper=float(ends[2]),
-                values=(),
-            )
-
-    def _counts(self, code: Codes, n: int) -> tuple[Floats, Floats]:
-        """Return how many labelled rows of each part are right, and how many there are."""
-        scores = self.table.scores
-        code = code[scores.labelled]
-        right = np.bincount(code, scores.correct[scores.labelled], minlength=n)
-        return right.astype(np.float64), np.bincount(code, minlength=n).astype(np.float64)
-
-    def _accuracies(self, code: Codes, n: int) -> list[RankedEstimate]:
-        """Return the accuracies of the parts that have rows, with ranks from the labels alone."""
-        scores = self.table.scores
-        kept = np.bincount(code, minlength=n) > 0
-        right, size = (each[kept] for each in self._counts(code, n))
-        if self.options.interval == FREQUENTIST and self.options.prior == "uniform":
-            columns: tuple[Floats, ...] = tuple(rate_limits(right, size))
-        else:
-            posterior = accuracy_posterior(scores.correct, code, self._prior(code, n))
-            draws = posterior.draws(DRAWS, self.generator)[:, kept]
-            columns = (posterior.mean[kept], *central_interval(draws))
-        estimates = [RankedEstimate(*map(float, each)) for each in zip(*columns, strict=True)]
-        if len(estimates) < 2:
-            return estimates
-        above = leads(GroupLimits.of(right, size)) > 0
-        first, last = 1 + above.sum(axis=1), len(size) - above.sum(axis=0)
-        return [
-            replace(estimate, worst_rank=float(low), best_rank=float(high))
-            for estimate, low, high in zip(estimates, first, last, strict=True)
-        ]
-
-    def _prior(self, code: Codes, n: int) -> Beta:
-        if self.options.prior == "uniform":
-            return uniform(n, self.options.strength)
-        return score_prior(self.table.scores.confidence, code, n, strength=self.options.strength)
-
-    def _costs(self, kept: Codes) -> list[RankedEstimate]:
-        scores, costs = self.table.scores, self.table.costs
-        assert costs is not None
-        n, strength = len(scores.classes), self.options.strength
-        uninformed = uninformative_prior(n, strength=strength)
-        informed = self.options.prior == "scores"
-        prior = confusion_score_prior(scores, strength=strength) if informed else uninformed
-        posterior = confusion_posterior(scores, prior)
-        draws = cost_draws(posterior, costs, DRAWS, self.generator)[:, kept]
-        return _estimates(draws, expected_cost(posterior, costs)[0][kept])
+    few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
+    may_be_small = len(scores.labelled) == len(scores) or not few
+    answer, findings = compare_groups(at, names, gap, risk, may_be_small=may_be_small)
+    if len(names) == 2:
+        return findings
+    candidates, rates = lowest_of(names, answer), at(LEVEL).single
+    verdict, ends = OPEN, (np.nan,) * 3
+    if len(candidates) == 1:
+        verdict, ends = LARGE, rates.at(int(rates.value.argmin()))
+    lowest = (LOWEST, attribute, ACCURACY, verdict, tuple(candidates))
+    return [*findings, Finding(*lowest, *ends, bound=bound, n=labels)]
 
 
-def _estimates(draws: Floats, mean: Floats) -> list[RankedEstimate]:
-    """Return each column's estimate; the worst is the largest."""
-    columns: tuple[Floats, ...] = (mean, *central_interval(draws))
-    if len(mean) > 1:
-        order = ranks(draws, largest=True)
-        columns += (order.first, order.lower, order.upper)
-    return [RankedEstimate(*map(float, each)) for each in zip(*columns, strict=True)]
+def _predicted(scores: MulticlassScores) -> pd.Series:
+    return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
 
 
-def _mistakes(table: MulticlassTable, most: int = 10) -> Iterator[Mistake]:
-    """Yield the most frequent mistakes."""
-    scores, n = table.scores, len(table.scores.classes)
-    posterior = confusion_posterior(scores, np.zeros((n, n)))
-    wrong = posterior.alpha * (1 - np.eye(n))
-    total = posterior.alpha.sum(axis=1)
-    for cell in np.argsort(-wrong, axis=None, kind="stable")[:most]:
-        k, j = divmod(int(cell), n)
-        if count := wrong[k, j]:
-            share = Beta(np.asarray(1 + count), np.asarray(1 + total[k] - count))
-            lower, upper = map(float, share.interval())
-            estimate = RankedEstimate(float(count / total[k]), lower, upper)
-            yield Mistake(scores.classes[j], scores.classes[k], int(count), estimate)
+def _counts(scores: MulticlassScores, groups: pd.Series) -> pd.DataFrame:
+    """Return the rows, labels and right predictions of the groups that have rows."""
+    by_group = pd.Series(scores.correct).groupby(groups.array, observed=True)
+    return by_group.agg(rows="size", labels="count", right="sum")
 
 
-def audit_of(assessment: MulticlassAssessment) -> Audit:
-    """Return the audit that an assessment is of."""
-    return Audit(
-        assessment.options,
-        len(assessment.table.scores),
-        assessment.labels,
-        assessment.findings,
-        list(_basis(assessment)),
-        list(_sections(assessment)),
-        _data(assessment),
-        warning=""
-        if assessment.labels
-        else "There are no labels: everything here is what was assumed before any was seen.",
-        notes=list(_notes(assessment)),
-        unseen=["Of groups only the accuracy was compared, not which classes they are given."],
-        todo=["Label more rows for what stays open and matters most."]
-        * any(finding.verdict == OPEN for finding in assessment.findings),
-        figures=list(_figures(assessment)),
+def _parts(
+    scores: MulticlassScores,
+    options: Options,
+    generator: np.random.Generator,
+    groups: pd.Series,
+    *,
+    costs: Floats | None = None,
+) -> list[dict[str, Any]]:
+    """Return accuracy, calibration error and cost of the groups that have rows.
+
+    The accuracy is that of the labels alone, unless scores are its prior; other quantities are
+    means of their posterior.
+
+    Parameters
+    ----------
+    costs : (C, C), where groups are the predicted classes and mistakes have costs.
+    """
+    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+    n, strength, informed = len(names), options.strength, options.prior == "scores"
+    counts = _counts(scores, groups)
+    kept = names.get_indexer(counts.index)
+    diagram = reliability.reliability_diagram(
+        scores.confidence, scores.correct, code, n_groups=n, strength=strength
     )
+    error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
+    calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
+    cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
+    if costs is not None:
+        shares = confusion_matrix.uninformative_prior(n, strength=strength)
+        if informed:
+            shares = confusion_matrix.score_prior(scores, strength=strength)
+        mistakes = confusion_posterior(scores, shares)
+        draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
+        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
+    limits = rate_limits(counts["right"], counts["labels"])
+    if informed or options.interval != FREQUENTIST:
+        prior = uniform(n, strength)
+        if informed:
+            prior = reliability.score_prior(scores.confidence, code, n, strength=strength)
+        posterior = reliability.accuracy_posterior(scores.correct, code, prior)
+        draws = posterior.draws(DRAWS, generator)[:, kept]
+        limits = Limits(posterior.mean[kept], *central_interval(draws))
+    # Ranks are of the labels alone.
+    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
+    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
+    accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
+    parts = counts.drop(columns="right").rename_axis("name").reset_index()
+    return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
 
-def _figures(assessment: MulticlassAssessment) -> Iterator[dict[str, Any]]:
+def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
+    order = reliability.ranks(draws, largest=True)
+    ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
+    return _estimates(Limits(mean, *central_interval(draws)), **ranked)
+
+
+def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups, with what is known of their order if there are several."""
+    columns = limits._asdict() | (order if len(limits.value) > 1 else {})
+    return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
+
+
+def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes, with their shares of those predicted so."""
+    n, classes = len(scores.classes), np.array(scores.classes, object)
+    counts = confusion_posterior(scores, np.zeros((n, n))).alpha
+    wrong = counts * (1 - np.eye(n))
+    cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
+    predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
+    number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
+    ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    share = Limits(number_wrong / total, *ends)
+    mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
+    return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
+
+
+def _bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
+    """Return the bins of the reliability diagram of all rows."""
+    diagram = reliability.reliability_diagram(scores.confidence, scores.correct, strength=strength)
+    lower, upper = diagram.accuracy.interval()
+    columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
+    columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}
+    return pd.DataFrame({name: values[0] for name, values in columns.items()})
+
+
+def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
     """Yield every estimate of everyone, of groups and of predicted classes."""
-    parts = {"": [assessment.everyone], **assessment.groups, CLASSES: assessment.classes}
-    for attribute, of_attribute in parts.items():
-        for part in of_attribute:
-            estimates = {
-                ACCURACY: part.accuracy,
-                "expected_calibration_error": part.calibration,
-                "expected_cost": part.cost,
-            }
-            for metric, estimate in estimates.items():
-                if estimate is not None:
-                    yield {
-                        "metric": metric,
-                        "attribute": attribute,
-                        "group": part.name if attribute else "",
-                        "value": estimate.value,
-                        "lower": estimate.lower,
-                        "upper": estimate.upper,
-                        "n": part.labels,
-                        "rows": part.rows,
-                    }
+    metrics = {"accuracy": ACCURACY, "calibration": "expected_calibration_error"}
+    metrics |= {"cost": "expected_cost"}
+    for attribute, rows in parts.items():
+        for row, (quantity, metric) in itertools.product(rows, metrics.items()):
+            if estimate := row[quantity]:
+                group = row["name"] if attribute else ""
+                whom = {"metric": metric, "attribute": attribute, "group": group}
+                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
+                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
 
 
-def _basis(assessment: MulticlassAssessment) -> Iterator[str]:
-    scores = assessment.table.scores
-    rows, labels = len(scores), assessment.labels
-    yield (
-        f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}), "
-        f"{count(len(scores.classes))} classes."
-    )
+def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
+    rows, labels = len(scores), len(scores.labelled)
+    labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"
+    yield f"{count(rows)} rows, {labelled}, {count(len(scores.classes))} classes."
     if labels:
-        accuracy = assessment.everyone.accuracy
-        yield (
-            f"The accuracy is {number(accuracy.value)} (95 % interval "
-            f"{interval(accuracy.lower, accuracy.upper)})."
-        )
+        ends = interval(accuracy["lower"], accuracy["upper"])
+        yield f"The accuracy is {number(accuracy['value'])} (95 % interval {ends})."
     yield (
         "The accuracy of a predicted class is the share of right ones among the rows predicted so; "
         "its expected calibration error (ECE) is how far scores of such rows are from that share, "
@@ -396,161 +274,87 @@ def _basis(assessment: MulticlassAssessment) -> Iterator[str]:
         )
 
 
-def _notes(assessment: MulticlassAssessment) -> Iterator[str]:
-    yield from assessment.table.notes
-    bare = [part.name for part in assessment.classes if not part.labels]
-    if bare and assessment.labels:
+def _notes(
+    scores: MulticlassScores, options: Options, classes: Rows, groups: Mapping[str, Rows]
+) -> Iterator[str]:
+    bare = [row["name"] for row in classes if not row["labels"]]
+    if bare and len(scores.labelled):
         named = listed(bare, _MOST_NAMED)
         yield f"{count(len(bare))} predicted classes have no label at all: {named}."
-    left = len(assessment.table.scores.classes) - len(assessment.classes)
-    if left:
+    if left := len(scores.classes) - len(classes):
         yield f"{count(left)} classes were never predicted and are left out."
-    for kind, parts in assessment.groups.items():
-        few = [part.name for part in parts if part.labels < FEWEST_COMPARED]
-        if few and assessment.labels:
-            yield f"{kind}: not compared, with under {FEWEST_COMPARED} labels: {listed(few)}."
+    for attribute, rows in groups.items():
+        few = [row["name"] for row in rows if row["labels"] < FEWEST_COMPARED]
+        if few and len(scores.labelled):
+            yield f"{attribute}: not compared, with under {FEWEST_COMPARED} labels: {listed(few)}."
     prior = {"uniform": "knows nothing", "scores": "takes the scores at their word"}
-    strength = f"{assessment.options.strength:g}"
     yield (
-        "ECE, costs and their P(worst) are of a posterior, whose prior "
-        f"{prior[assessment.options.prior]} and is worth {strength} labels; what is concluded "
-        "rests on the labels alone."
+        f"ECE, costs and their P(worst) are of a posterior, whose prior {prior[options.prior]} and "
+        f"is worth {options.strength:g} labels; what is concluded rests on the labels alone."
     )
 
 
-def _sections(assessment: MulticlassAssessment) -> Iterator[Section]:
-    note = (
-        "Share of right predictions among labelled rows of similar scores, with 95 % intervals; on "
-        "the dashed line scores are probabilities. Bars: where the scores of all rows lie."
-    )
-    yield Section("Calibration", [Gallery([_diagram(assessment)], note)])
-    for kind, parts in assessment.groups.items():
-        yield Section(f"By {kind}", [_parts(kind, parts)])
-    title = "By predicted class, the least accurate first"
-    yield Section(title, [_parts("class", assessment.classes)])
-    if assessment.mistakes:
-        yield Section("Most frequent mistakes", [_mistake_table(assessment)])
-
-
-def _parts(kind: str, parts: Sequence[Part]) -> Table:
+def _table(kind: str, parts: Rows) -> Table:
     """Return groups or classes with the least accurate first."""
-    ordered = sorted(parts, key=lambda part: part.accuracy.value)
-    low = np.nanmin([0.99, *(part.accuracy.lower for part in parts)])
     columns = [Column(kind), Column("rows", "count"), Column("labels", "count")]
     columns += [Column("accuracy", "estimate"), Column("", "bar", narrow=True)]
     columns += [Column("rank", right=True, left_out=1)]
     columns += [Column("ECE", "estimate"), Column("P(worst)", "probability")]
-    with_cost = parts[0].cost is not None
-    if with_cost:
+    if parts[0]["cost"]:
         columns += [Column("cost", "estimate"), Column("P(worst)", "probability")]
+    # Bars are on a scale from the lowest end of all to 1.
+    low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
     rows = []
-    for part in ordered:
-        accuracy = part.accuracy
-        places = f"{accuracy.worst_rank:.0f} to {accuracy.best_rank:.0f}"
-        row: list[Any] = [part.name, part.rows, part.labels, _three(accuracy), _bar(accuracy, low)]
-        row += [places, _three(part.calibration), part.calibration.extreme]
-        if part.cost is not None:
-            row += [_three(part.cost), part.cost.extreme]
-        rows.append(row)
+    for row in sorted(parts, key=lambda row: float(row["accuracy"]["value"])):
+        accuracy, error, cost = row["accuracy"], row["calibration"], row["cost"]
+        value, lower, upper = (100 * (end - low) / (1 - low) for end in _ends(accuracy))
+        cells = [row["name"], row["rows"], row["labels"], _ends(accuracy)]
+        cells += [None if np.isnan(value) else Bar(lower, value, upper, band=(0, 100))]
+        cells += [f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"]
+        cells += [_ends(error), error["extreme"]]
+        rows.append([*cells, _ends(cost), cost["extreme"]] if cost else cells)
     caption = (
         "rank: 1 is the least accurate; the ranks of all rows hold together in 95 % of samples"
     )
     return Table(columns, rows, caption=caption, most=_MOST)
 
 
-def _three(estimate: RankedEstimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.lower, estimate.upper
+def _ends(estimate: Mapping[str, float]) -> tuple[float, float, float]:
+    return estimate["value"], estimate["lower"], estimate["upper"]
 
 
-def _bar(estimate: RankedEstimate, low: float) -> Bar | None:
-    """Return an interval on the scale from the lowest end of all to 1."""
-    if np.isnan(estimate.value):
-        return None
-    ends = [100 * (value - low) / (1 - low) for value in _three(estimate)]
-    return Bar(ends[1], ends[0], ends[2], band=(0, 100))
-
-
-def _mistake_table(assessment: MulticlassAssessment) -> Table:
+def _mistake_table(mistakes: Rows) -> Table:
     columns = [Column("true class"), Column("predicted"), Column("labels", "count")]
     columns += [Column("share of those predicted so", "number")]
     columns += [Column("95 % interval", "interval")]
-    rows = [
-        [
-            each.target,
-            each.prediction,
-            each.count,
-            each.share.value,
-            (each.share.lower, each.share.upper),
-        ]
-        for each in assessment.mistakes
-    ]
+    rows = []
+    for row in mistakes:
+        share, *ends = _ends(row["share"])
+        rows.append([row["target"], row["prediction"], row["count"], share, tuple(ends)])
     return Table(columns, rows, most=_MOST)
 
 
-def _diagram(assessment: MulticlassAssessment) -> Figure:
-    accuracy, error = assessment.everyone.accuracy, assessment.everyone.calibration
-    caption = (
-        f"Score across, accuracy up. ECE {number(error.value)} "
-        f"({interval(error.lower, error.upper)}), accuracy {number(accuracy.value)} "
-        f"({interval(accuracy.lower, accuracy.upper)})"
+def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
+    """Draw the reliability of all rows over how their scores are distributed."""
+    corners = np.repeat(np.linspace(0, 1, len(bins) + 1), 2)[1:-1]
+    heights = 0.4 * np.repeat(bins["share_of_rows"].to_numpy(), 2)
+    band = [heights, np.zeros_like(heights)]
+    bars = Series("", corners, heights, BLUE, lined=False, marked=False, band=band)
+    ideal = Series("", [0, 1], [0, 1], GREY, marked=False, dashed=1)
+    points = []
+    for row in bins[bins["share_of_rows"] > 0].itertuples():
+        line = np.array([[row.score, row.lower], [row.score, row.upper]])
+        at, hint = ([row.score], [row.accuracy]), f"{row.labels} labels"
+        points.append(Series("", *at, BLUE, filled=True, lined=False, outline=line, hint=hint))
+    spans = dict.fromkeys("xy", (0.0, 1.0))
+    (svg,) = chart([Panel([bars, ideal, *points], "score", "accuracy", spans=spans)])
+    ece, accuracy = (
+        f"{number(value)} ({interval(lower, upper)})"
+        for value, lower, upper in map(_ends, (everyone["calibration"], everyone["accuracy"]))
     )
-    svg = _svg(list(_bins(assessment)))
-    return Figure("reliability of all rows", svg=svg, caption=caption, style="large-diagram")
-
-
-def _svg(bins: Sequence[Mapping[str, float]]) -> str:
-    shares = "".join(
-        f'<rect class="share" x="{100 * b["left"] + 1}" y="{100 - 40 * b["weight"]}" '
-        f'width="{100 * b["width"] - 2}" height="{40 * b["weight"]}"/>'
-        for b in bins
+    caption = f"ECE {ece}, accuracy {accuracy}"
+    return Gallery(
+        [Figure("reliability of all rows", svg=svg, caption=caption, style="panel")],
+        "Share of right predictions among labelled rows of similar scores, with 95 % intervals; on "
+        "the dashed line scores are probabilities. Bars: where the scores of all rows lie.",
     )
-    points = "".join(
-        f'<line class="range" x1="{100 * b["score"]}" x2="{100 * b["score"]}" '
-        f'y1="{100 - 100 * b["lower"]}" y2="{100 - 100 * b["upper"]}"/>'
-        f'<circle cx="{100 * b["score"]}" cy="{100 - 100 * b["accuracy"]}" r="1.6">'
-        f"<title>{b['labels']:.0f} labels</title></circle>"
-        for b in bins
-    )
-    ticks = "".join(
-        f'<text x="{tick}" y="107" text-anchor="middle">{tick / 100}</text>'
-        f'<text x="-2" y="{102 - tick}" text-anchor="end">{tick / 100}</text>'
-        for tick in (0, 50, 100)
-    )
-    return (
-        '<svg viewBox="-12 -4 118 116" role="img" aria-label="reliability of all rows">'
-        f'{shares}<rect class="frame" x="0" y="0" width="100" height="100"/>'
-        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}{ticks}</svg>'
-    )
-
-
-def _bins(assessment: MulticlassAssessment) -> Iterator[dict[str, float]]:
-    """Yield the bins of the reliability diagram that have rows."""
-    diagram = assessment.diagram
-    lower, upper = diagram.accuracy.interval()
-    columns = (diagram.weight, diagram.score, diagram.accuracy.mean, lower, upper, diagram.labels)
-    names = ("weight", "score", "accuracy", "lower", "upper", "labels")
-    width = 1 / diagram.weight.shape[1]
-    for b, each in enumerate(zip(*(column[0] for column in columns), strict=True)):
-        if each[0] > 0:
-            bin_values = dict(zip(names, map(float, each), strict=True))
-            yield {**bin_values, "left": b * width, "width": width}
-
-
-def _data(assessment: MulticlassAssessment) -> Mapping[str, Any]:
-    diagram = assessment.diagram
-    lower, upper = diagram.accuracy.interval()
-    return {
-        "class_names": list(assessment.table.scores.classes),
-        "everyone": asdict(assessment.everyone),
-        "classes": [asdict(part) for part in assessment.classes],
-        "groups": {kind: [asdict(part) for part in v] for kind, v in assessment.groups.items()},
-        "mistakes": [asdict(mistake) for mistake in assessment.mistakes],
-        "reliability": {
-            "share_of_rows": diagram.weight[0].tolist(),
-            "score": diagram.score[0].tolist(),
-            "labels": diagram.labels[0].tolist(),
-            "accuracy": diagram.accuracy.mean[0].tolist(),
-            "lower": lower[0].tolist(),
-            "upper": upper[0].tolist(),
-        },
-    }

@@ -4,56 +4,48 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, replace
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, codes_of, each_value, marks_of
+from fairbench.audits.columns import Place, codes_of, marks_of
 from fairbench.audits.findings import (
     GAP,
-    LARGE,
+    LEVEL,
     NOT_MEASURED,
     OPEN,
-    SMALL,
     ErrorBudget,
     Finding,
+    answer_gap,
 )
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.score_distributions import GroupScores, score_distributions
+from fairbench.audits.score_distributions import GroupScores, group_means, score_distributions
 from fairbench.audits.table import design_of_options, notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.data.dataset import Task
 from fairbench.data.tabular import numbers, spelled, to_numbers
-from fairbench.evaluation.columns import records
+from fairbench.evaluation.columns import records, values_of
+from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.means import Moments, around, loss_limits
-from fairbench.inference.rates import Limits
-from fairbench.inference.survey import Design, Sampled
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
 
-Floats = NDArray[np.float64]
 _FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 _MINIMUM = 10  # rows of a group
 _BINS = 10
 COVERAGE = "coverage"
-# What groups are compared in, and whether it is in the target's units.
-COMPARED: Mapping[str, bool] = {
-    "mean_prediction": True,
-    "mean_residual": True,
-    "mae": True,
-    COVERAGE: False,
-}
+# What groups are compared in: all but coverage in the target's units.
+COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
 
 
 def is_regression(options: Options, frame: pd.DataFrame) -> bool:
@@ -68,254 +60,137 @@ def is_regression(options: Options, frame: pd.DataFrame) -> bool:
     if target.nunique() <= _FEWEST_VALUES:
         return False
     values, predicted = to_numbers(target), to_numbers(prediction)
-    known = _known(target)
-    if not np.isfinite(values[known]).all() or not np.isfinite(predicted).all():
+    if not np.isfinite(values[_is_given(target)]).all() or not np.isfinite(predicted).all():
         return False
     whole = (predicted == np.round(predicted)).all()
     return not (whole and np.isin(predicted, values).all())
 
 
-def _known(text: pd.Series) -> NDArray[np.bool_]:
-    codes, values = each_value(text, spelled)
-    known: NDArray[np.bool_] = np.array([value != "" for value in values])[codes]
-    return known
+def _is_given(text: pd.Series) -> NDArray[np.bool_]:
+    return np.array([spelled(str(value)) != "" for value in text])
 
 
-@dataclass(frozen=True, eq=False)
-class RegressionTable:
-    """Predictions of numbers with groups, of the rows whose target is known.
-
-    Attributes
-    ----------
-    target, prediction : (n,). bounds : both ends of prediction intervals, (n,) each, or None.
-    groups : attribute, or combination of two -> (n,) categorical labels, the reference first.
-    design : weights of the rows and which of them belong together, where either is known.
-    unknown : how many rows had no target.
-    """
-
-    target: Floats
-    prediction: Floats
-    bounds: tuple[Floats, Floats] | None
-    groups: Mapping[str, pd.Series]
-    design: Design | None
-    unknown: int
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualCurve:
-    """Mean residuals (G, B) of an attribute's groups among those of similar predictions.
-
-    Attributes
-    ----------
-    prediction : (G, B) mean predictions. residuals : with intervals, NaN of too few rows.
-    """
-
-    attribute: str
-    groups: Sequence[str]
-    prediction: Floats
-    residuals: Limits
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionAssessment:
-    """The result of an audit of numbers.
-
-    Attributes
-    ----------
-    metrics : in the columns that `fairbench.evaluate` returns.
-    unit : the standard deviation of the target, of which epsilon is a share.
-    predictions, residuals : how those of each group are distributed.
-    """
-
-    options: Options
-    table: RegressionTable
-    metrics: pd.DataFrame
-    unit: float
-    findings: Sequence[Finding]
-    curves: Sequence[ResidualCurve]
-    predictions: Sequence[GroupScores]
-    residuals: Sequence[GroupScores]
-
-
-def read_regression_table(options: Options, frame: pd.DataFrame) -> RegressionTable:
-    """Return the table that `options` describe.
+def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
+    """Return the predictions that `options` describe, of rows whose target is known, with notes.
 
     Raises
     ------
     UserError : a value that is no number, or ends of intervals that are the wrong way round.
     """
-    places = {name: Place(options.path.name, name) for name in options.columns}
-    known = _known(frame[options.target])
+    file, percent = options.path.name, f"{100 * options.nominal:g}"
+    places = {name: Place(file, name) for name in options.columns}
+    known = _is_given(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], places[options.labelled])
     if not known.any():
-        raise UserError(f"{options.path.name}: no row has a value of '{options.target}'")
+        raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known].reset_index(drop=True)
-    file = options.path.name
-    target, prediction = (
-        numbers(rows, name, file).to_numpy() for name in (options.target, options.prediction)
-    )
-    bounds = None
+    target = numbers(rows, options.target, file).to_numpy()
+    columns = {"prediction": numbers(rows, options.prediction, file)}
     if options.bounds:
-        lower, upper = (numbers(rows, name, file).to_numpy() for name in options.bounds)
-        crossed, place = lower > upper, places[options.bounds[0]]
-        place.refuse(rows[place.column], crossed, f"at most '{options.bounds[1]}' of its row")
-        bounds = (lower, upper)
+        lower, upper = (numbers(rows, name, file) for name in options.bounds)
+        first, second = options.bounds
+        crossed = (lower > upper).to_numpy()
+        places[first].refuse(rows[first], crossed, f"at most '{second}' of its row")
+        columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
     groups = read_groups(rows, places, options)[0]
     design = design_of_options(rows, places, options)
-    notes = notes_on_groups(rows, options)
-    return RegressionTable(target, prediction, bounds, groups, design, int((~known).sum()), notes)
+    data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
+    return data, notes_on_groups(rows, options)
 
 
-def assess_regression(table: RegressionTable, options: Options) -> RegressionAssessment:
-    """Assess predictions of numbers."""
-    unit = float(np.std(table.target)) or 1.0
-    singles = {name: table.groups[name] for name in options.group}
-    residual = table.target - table.prediction
-    return RegressionAssessment(
-        options,
-        table,
-        _metrics(table, options, 0.95),
-        unit,
-        gap_findings(table, options, unit),
-        [_curve(table, name, each) for name, each in singles.items()],
-        score_distributions(table.prediction, singles, table.design),
-        score_distributions(residual, singles, table.design),
-    )
-
-
-def _metrics(table: RegressionTable, options: Options, level: float) -> pd.DataFrame:
-    columns, levels = {"prediction": table.prediction}, []
-    if table.bounds is not None:
-        percent, levels = f"{100 * options.nominal:g}", [options.nominal]
-        columns |= {f"lower_{percent}": table.bounds[0], f"upper_{percent}": table.bounds[1]}
-    data = Labelled(
-        table.target, pd.DataFrame(columns), table.groups, Task.REGRESSION, design=table.design
-    )
+def measured(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
+    """Return all metrics, in the columns that `fairbench.evaluate` returns."""
     rows = MetricTable(level, minimum=_MINIMUM)
-    evaluate_regression(rows, data, levels)
+    evaluate_regression(rows, data, [options.nominal] * bool(options.bounds))
     return rows.frame()
 
 
-def gap_findings(table: RegressionTable, options: Options, unit: float) -> list[Finding]:
-    """Return what is said of the gaps, which share the error rate.
+def unit_of(data: Labelled) -> float:
+    """Return the standard deviation of the target, of which epsilon is a share."""
+    return float(np.std(data.target)) or 1.0
 
-    Parameters
-    ----------
-    unit : the standard deviation of the target, of which epsilon is a share.
-    """
-    compared = [name for name in COMPARED if name != COVERAGE or table.bounds is not None]
-    risk = ErrorBudget(len(compared) * len(table.groups)).risk
-    shown, at_most, at_least = (
-        _by_gap(_metrics(table, options, level)) for level in (0.95, 1 - 2 * risk, 1 - risk)
-    )
+
+def gap_findings(data: Labelled, options: Options) -> list[Finding]:
+    """Return what is said of the gaps, which share the error rate."""
+    metrics = [name for name in COMPARED if name != COVERAGE or options.bounds]
+    risk = ErrorBudget(len(metrics) * len(data.groups)).risk
+
+    @cache
+    def at(level: float) -> pd.DataFrame:
+        shown = values_of(measured(data, options, level)).query("group == ''")
+        return shown.set_index(["attribute", "metric"])
+
+    def interval(key: tuple[str, str], level: float) -> GapInterval:
+        return GapInterval(*at(level).loc[key, ["lower", "upper"]])
+
     findings = []
-    for key in itertools.product(table.groups, compared):
-        attribute, metric = key
-        bound = options.epsilon * (unit if COMPARED[metric] else 1)
-        row = shown[key]
-        verdict = OPEN
-        if np.isnan(row.lower):
-            verdict = NOT_MEASURED
-        elif at_most[key].upper < bound and row.status == "ok":
-            verdict = SMALL
-        elif at_least[key].lower > bound:
-            verdict = LARGE
-        findings.append(
-            Finding(
-                GAP,
-                attribute,
-                label(metric),
-                verdict,
-                value=row.value,
-                lower=row.lower,
-                upper=row.upper,
-                bound=bound,
-                is_share=not COMPARED[metric],
-                n=len(table.target),
-                needs=row.reason,
-            )
-        )
+    for attribute, metric in itertools.product(data.groups, metrics):
+        key, is_share = (attribute, f"{metric}_gap"), metric == COVERAGE
+        bound = options.epsilon * (1 if is_share else unit_of(data))
+        gap, verdict = at(LEVEL).loc[key], NOT_MEASURED
+        if not np.isnan(gap["lower"]):
+            is_whole = gap["status"] == "ok"
+            ends = partial(interval, key)
+            verdict = answer_gap(ends, bound, risk, may_be_small=is_whole).verdict
+        value, lower, upper = (float(gap[end]) for end in ("value", "lower", "upper"))
+        answer = Finding(GAP, attribute, label(metric), verdict, (), value, lower, upper)
+        needs = gap["reason"]
+        findings.append(replace(answer, bound=bound, is_share=is_share, n=len(data), needs=needs))
     return findings
-
-
-@dataclass(frozen=True)
-class _GapRow:
-    value: float
-    lower: float
-    upper: float
-    status: str
-    reason: str
-
-
-def _by_gap(metrics: pd.DataFrame) -> dict[tuple[str, str], _GapRow]:
-    names = {f"{name}_gap": name for name in COMPARED}
-    return {
-        (str(row.attribute), names[str(row.metric)]): _GapRow(
-            float(row.value), float(row.lower), float(row.upper), str(row.status), str(row.reason)
-        )
-        for row in metrics[metrics["metric"].isin(names)].itertuples()
-    }
-
-
-def _curve(table: RegressionTable, attribute: str, groups: pd.Series) -> ResidualCurve:
-    """Return mean residuals in bins of predictions, a tenth of all rows each."""
-    codes, names = codes_of(groups)
-    ends = np.unique(np.quantile(table.prediction, np.arange(1, _BINS) / _BINS))
-    cells = codes * _BINS + np.searchsorted(ends, table.prediction, side="left")
-    values = np.stack([table.target - table.prediction, table.prediction])
-    size = len(names) * _BINS
-    if table.design is None:
-        moments = Moments.of_groups(values, cells, size)
-        mean = moments.mean
-    else:
-        kept = np.flatnonzero(table.design.weight > 0)
-        sample = Sampled.of(table.design.take(kept), cells[kept], size)
-        mean, totals = sample.linearised(values[:, kept])
-        moments = Moments.of_sampled(mean, totals, sample)
-    limits = around(mean, loss_limits(moments))
-    shaped = [each.reshape(2, len(names), _BINS) for each in limits]
-    return ResidualCurve(attribute, names, shaped[0][1], Limits(*(each[0] for each in shaped)))
 
 
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of numbers."""
-    assessment = assess_regression(read_regression_table(options, frame), options)
-    return audit_of(assessment)
-
-
-def audit_of(assessment: RegressionAssessment) -> Audit:
-    """Return the audit that an assessment is of."""
-    rows = len(assessment.table.target)
+    data, notes = read_numbers(options, frame)
+    metrics, findings = measured(data, options), gap_findings(data, options)
+    singles = {name: data.groups[name] for name in options.group}
+    prediction = data.column("prediction")
+    distributions = {
+        what: score_distributions(values, singles, data.design)
+        for what, values in (("residual", data.target - prediction), ("prediction", prediction))
+    }
+    needs = dict.fromkeys(each.needs for each in findings if each.verdict != NOT_MEASURED)
+    notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
+    shown = ["mae", *[COVERAGE] * bool(options.bounds)]
     return Audit(
-        assessment.options,
-        rows,
-        rows,
-        assessment.findings,
-        list(_basis(assessment)),
-        list(_sections(assessment)),
-        _data(assessment),
-        notes=list(_notes(assessment)),
+        options,
+        len(data),
+        len(data),
+        findings,
+        list(_basis(options, data, len(frame) - len(data))),
+        [
+            Section("Gaps between groups", [_gaps(findings)]),
+            Section("Errors by group", [_errors(metrics, name, data, options) for name in shown]),
+            *(
+                Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
+                for what, scores in distributions.items()
+            ),
+            Section("", [all_metrics(metrics)]),
+        ],
+        {
+            **{f"{what}s": list(map(asdict, scores)) for what, scores in distributions.items()},
+            "metrics": records(metrics),
+        },
+        notes=notes,
         pictures=[
-            Section("Residuals by group", [_figure(curve, assessment)])
-            for curve in assessment.curves
+            Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo=_todo(assessment),
+        todo=["Read what stays open, and collect more rows for what matters most."]
+        * any(finding.verdict == OPEN for finding in findings),
     )
 
 
-def _basis(assessment: RegressionAssessment) -> Iterator[str]:
-    options, table = assessment.options, assessment.table
-    yield f"{count(len(table.target))} rows with a value of '{options.target}', read as numbers."
-    if table.unknown:
+def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
+    yield f"{count(len(data))} rows with a value of '{options.target}', read as numbers."
+    if unknown:
         yield (
-            f"{count(table.unknown)} rows without one are left out; this assumes that which rows "
-            "have one is a matter of chance."
+            f"{count(unknown)} rows without one are left out; this assumes that which rows have "
+            "one is a matter of chance."
         )
     yield (
-        f"A difference under {number(options.epsilon * assessment.unit)} makes no practical "
+        f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
         f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
     )
     yield "Intervals say how far off the population may be that these rows are a sample of."
@@ -325,47 +200,14 @@ def _basis(assessment: RegressionAssessment) -> Iterator[str]:
         yield f"Rows with the same '{options.cluster}' belong together."
 
 
-def _notes(assessment: RegressionAssessment) -> Iterator[str]:
-    yield from assessment.table.notes
-    reasons = (each.needs for each in assessment.findings if each.verdict != NOT_MEASURED)
-    for reason in dict.fromkeys(reason for reason in reasons if reason.startswith("without")):
-        yield f"Some gaps are {reason}."
-
-
-def _todo(assessment: RegressionAssessment) -> list[str]:
-    if any(finding.verdict == OPEN for finding in assessment.findings):
-        return ["Read what stays open, and collect more rows for what matters most."]
-    return []
-
-
-def _sections(assessment: RegressionAssessment) -> Iterator[Section]:
-    yield Section("Gaps between groups", [_gaps(assessment)])
-    yield Section("Errors by group", list(_errors(assessment)))
-    yield Section("Residuals by group", [score_table(assessment.residuals, "residual")])
-    yield Section("Predictions by group", [score_table(assessment.predictions, "prediction")])
-    yield Section("", [all_metrics(assessment.metrics)])
-
-
-def _gaps(assessment: RegressionAssessment) -> Table:
-    columns = [
-        Column("groups"),
-        Column("gap in"),
-        Column("size", "number"),
-        Column("95 % interval", "interval"),
-        Column("matters from", "number", left_out=1),
-        Column("verdict"),
-    ]
-    rows = [
-        [
-            gap.attribute,
-            gap.measure,
-            gap.value,
-            (gap.lower, gap.upper),
-            gap.bound,
-            TableCell(gap.verdict, mark=gap.verdict),
-        ]
-        for gap in assessment.findings
-    ]
+def _gaps(findings: Sequence[Finding]) -> Table:
+    columns = [Column("groups"), Column("gap in"), Column("size", "number")]
+    columns += [Column("95 % interval", "interval"), Column("matters from", "number", left_out=1)]
+    columns += [Column("verdict")]
+    rows = []
+    for gap in findings:
+        verdict = TableCell(gap.verdict, mark=gap.verdict)
+        rows.append([gap.attribute, gap.measure, gap.value, gap.interval, gap.bound, verdict])
     return Table(
         columns,
         rows,
@@ -374,76 +216,60 @@ def _gaps(assessment: RegressionAssessment) -> Table:
             "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
             "residuals' sizes"
         ),
-        rules=starts([gap.attribute for gap in assessment.findings]),
+        rules=starts([gap.attribute for gap in findings]),
     )
 
 
-def _errors(assessment: RegressionAssessment) -> Iterator[Table]:
-    """Yield the errors of every group and their differences from the reference's."""
-    shown = ["mae", *[COVERAGE] * (assessment.table.bounds is not None)]
-    names = [f"{metric}{ending}" for metric in shown for ending in ("", "_difference")]
-    values = estimates(assessment.metrics, names)
-    for metric in shown:
-        rows = []
-        for attribute, groups in assessment.table.groups.items():
-            sizes = groups.value_counts()
-            for group in groups.cat.categories:
-                value, *ends = values[attribute, str(group), metric]
-                other = values.get((attribute, str(group), f"{metric}_difference"))
-                more = None if other is None else other[1:]
-                rows.append([attribute, str(group), int(sizes[group]), value, tuple(ends), more])
-        promised = f": its intervals promise {assessment.options.nominal:g}"
-        yield Table(
-            [
-                Column("of", left_out=1),
-                Column("group"),
-                Column("rows", "count", left_out=2),
-                Column(label(metric), "number"),
-                Column("95 % interval", "interval"),
-                Column("less reference's", "interval"),
-            ],
-            rows,
-            title=f"{label(metric)}{promised * (metric == COVERAGE)}",
-            rules=starts([str(row[0]) for row in rows]),
-            most=MOST_ROWS,
-        )
+def _errors(metrics: pd.DataFrame, metric: str, data: Labelled, options: Options) -> Table:
+    """Return a mean error of every group and its difference from the reference's."""
+    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count", left_out=2)]
+    columns += [Column(label(metric), "number"), Column("95 % interval", "interval")]
+    columns += [Column("less reference's", "interval")]
+    difference, rows = f"{metric}_difference", []
+    values = estimates(metrics, [metric, difference])
+    for (attribute, group, name), (value, *ends) in values.items():
+        if group and name == metric:
+            size = int((data.groups[attribute] == group).sum())
+            _, *less = values.get((attribute, group, difference), (np.nan,) * 3)
+            rows.append([attribute, group, size, value, tuple(ends), tuple(less)])
+    promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
+    return Table(
+        columns,
+        rows,
+        title=f"{label(metric)}{promised}",
+        rules=starts([str(row[0]) for row in rows]),
+        most=MOST_ROWS,
+    )
 
 
-def _figure(curve: ResidualCurve, assessment: RegressionAssessment) -> Figure:
+def _figure(
+    attribute: str, data: Labelled, distributions: Mapping[str, Sequence[GroupScores]]
+) -> Figure:
+    """Draw mean residuals in bins of predictions, a tenth of all rows each, and distributions."""
+    data = data.with_weight()
+    prediction = data.column("prediction")
+    codes, names = codes_of(data.groups[attribute])
+    ends = np.unique(np.quantile(prediction, np.arange(1, _BINS) / _BINS))
+    bins = np.searchsorted(ends, prediction, side="left")
+    cells = pd.Series(pd.Categorical(codes * _BINS + bins))
+    across, up = (
+        group_means(values, cells, data.design)[0]
+        for values in (prediction, data.target - prediction)
+    )
+    group = cells.cat.categories.to_numpy() // _BINS
     lines = [
-        group_line(
-            name,
-            g,
-            curve.prediction[g],
-            Limits(*(end[g] for end in curve.residuals)),
-            marked=True,
-        )
-        for g, name in enumerate(curve.groups[:MOST_LINES])
+        group_line(name, g, across.value[group == g], up.take(group == g), marked=True)
+        for g, name in enumerate(names[:MOST_LINES])
     ]
     panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
-    for what, scores in (
-        ("residual", assessment.residuals),
-        ("prediction", assessment.predictions),
-    ):
-        panels.append(density_panel(_of(scores, curve.attribute), what))
+    for what, scores in distributions.items():
+        panels.append(density_panel([of for of in scores if of.attribute == attribute], what))
     first, *more = chart(panels, key=lines)
     return Figure(
-        f"residuals by {curve.attribute}",
+        f"residuals by {attribute}",
         svg=first,
         more=more,
-        caption=f"{curve.attribute}: the mean residual among those of similar predictions, with "
+        caption=f"{attribute}: the mean residual among those of similar predictions, with "
         "95 % intervals (shaded; 0 is right on average), and how residuals and predictions are "
         "distributed",
     )
-
-
-def _of(scores: Sequence[GroupScores], attribute: str) -> list[GroupScores]:
-    return [each for each in scores if each.attribute == attribute]
-
-
-def _data(assessment: RegressionAssessment) -> Mapping[str, Any]:
-    return {
-        "predictions": [asdict(each) for each in assessment.predictions],
-        "residuals": [asdict(each) for each in assessment.residuals],
-        "metrics": records(assessment.metrics),
-    }

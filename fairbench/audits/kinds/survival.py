@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from fairbench.audits.columns import Place, codes_of, marks_of
-from fairbench.audits.findings import GAP, NOT_MEASURED, ErrorBudget, Finding, compare_groups
+from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.table import notes_on_groups, read_groups
+from fairbench.audits.table import notes_on_groups, read_groups, scores_of
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.tabular import numbers
@@ -34,8 +34,7 @@ _FEW = "there are too few rows or events of all but one of them"
 _BLOCK = 1000  # rows that are compared with all others at once
 
 
-@dataclass(frozen=True, eq=False)
-class Survival:
+class Survival(NamedTuple):
     """Times (n,) until an event or the end of observation, and predicted risks of the event.
 
     Attributes
@@ -46,10 +45,6 @@ class Survival:
     time: Floats
     event: Marks
     risk: Floats
-
-    def take(self, rows: Marks) -> Survival:
-        """Return some of the rows."""
-        return Survival(self.time[rows], self.event[rows], self.risk[rows])
 
 
 def concordance(rows: Survival) -> tuple[float, float]:
@@ -62,13 +57,13 @@ def concordance(rows: Survival) -> tuple[float, float]:
     right, pairs = np.zeros(len(rows.time)), np.zeros(len(rows.time))
     for start in range(0, len(rows.time), _BLOCK):
         block = slice(start, start + _BLOCK)
-        time, event, risk = (each[block, None] for each in (rows.time, rows.event, rows.risk))
+        time, event, risk = (column[block, None] for column in rows)
         later = (rows.time > time) | ((rows.time == time) & ~rows.event)
         comparable = event & later
         wins = comparable * ((risk > rows.risk) + 0.5 * (risk == rows.risk))
-        for total, each in ((right, wins), (pairs, comparable)):
-            total[block] += each.sum(axis=1)
-            total += each.sum(axis=0)
+        for total, counted in ((right, wins), (pairs, comparable)):
+            total[block] += counted.sum(axis=1)
+            total += counted.sum(axis=0)
     whole = pairs.sum() / 2
     if not whole:
         return float("nan"), float("nan")
@@ -82,14 +77,10 @@ def brier_losses(rows: Survival, horizon: float) -> Floats:
     Rows that are censored before it count through those that were observed as long, by the inverse
     probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
     """
-    case, control = rows.event & (rows.time <= horizon), rows.time > horizon
-    observed_to_event, observed_to_horizon = (
-        uncensored(rows, at) for at in (rows.time, np.full(len(rows.time), horizon))
-    )
+    event, control = rows.event & (rows.time <= horizon), rows.time > horizon
+    observed = uncensored(rows, np.minimum(rows.time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
-        losses: Floats = np.where(case, (1 - rows.risk) ** 2 / observed_to_event, 0.0) + np.where(
-            control, rows.risk**2 / observed_to_horizon, 0.0
-        )
+        losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
     return losses
 
 
@@ -98,14 +89,11 @@ def uncensored(rows: Survival, times: Floats) -> Floats:
 
     At equal times events come first.
     """
-    points = np.unique(rows.time[~rows.event])
-    at_risk = (rows.time >= points[:, None]).sum(axis=1) - (
-        rows.event & (rows.time == points[:, None])
-    ).sum(axis=1)
-    censored = (~rows.event & (rows.time == points[:, None])).sum(axis=1)
-    steps = np.concatenate([[1.0], np.cumprod(1 - censored / np.maximum(at_risk, 1))])
-    reached: Floats = steps[np.searchsorted(points, times, side="right")]
-    return reached
+    if rows.event.all():
+        return np.ones(len(times))
+    events = np.nextafter(rows.time[rows.event], -np.inf)
+    sample = stats.CensoredData(rows.time[~rows.event], right=events)
+    return np.asarray(stats.ecdf(sample).sf.evaluate(times), float)
 
 
 def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
@@ -117,15 +105,13 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     """
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
-    file = options.path.name
-    places = {name: Place(file, name) for name in options.columns}
-    time, risk = (numbers(frame, name, file).to_numpy() for name in (options.target, options.score))
+    places = {name: Place(options.path.name, name) for name in options.columns}
+    time = numbers(frame, options.target, options.path.name).to_numpy()
     places[options.target].refuse(frame[options.target], time < 0, "a time of 0 or more")
-    wrong = (risk < 0) | (risk > 1)
-    places[options.score].refuse(frame[options.score], wrong, "a probability between 0 and 1")
-    rows = Survival(time, marks_of(frame[options.event], places[options.event]), risk)
+    event = marks_of(frame[options.event], places[options.event])
+    rows = Survival(time, event, scores_of(frame, places[options.score]))
     groups = read_groups(frame, places, options)[0]
-    budget = ErrorBudget(2 * len(groups))
+    risk = ErrorBudget(2 * len(groups)).risk
     nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
     figures: list[dict[str, Any]] = []
@@ -133,11 +119,11 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         codes, names = codes_of(labels)
         for measure, at in _measures(rows, codes, len(names), options.horizon).items():
             gap = replace(nothing, attribute=attribute, measure=measure)
-            findings += compare_groups(at, names, gap, budget.risk)[1]
-            limits = at(0.95).single
+            findings += compare_groups(at, names, gap, risk)[1]
+            limits = at(LEVEL).single
             for g, name in enumerate(names):
                 place = {"metric": measure, "attribute": attribute, "group": name}
-                ends = dict(zip(("value", "lower", "upper"), limits.at(g), strict=True))
+                ends = dict(zip(Limits._fields, limits.at(g), strict=True))
                 figures.append({**place, **ends, "n": int((codes == g).sum())})
     return Audit(
         options,
@@ -158,8 +144,8 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, Measure]:
     """Return measure -> the function of a level that makes the limits of its groups."""
-    parts = [rows.take(codes == g) for g in range(groups)]
-    shares, errors = np.array([concordance(part) for part in parts]).T
+    parts = [Survival(*(column[codes == g] for column in rows)) for g in range(groups)]
+    shares, errors = np.transpose([concordance(part) for part in parts])
     errors[[part.event.sum() < FEWEST_EVENTS for part in parts]] = np.nan
     losses = np.empty(len(codes))
     for g, part in enumerate(parts):
@@ -184,11 +170,8 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
 def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
     columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
     columns += [Column("value", "number"), Column("95 % interval", "interval")]
-    rows = [
-        [each["metric"], each["attribute"], each["group"], each["n"], each["value"],
-         (each["lower"], each["upper"])]
-        for each in figures
-    ]  # fmt: skip
+    keys = ("metric", "attribute", "group", "n", "value")
+    rows = [[*(row[key] for key in keys), (row["lower"], row["upper"])] for row in figures]
     caption = (
         "concordance: of two people of a group, how often the one with the earlier event has the "
         "higher score; Brier score: the mean squared distance of scores from who had the event by "

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import class_names, read_multiclass_table
+from fairbench.audits.class_table import class_names, read_multiclass
 from fairbench.audits.columns import Place, marks_of, read_frame
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.labelling.state import State, sha256
@@ -119,13 +119,13 @@ def _with_answers(
 
 def _classes(options: Options, answers: Mapping[int, str], frame: pd.DataFrame) -> Subject:
     options, frame = _with_answers(options, answers, frame)
-    read = read_multiclass_table(options, frame)
-    scores, names = read.scores, np.array(read.scores.classes, object)
+    scores = read_multiclass(options, frame)
+    names = np.array(scores.classes, object)
     if options.group:
         places = {name: Place(options.path.name, name) for name in options.columns}
         groups, cells = read_groups(frame, places, options)
     else:
-        cells = pd.Series(pd.Categorical(names[scores.prediction], read.scores.classes))
+        cells = pd.Series(pd.Categorical(names[scores.prediction], scores.classes))
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
     right = np.ones(len(scores), np.int64)
@@ -136,7 +136,7 @@ def _classes(options: Options, answers: Mapping[int, str], frame: pd.DataFrame) 
         groups,
         cells,
         ("wrong", "right"),
-        notes=read.notes,
+        notes=notes_on_groups(frame, options),
     )
     told = np.where(np.isnan(scores.correct), "", names[scores.target])
     return Subject(table, scores.classes, bool(options.scores), told=told)

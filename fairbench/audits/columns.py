@@ -9,26 +9,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.derived import (
-    as_shares,
-    in_order,
-    with_bands,
-    with_rare_pooled,
-    without_groups,
-)
-from fairbench.audits.named_columns import PERCENT
-from fairbench.audits.question import Options
-from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import MISSING, is_number, quoted, shortened
+from fairbench.audits.question import PERCENT, Options
+from fairbench.audits.sentences import listed
+from fairbench.core.errors import UserError, check_choice, unknown_name
+from fairbench.core.formats import MISSING, count, is_number, quoted, shortened
 from fairbench.data.any_table import check_columns, read_any_table
+from fairbench.data.bands import in_order, with_bands
 from fairbench.data.dataset import reference_first
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
-from fairbench.data.tabular import plain_pair, spelled
+from fairbench.data.tabular import plain_pair, spelled, to_numbers
 
 Floats = NDArray[np.float64]
 
 MOST_GROUPS = 50
-_MARKS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "": 0.0}
+_POOLED = "other groups"
+_TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # different ones, which are more than the names of classes
 _FEW_CODES = 12  # different numbers, which may be codes of groups
 
@@ -37,6 +32,9 @@ def read_frame(
     options: Options, *, every: bool = False, source: Table | None = None
 ) -> pd.DataFrame:
     """Read the columns that `options` name, or `every` column, as strings.
+
+    Bands, shares of percents, and groups that are pooled or left out are made here; what a reader
+    should know of them is in the frame's ``attrs["notes"]``.
 
     Parameters
     ----------
@@ -48,46 +46,78 @@ def read_frame(
     ------
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
+    file, columns = options.path.name, options.columns
+    banded = [cut.rpartition(":")[0] for cut in options.cuts]
+    numeric = [*options.score_columns, *options.proxy, *banded, options.weight]
     if source is None:
         frame = read_any_table(
             options.path,
-            options.columns,
+            columns,
             every=every,
             exact=options.group,  # labels that differ in blanks are different groups
-            numeric=(*_numeric(options), options.target, options.prediction),
+            numeric=(*numeric, options.target, options.prediction),
         )
     else:
-        frame = _of_table(source, options, every)
+        if is_table(source):
+            check_columns(file, columns, names_of_table(source))
+        only = None if every else columns
+        frame = texts_of_table(source, file, only=only, numeric=numeric)
     if not len(frame):
-        raise UserError(f"{options.path.name}: no rows below the header")
-    return _derived(frame, options)
-
-
-def _numeric(options: Options) -> list[str]:
-    """Return the columns of numbers, of those that are named."""
-    banded = (each.rpartition(":")[0] for each in options.cuts)
-    named = (*options.score_columns, options.weight, *options.proxy, *banded)
-    return [each for each in named if each]
-
-
-def _of_table(source: Table, options: Options, every: bool) -> pd.DataFrame:
-    if is_table(source):
-        check_columns(options.path.name, options.columns, names_of_table(source))
-    only = None if every else options.columns
-    return texts_of_table(source, options.path.name, only=only, numeric=_numeric(options))
-
-
-def _derived(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
-    """Return the table with bands, shares and pooled groups, and notes on them."""
-    frame = with_bands(frame, options.cuts, options.path.name)
+        raise UserError(f"{file}: no rows below the header")
+    frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:
-        shares = {name: as_shares(frame[name]) for name in options.score_columns}
-        frame = frame.assign(**shares)
-    frame, left_out = without_groups(frame, options.leave_out, options.group)
-    frame, pooled = with_rare_pooled(frame, options.group, options.rare)
+        frame = frame.assign(**{name: _shares(frame[name]) for name in options.score_columns})
+    frame, left_out = _without_groups(frame, options.leave_out, options.group)
+    frame, pooled = _with_rare_pooled(frame, options.group, options.rare)
     if left_out or pooled:
         frame.attrs["notes"] = [*left_out, *pooled]
     return frame
+
+
+def _shares(column: pd.Series) -> pd.Series:
+    """Return percents as shares of 1; what is no number stays as it is."""
+    if column.dtype.kind in "iuf":
+        return column / 100
+    shares = pd.Series(to_numbers(column.astype(str).str.rstrip("% \u00a0")) / 100, column.index)
+    fine = np.isfinite(shares)
+    return shares if fine.all() else column.where(~fine, shares.astype(str))
+
+
+def _without_groups(
+    frame: pd.DataFrame, left_out: Sequence[str], groups: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table without the rows of some groups, each as ``race=Other``, and notes on it."""
+    keep, notes = np.ones(len(frame), bool), []
+    for asked in left_out:
+        name, equals, label = asked.partition("=")
+        if not equals:
+            raise UserError(f"leave_out={asked}: name column and group, such as race=Other")
+        check_choice("column of leave_out", name, groups)
+        labels = frame[name].replace("", MISSING)
+        check_choice(f"group of '{name}' in leave_out", label, labels.unique())
+        rows = (labels == label).to_numpy()
+        keep &= ~rows
+        notes.append(f"{name}: the {rows.sum()} rows of {quoted(label)} are left out, as asked")
+    return frame if keep.all() else frame[keep].reset_index(drop=True), notes
+
+
+def _with_rare_pooled(
+    frame: pd.DataFrame, groups: Sequence[str], rare: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table whose groups of fewer rows than `rare` are one group, and notes on it.
+
+    Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
+    name.
+    """
+    notes, changed = [], {}
+    for name in groups:
+        sizes = frame[name].value_counts()
+        small = sorted(sizes.index[sizes < rare].astype(str))
+        if len(small) > 1:
+            changed[name] = frame[name].where(~frame[name].isin(small), _POOLED)
+            shown = listed([quoted(label or MISSING) for label in small], 5)
+            notes.append(f"{name}: {shown} have fewer than {rare} rows, and are '{_POOLED}' here")
+    return frame.assign(**changed), notes
 
 
 @dataclass(frozen=True)
@@ -97,13 +127,15 @@ class Place:
     file: str
     column: str
 
-    def refuse(self, text: pd.Series, wrong: NDArray[np.bool_], expected: str) -> None:
+    def refuse(
+        self, text: pd.Series, wrong: NDArray[np.bool_], expected: str, *, said: str = "not"
+    ) -> None:
         """Refuse the first value that is wrong, if there is one; rows count from 1."""
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise UserError(
                 f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
-                f"not {expected}"
+                f"{said} {expected}"
             )
 
 
@@ -113,6 +145,27 @@ def each_value(
     """Apply a function to the distinct values of a column; return codes into their results."""
     codes, values = pd.factorize(text)
     return codes.astype(np.int64), [function(str(value)) for value in values]
+
+
+def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of probabilities.
+
+    Raises
+    ------
+    UserError : a value that is none; names the row.
+    """
+    text = frame[place.column]
+    score: Floats = to_numbers(text)
+    if (wrong := ~np.isfinite(score)).any():
+        first = text[wrong].astype(object).fillna("").astype(str).str.strip()
+        hint = ": of percents give scale=percent" if first.iloc[0].endswith("%") else ""
+        if not first.iloc[0]:
+            rows = count(wrong.sum())
+            hint = f": each row needs a score; add it, or delete the {rows} rows without"
+        place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
+    hint = "; of percents give scale=percent" if score.min() >= 0 and 1 < score.max() <= 100 else ""
+    place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
+    return score
 
 
 def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
@@ -129,46 +182,37 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
     codes, values = each_value(text, spelled)
     present = list(dict.fromkeys(value for value in values if value))
     if len(present) > 2:
-        known = [value in ("", *present[:2]) for value in values]
-        first, second = (quoted(each, 30) for each in present[:2])
-        expected = f"{first} or {second}, and a label has two values{_hint(present)}"
-        place.refuse(text, ~np.array(known)[codes], expected)
-    names = _named(present, place, spelled(positive))
+        hint = "; of several classes name prediction=, the column of predicted ones, too"
+        if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
+            hint = (
+                f", here {len(present)} different numbers: make two classes of them, such as those "
+                "above a limit; an audit of predicted numbers names their column by prediction="
+            )
+        first, second = (quoted(label, 30) for label in present[:2])
+        wrong = ~np.isin(values, ["", *present[:2]])[codes]
+        place.refuse(text, wrong, f"{first} or {second}, and a label has two values{hint}")
+    names = _label_names(present, place, spelled(positive))
     meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
     return np.array([meaning[value] for value in values])[codes], names
 
 
-def _hint(present: Sequence[str]) -> str:
-    """Say what to do with labels of more than two values."""
-    if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
-        return (
-            f", here {len(present)} different numbers: make two classes of them, such as those "
-            "above a limit; an audit of predicted numbers names their column by prediction="
-        )
-    return "; of several classes name prediction=, the column of predicted ones, too"
-
-
-def _named(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
-    listed = " and ".join(quoted(value, 40) for value in sorted(present))
-    if positive:
-        others = [value for value in present if value != positive]
-        if len(others) > 1:
-            raise UserError(
-                f"{place.file}: column '{place.column}' holds {listed}; positive={positive} is "
-                "neither"
-            )
-        return (others[0] if others else _other(positive)), positive
-    if pair := plain_pair(present):
-        return pair
-    raise UserError(
-        f"{place.file}: column '{place.column}' holds {listed}; say which one the score is the "
-        f"probability of, such as positive={shortened(max(present))}"
+def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
+    """Return what labels 0 and 1 are called, of the one or two that are present."""
+    holds = f"{place.file}: column '{place.column}' holds " + " and ".join(
+        quoted(label, 40) for label in sorted(present)
     )
-
-
-def _other(label: str) -> str:
-    pair = plain_pair([label])
-    return next(value for value in pair if value != label) if pair else f"not {label}"
+    if not positive:
+        if pair := plain_pair(present):
+            return pair
+        raise UserError(
+            f"{holds}; say which one the score is the probability of, such as "
+            f"positive={shortened(max(present))}"
+        )
+    others = [label for label in present if label != positive]
+    if len(others) > 1:
+        raise UserError(f"{holds}; positive={positive} is neither")
+    pair = plain_pair([positive]) or (f"not {positive}", positive)
+    return next(label for label in [*others, *pair] if label != positive), positive
 
 
 def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
@@ -179,9 +223,8 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     UserError : any other value.
     """
     codes, values = each_value(text, lambda value: spelled(value).lower())
-    known = np.array([value in _MARKS for value in values])
-    place.refuse(text, ~known[codes], "true or false")
-    marks: NDArray[np.bool_] = np.array([_MARKS[value] for value in values])[codes] > 0
+    place.refuse(text, ~np.isin(values, [*_TRUE, *_FALSE])[codes], "true or false")
+    marks: NDArray[np.bool_] = np.isin(values, _TRUE)[codes]
     return marks
 
 
@@ -191,21 +234,12 @@ def are_quantities(values: Sequence[str]) -> bool:
     They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
     codes begin at 0 or 1.
     """
-    known = [value for value in values if value and value != MISSING]
-    if len(known) <= _FEW_CODES or not all(map(is_number, known)):
+    labels = [value for value in values if value and value != MISSING]
+    if len(labels) <= _FEW_CODES or not all(map(is_number, labels)):
         return False
-    numbers = np.array([float(value) for value in known])
-    if (numbers % 1 != 0).any():
-        return True
-    return bool(1 < numbers.min() <= numbers.max() <= 120) and (
-        np.ptp(numbers) < 1.5 * len(numbers)
-    )
-
-
-def _bands_hint(column: str, names: Sequence[str]) -> str:
-    if not are_quantities(names):
-        return ""
-    return f": make bands of them, such as group={column}:25,40,62 or {column}:quantiles(4)"
+    numbers = np.array(labels, float)
+    is_stretch = 1 < numbers.min() <= numbers.max() <= 120
+    return bool((numbers % 1 != 0).any() or (is_stretch and np.ptp(numbers) < 1.5 * len(numbers)))
 
 
 def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
@@ -221,19 +255,16 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     """
     codes, values = each_value(text, lambda value: value or MISSING)
     names = in_order(set(values))
+    column, hint = place.column, ""
+    holds = f"{place.file}: column '{column}' holds {len(names)} different"
+    if are_quantities(names):
+        hint = f": make bands of them, such as group={column}:25,40,62 or {column}:quantiles(4)"
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        raise UserError(
-            f"{place.file}: column '{place.column}' holds {len(names)} different values{only}; "
-            f"a group column has 2 to {most}{_bands_hint(place.column, names)}"
-        )
-    if len(names) > MOST_GROUPS and are_quantities(names):
-        raise UserError(
-            f"{place.file}: column '{place.column}' holds {len(names)} different numbers, which "
-            f"are no groups yet{_bands_hint(place.column, names)}"
-        )
-    at = {name: place for place, name in enumerate(names)}
-    places = np.array([at[value] for value in values])[codes]
+        raise UserError(f"{holds} values{only}; a group column has 2 to {most}{hint}")
+    if len(names) > MOST_GROUPS and hint:
+        raise UserError(f"{holds} numbers, which are no groups yet{hint}")
+    places = pd.Index(names).get_indexer(values)[codes]
     largest = names[int(np.bincount(places).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
 
@@ -249,31 +280,22 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
     ------
     UserError : no such group, one that two attributes have, or two groups of one attribute.
     """
-    found: dict[str, str] = {}
+    pairs = [(name, str(label)) for name in groups for label in groups[name].cat.categories]
+    references: dict[str, str] = {}
     for text in asked:
-        attribute, label = _reference(groups, text)
-        if found.setdefault(attribute, label) != label:
+        fitting = [pair for pair in pairs if text in (pair[1], ":".join(pair))]
+        if not fitting:
+            raise unknown_name("reference group", text, {label for _, label in pairs})
+        if len(fitting) > 1:
+            ways = " or ".join(f"reference={':'.join(pair)}" for pair in fitting)
+            raise UserError(f"two columns have a group '{text}': write {ways}")
+        attribute, label = fitting[0]
+        if references.setdefault(attribute, label) != label:
             raise UserError(f"reference= names two groups of {attribute}: name one")
-    return found
-
-
-def _reference(groups: Mapping[str, pd.Series], text: str) -> tuple[str, str]:
-    labels = {name: list(map(str, each.cat.categories)) for name, each in groups.items()}
-    pairs = [(name, label) for name, names in labels.items() for label in names]
-    fitting = [pair for pair in pairs if text in (pair[1], ":".join(pair))]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        ways = " or ".join(f"reference={name}:{label}" for name, label in fitting)
-        raise UserError(f"two columns have a group '{text}': write {ways}")
-    raise unknown_name("reference group", text, dict.fromkeys(label for _, label in pairs))
+    return references
 
 
 def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
-    codes, names = groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
-    present = np.bincount(codes, minlength=len(names)) > 0
-    if present.all():
-        return codes, names
-    kept = [name for name, here in zip(names, present, strict=True) if here]
-    return (np.cumsum(present) - 1)[codes], kept
+    present = groups.cat.remove_unused_categories().cat
+    return present.codes.to_numpy(np.intp), list(map(str, present.categories))

@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, each_value, labels_of, read_frame
-from fairbench.audits.derived import periods_of
+from fairbench.audits.columns import Place, each_value, labels_of, read_frame, scores_of
 from fairbench.audits.leakage import check_score
-from fairbench.audits.named_columns import period_asked
-from fairbench.audits.table import decisions_of, scores_of
+from fairbench.audits.table import decisions_of
 from fairbench.audits.watching.state import (
     CROSSED,
     Period,
@@ -28,6 +26,7 @@ from fairbench.audits.watching.state import (
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
+from fairbench.data.periods import period_asked, periods_of
 from fairbench.data.tabular import spelled
 
 Floats = NDArray[np.float64]

@@ -1,31 +1,27 @@
-"""A file of predictions, read as text, and its columns turned into labels, scores and groups."""
+"""A file of predictions, read as text, and its columns of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.sentences import listed
 from fairbench.core.errors import UserError, check_choice, unknown_name
-from fairbench.core.formats import MISSING, count, is_number, quoted, shortened
+from fairbench.core.formats import MISSING, quoted
 from fairbench.data.any_table import check_columns, read_any_table
-from fairbench.data.bands import in_order, with_bands
+from fairbench.data.bands import are_quantities, in_order, with_bands
+from fairbench.data.columns import Place, codes_of, each_value, labels_of, marks_of
 from fairbench.data.dataset import reference_first
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
-from fairbench.data.tabular import plain_pair, spelled, to_numbers
+from fairbench.data.tabular import to_numbers
 
-Floats = NDArray[np.float64]
+__all__ = ["Place", "codes_of", "each_value", "groups_of", "labels_of", "marks_of", "read_frame"]
 
 MOST_GROUPS = 50
 _POOLED = "other groups"
-_TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
-_MANY_NUMBERS = 10  # different ones, which are more than the names of classes
-_FEW_CODES = 12  # different numbers, which may be codes of groups
 
 
 def read_frame(
@@ -120,128 +116,6 @@ def _with_rare_pooled(
     return frame.assign(**changed), notes
 
 
-@dataclass(frozen=True)
-class Place:
-    """A column of a file, for messages."""
-
-    file: str
-    column: str
-
-    def refuse(
-        self, text: pd.Series, wrong: NDArray[np.bool_], expected: str, *, said: str = "not"
-    ) -> None:
-        """Refuse the first value that is wrong, if there is one; rows count from 1."""
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise UserError(
-                f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
-                f"{said} {expected}"
-            )
-
-
-def each_value(
-    text: pd.Series, function: Callable[[str], str]
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Apply a function to the distinct values of a column; return codes into their results."""
-    codes, values = pd.factorize(text)
-    return codes.astype(np.int64), [function(str(value)) for value in values]
-
-
-def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
-    """Return a column of probabilities.
-
-    Raises
-    ------
-    UserError : a value that is none; names the row.
-    """
-    text = frame[place.column]
-    score: Floats = to_numbers(text)
-    if (wrong := ~np.isfinite(score)).any():
-        first = text[wrong].astype(object).fillna("").astype(str).str.strip()
-        hint = ": of percents give scale=percent" if first.iloc[0].endswith("%") else ""
-        if not first.iloc[0]:
-            rows = count(wrong.sum())
-            hint = f": each row needs a score; add it, or delete the {rows} rows without"
-        place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
-    hint = "; of percents give scale=percent" if score.min() >= 0 and 1 < score.max() <= 100 else ""
-    place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
-    return score
-
-
-def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
-    """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
-
-    Parameters
-    ----------
-    positive : which label is 1, where that is not plain from their names.
-
-    Raises
-    ------
-    UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
-    """
-    codes, values = each_value(text, spelled)
-    present = list(dict.fromkeys(value for value in values if value))
-    if len(present) > 2:
-        hint = "; of several classes name prediction=, the column of predicted ones, too"
-        if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
-            hint = (
-                f", here {len(present)} different numbers: make two classes of them, such as those "
-                "above a limit; an audit of predicted numbers names their column by prediction="
-            )
-        first, second = (quoted(label, 30) for label in present[:2])
-        wrong = ~np.isin(values, ["", *present[:2]])[codes]
-        place.refuse(text, wrong, f"{first} or {second}, and a label has two values{hint}")
-    names = _label_names(present, place, spelled(positive))
-    meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
-    return np.array([meaning[value] for value in values])[codes], names
-
-
-def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
-    """Return what labels 0 and 1 are called, of the one or two that are present."""
-    holds = f"{place.file}: column '{place.column}' holds " + " and ".join(
-        quoted(label, 40) for label in sorted(present)
-    )
-    if not positive:
-        if pair := plain_pair(present):
-            return pair
-        raise UserError(
-            f"{holds}; say which one the score is the probability of, such as "
-            f"positive={shortened(max(present))}"
-        )
-    others = [label for label in present if label != positive]
-    if len(others) > 1:
-        raise UserError(f"{holds}; positive={positive} is neither")
-    pair = plain_pair([positive]) or (f"not {positive}", positive)
-    return next(label for label in [*others, *pair] if label != positive), positive
-
-
-def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
-    """Return a column of true and false.
-
-    Raises
-    ------
-    UserError : any other value.
-    """
-    codes, values = each_value(text, lambda value: spelled(value).lower())
-    place.refuse(text, ~np.isin(values, [*_TRUE, *_FALSE])[codes], "true or false")
-    marks: NDArray[np.bool_] = np.isin(values, _TRUE)[codes]
-    return marks
-
-
-def are_quantities(values: Sequence[str]) -> bool:
-    """Say whether values are numbers of something, such as years of age, rather than codes.
-
-    They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
-    codes begin at 0 or 1.
-    """
-    labels = [value for value in values if value and value != MISSING]
-    if len(labels) <= _FEW_CODES or not all(map(is_number, labels)):
-        return False
-    numbers = np.array(labels, float)
-    is_stretch = 1 < numbers.min() <= numbers.max() <= 120
-    return bool((numbers % 1 != 0).any() or (is_stretch and np.ptp(numbers) < 1.5 * len(numbers)))
-
-
 def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
     """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
 
@@ -293,9 +167,3 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
         if references.setdefault(attribute, label) != label:
             raise UserError(f"reference= names two groups of {attribute}: name one")
     return references
-
-
-def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
-    present = groups.cat.remove_unused_categories().cat
-    return present.codes.to_numpy(np.intp), list(map(str, present.categories))

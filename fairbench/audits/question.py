@@ -139,11 +139,7 @@ class Options:
         (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
     )
     cuts: tuple[str, ...] = hidden(())
-    threshold: float = option(
-        0.5,
-        "A score above it is a positive decision.",
-        applies=OF_TWO,
-    )
+    threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
     constraint: str = option(
         "",
         "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
@@ -210,9 +206,7 @@ class Options:
         applies=(NUMBERS,),
     )
     nominal: float = option(
-        0.9,
-        "With bounds=: the share of targets that they promise to hold.",
-        applies=(NUMBERS,),
+        0.9, "With bounds=: the share of targets that they promise to hold.", applies=(NUMBERS,)
     )
     prior: str = option(
         "uniform",

@@ -10,23 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import (
-    MOST_GROUPS,
-    Place,
-    are_quantities,
-    each_value,
-    groups_of,
-    labels_of,
-    marks_of,
-    read_frame,
-    references_of,
-    scores_of,
-)
+from fairbench.audits.columns import MOST_GROUPS, groups_of, read_frame, references_of
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.leakage import check_score, notes_on_labels
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, label_notes, quoted
+from fairbench.data.bands import are_quantities
+from fairbench.data.columns import Place, each_value, labels_of, marks_of, scores_of
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.tabular import numbers, spelled
 from fairbench.evaluation.evaluator import design_of, group_columns
@@ -77,18 +68,17 @@ class AuditTable:
         if self.selected is None:
             return self
         rows = self.selected
-        groups = {name: labels[rows] for name, labels in [*self.groups.items(), ("", self.cells)]}
-        groups = {
-            name: labels.cat.remove_unused_categories().reset_index(drop=True)
-            for name, labels in groups.items()
-        }
+
+        def kept(labels: pd.Series) -> pd.Series:
+            return labels[rows].cat.remove_unused_categories().reset_index(drop=True)
+
         return replace(
             self,
             score=None if self.score is None else self.score[rows],
             prediction=self.prediction[rows],
             label=self.label[rows],
-            cells=groups.pop(""),
-            groups=groups,
+            groups={name: kept(labels) for name, labels in self.groups.items()},
+            cells=kept(self.cells),
             selected=None,
         )
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import is_number
+from fairbench.core.formats import MISSING, is_number
 from fairbench.data.tabular import numbers
 
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)\s*"
+_FEW_CODES = 12  # different numbers, which may be codes of groups
 _QUANTILES = re.compile(r"quantiles\((\d+)\)")
 _BANDED = re.compile(rf".+:(?:{_QUANTILES.pattern}|{_NUMBER}(?:,{_NUMBER})*)", re.DOTALL)
 _BAND = re.compile(r"under (?P<top>\S+)|(?P<low>\S+) (?:to under \S+|and over)")
@@ -111,3 +112,18 @@ def _begin(name: str) -> tuple[float, bool]:
     band = _BAND.fullmatch(name)
     limit = (band["top"] or band["low"]) if band else ""
     return (float(limit), not band["top"]) if band and is_number(limit) else (np.inf, True)
+
+
+def are_quantities(values: Sequence[str]) -> bool:
+    """Say whether values are numbers of something, such as years of age, rather than codes.
+
+    They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
+    codes begin at 0 or 1.
+    """
+    labels = [value for value in values if value and value != MISSING]
+    if len(labels) <= _FEW_CODES or not all(map(is_number, labels)):
+        return False
+    quantities = np.array(labels, float)
+    low, high = quantities.min(), quantities.max()
+    is_stretch = low > 1 and high <= 120 and high - low < 1.5 * len(labels)
+    return bool(is_stretch or (quantities % 1 != 0).any())

@@ -12,13 +12,7 @@ from fairbench.core.formats import is_number
 from fairbench.core.options import hidden, option
 from fairbench.data.bands import bands_apart, check_bands
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
-from fairbench.metrics.rates import (
-    Rate,
-    false_negative_rate,
-    false_positive_rate,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics import rates
 
 # The kinds of audits. Beside each option stands which of them it applies to, if not to all.
 BINARY = "an audit of two classes"
@@ -35,6 +29,7 @@ LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
 BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
+_COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
 PROBABILITY, PERCENT = "probability", "percent"
 
 
@@ -264,21 +259,17 @@ class Options:
                 check_choice(declared.name, getattr(self, declared.name), choices)
 
     def _check_target(self) -> None:
-        """Refuse what needs a column of labels where there is none, and labels as something else.
-
-        An audit compares labels with something else.
-        """
-        compared = ("score", "scores", "against", "prediction", "labelled", "selected", "weight")
-        for name in (*compared, "group", "proxy"):
-            named = getattr(self, name)
-            if not self.target:
-                if named and name in ("labelled", "selected"):
-                    raise UserError(f"{name}= is given without target=: name the column of labels")
-            elif self.target in ((named,) if isinstance(named, str) else named):
+        """Refuse the column of labels as anything else, and what needs one where there is none."""
+        if not self.target and (self.labelled or self.selected):
+            name = "labelled" if self.labelled else "selected"
+            raise UserError(f"{name}= is given without target=: name the column of labels")
+        named = {name: [getattr(self, name)] for name in _COMPARED}
+        named |= {"score": [self.score, *self.scores], "group": [*self.group]}
+        for name, columns in (named | {"proxy": [*self.proxy]}).items():
+            if self.target and self.target in columns:
                 raise UserError(
-                    f"{name.removesuffix('s')}= names '{self.target}', which is the column of "
-                    "labels (target=): an audit compares labels with something else; name another "
-                    "column"
+                    f"{name}= names '{self.target}', which is the column of labels (target=): an "
+                    "audit compares labels with something else; name another column"
                 )
 
     @property
@@ -312,12 +303,12 @@ def check_applies(options: Options, kind: str) -> None:
 
 RATIO = "ratio"
 # What a constraint may be about, and the rate of groups that it compares.
-CONSTRAINED: Mapping[str, Rate] = {
-    RATIO: selection_rate,
-    "selection_rate": selection_rate,
-    "true_positive_rate": true_positive_rate,
-    "false_positive_rate": false_positive_rate,
-    "false_negative_rate": false_negative_rate,
+CONSTRAINED: Mapping[str, rates.Rate] = {
+    RATIO: rates.selection_rate,
+    "selection_rate": rates.selection_rate,
+    "true_positive_rate": rates.true_positive_rate,
+    "false_positive_rate": rates.false_positive_rate,
+    "false_negative_rate": rates.false_negative_rate,
 }
 
 

@@ -154,18 +154,23 @@ def _gaps(findings: Sequence[Finding], brief: bool) -> str:
     scope = f", {gap.scope}" if gap.scope else ""
     if gap.verdict == LARGE:
         return _large_gap(gap, bound, scope, brief=brief)
-    if gap.verdict == SMALL:
-        if not brief:
-            measures = ", ".join(
-                f"{small.measure} (unless {small.unless})" if small.unless else small.measure
-                for small in findings
-            )
-        return _say(gap, f"no two groups differ by {bound} or more in {measures}{scope}")
+    is_small = gap.verdict == SMALL
     if not brief:
-        measures = "; ".join(map(_open_gap, findings))
-    elif not scope:
+        measures = (", " if is_small else "; ").join(map(_in_detail, findings))
+    elif not is_small and not scope:
         scope = ": these rows cannot tell"
-    return _say(gap, f"it is open whether groups differ by {bound} or more in {measures}{scope}")
+    start = "no two groups differ" if is_small else "it is open whether groups differ"
+    return _say(gap, f"{start} by {bound} or more in {measures}{scope}")
+
+
+def _in_detail(gap: Finding) -> str:
+    """Return the measure of a gap that is not large, and what has to be added."""
+    ends = interval(*gap.interval)
+    details = [ends and f"95 % interval {ends}", gap.needs]
+    if gap.verdict == SMALL:
+        details = [gap.unless and f"unless {gap.unless}"]
+    said = "; ".join(detail for detail in details if detail)
+    return f"{gap.measure} ({said})" if said else gap.measure
 
 
 def _large_gap(gap: Finding, bound: str, scope: str, *, brief: bool) -> str:
@@ -180,12 +185,6 @@ def _large_gap(gap: Finding, bound: str, scope: str, *, brief: bool) -> str:
     unless = f" This holds unless {gap.unless}." if gap.unless else ""
     start = f"the {gap.measure} of {high} is higher than that of {low} by more than {bound}"
     return _say(gap, f"{start}{scope}{shown}") + unless
-
-
-def _open_gap(gap: Finding) -> str:
-    ends = interval(*gap.interval)
-    known = "; ".join(part for part in (ends and f"95 % interval {ends}", gap.needs) if part)
-    return f"{gap.measure} ({known})" if known else gap.measure
 
 
 def _pairs(findings: Sequence[Finding], brief: bool) -> str:

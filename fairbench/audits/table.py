@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import MOST_GROUPS, groups_of, read_frame, references_of
+from fairbench.audits.columns import read_frame
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.leakage import check_score, notes_on_labels
 from fairbench.audits.question import Options
@@ -19,6 +19,7 @@ from fairbench.core.formats import MISSING, label_notes, quoted
 from fairbench.data.bands import are_quantities
 from fairbench.data.columns import Place, each_value, labels_of, marks_of, scores_of
 from fairbench.data.dataset import check_combinable, combine
+from fairbench.data.groups import MOST_GROUPS, groups_of, references_of
 from fairbench.data.tabular import numbers, spelled
 from fairbench.evaluation.evaluator import design_of, group_columns
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -127,10 +128,8 @@ def read_audit_table(
     if options.selected:
         selected = marks_of(frame[options.selected], places[options.selected])
         if not selected.any():
-            raise UserError(
-                f"{file}: column '{options.selected}' is true in no row: nobody was selected, and "
-                "no label can be known"
-            )
+            reason = "is true in no row: nobody was selected, and no label can be known"
+            raise places[options.selected].fault(reason)
         label = np.where(selected, label, np.nan)
     if options.score:
         score = scores_of(frame, places[options.score])
@@ -291,17 +290,14 @@ def design_of_options(
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:
-        text, place = frame[options.weight], places[options.weight]
+        place = places[options.weight]
         weight = numbers(frame, options.weight, place.file).to_numpy()
-        place.refuse(text, weight < 0, "a weight of 0 or more")
+        place.refuse(frame[options.weight], weight < 0, "a weight of 0 or more")
         if not weight.any():
-            raise UserError(f"{place.file}: column '{place.column}' is 0 in every row")
+            raise place.fault("is 0 in every row")
     if options.cluster:
         clusters, place = frame[options.cluster].astype(str), places[options.cluster]
         place.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
         if clusters.nunique() < 2:
-            raise UserError(
-                f"{place.file}: column '{place.column}' has one mark in all rows: of one cluster "
-                "nothing is sure"
-            )
+            raise place.fault("has one mark in all rows: of one cluster nothing is sure")
     return design_of(len(frame), weight, clusters)

@@ -1,4 +1,4 @@
-"""Columns of text of somebody's table, turned into labels, marks and scores; a fault has a row."""
+"""Columns of text of somebody's table, turned into labels, marks and scores; each fault by row."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class Place:
 
     file: str
     column: str
+
+    def fault(self, sentence: str) -> UserError:
+        """Return the error of a column as a whole."""
+        return UserError(f"{self.file}: column '{self.column}' {sentence}")
 
     def refuse(
         self, text: pd.Series, wrong: NDArray[np.bool_], expected: str, *, said: str = "not"
@@ -67,6 +71,15 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
     return score
 
 
+def shares_of(column: pd.Series) -> pd.Series:
+    """Return a column of percents as shares of 1; what is no number stays as it is."""
+    if column.dtype.kind in "iuf":
+        return column / 100
+    shares = pd.Series(to_numbers(column.astype(str).str.rstrip("% \u00a0")) / 100, column.index)
+    fine = np.isfinite(shares)
+    return shares if fine.all() else column.where(~fine, shares.astype(str))
+
+
 def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
     """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
 
@@ -97,19 +110,17 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
 
 def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
     """Return what labels 0 and 1 are called, of the one or two that are present."""
-    holds = f"{place.file}: column '{place.column}' holds " + " and ".join(
-        quoted(label, 40) for label in sorted(present)
-    )
+    holds = "holds " + " and ".join(quoted(label, 40) for label in sorted(present))
     if not positive:
         if pair := plain_pair(present):
             return pair
-        raise UserError(
+        raise place.fault(
             f"{holds}; say which one the score is the probability of, such as "
             f"positive={shortened(max(present))}"
         )
     others = [label for label in present if label != positive]
     if len(others) > 1:
-        raise UserError(f"{holds}; positive={positive} is neither")
+        raise place.fault(f"{holds}; positive={positive} is neither")
     pair = plain_pair([positive]) or (f"not {positive}", positive)
     return next(label for label in [*others, *pair] if label != positive), positive
 
@@ -125,9 +136,3 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     place.refuse(text, ~np.isin(values, [*_TRUE, *_FALSE])[codes], "true or false")
     marks: NDArray[np.bool_] = np.isin(values, _TRUE)[codes]
     return marks
-
-
-def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
-    present = groups.cat.remove_unused_categories().cat
-    return present.codes.to_numpy(np.intp), list(map(str, present.categories))

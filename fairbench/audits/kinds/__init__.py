@@ -22,36 +22,28 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     UserError : an option that the kind of audit does not take, or a value that cannot be.
     """
     kind = kind_of(options, frame)
+    if kind in (question.PAIR, question.MANY, question.SELECTED, question.BINARY):
+        table = read_audit_table(options, frame=frame, many=kind == question.MANY)
+        if kind == question.PAIR:
+            from fairbench.audits.kinds.pair import audit_pair
+
+            return report.document_of(audit_pair(table, frame, options))
+        if kind == question.MANY:
+            from fairbench.audits.kinds.many_groups import audit_many
+
+            return report.document_of(audit_many(table, options))
+        return document_of_table(options, table)
     if kind == question.RANKING:
-        from fairbench.audits.kinds.ranking import audit_ranking
-
-        return report.document_of(audit_ranking(options, frame))
-    if kind == question.SURVIVAL:
-        from fairbench.audits.kinds.survival import audit_survival
-
-        return report.document_of(audit_survival(options, frame))
-    if kind == question.NUMBERS:
-        from fairbench.audits.kinds.numbers import audit_numbers
-
-        return report.document_of(audit_numbers(options, frame))
-    if kind == question.CLASSES:
-        from fairbench.audits.kinds.classes import audit_classes
-
-        return report.document_of(audit_classes(options, frame))
-    if kind == question.PROXY:
-        from fairbench.audits.kinds.proxy import audit_proxy
-
-        return report.document_of(audit_proxy(options, frame))
-    table = read_audit_table(options, frame=frame, many=kind == question.MANY)
-    if kind == question.PAIR:
-        from fairbench.audits.kinds.pair import audit_pair
-
-        return report.document_of(audit_pair(table, frame, options))
-    if kind == question.MANY:
-        from fairbench.audits.kinds.many_groups import audit_many
-
-        return report.document_of(audit_many(table, options))
-    return document_of_table(options, table)
+        from fairbench.audits.kinds.ranking import audit_ranking as audit
+    elif kind == question.SURVIVAL:
+        from fairbench.audits.kinds.survival import audit_survival as audit
+    elif kind == question.NUMBERS:
+        from fairbench.audits.kinds.numbers import audit_numbers as audit
+    elif kind == question.CLASSES:
+        from fairbench.audits.kinds.classes import audit_classes as audit
+    else:
+        from fairbench.audits.kinds.proxy import audit_proxy as audit
+    return report.document_of(audit(options, frame))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:

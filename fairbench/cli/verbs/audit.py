@@ -8,7 +8,7 @@ written as a page and as JSON. ``fairbench audit plan`` says how many labels an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,10 +45,6 @@ class AuditOptions(Results, Options):
     def __post_init__(self) -> None:
         """Check nothing yet: of a run no column need be named."""
 
-    def plain(self) -> Options:
-        """Return what the audit itself is asked for."""
-        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
-
 
 def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
@@ -66,25 +62,26 @@ def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     ------
     UserError : no such file or run, or a column that is not there.
     """
+    from fairbench.audits.columns import read_frame
+    from fairbench.data.any_table import check_file
     from fairbench.reporting.document.writing import check_forms
 
     check_forms(options.formats)
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
+    asked = {declared.name: getattr(options, declared.name) for declared in fields(Options)}
+    run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.audits.columns import read_frame
-        from fairbench.data.any_table import check_file
-
         check_file(options.path)  # before the columns: no column helps where there is no file
-        asked = options.plain()
-        return asked, read_frame(asked)
-    return _of_run(options)
+    else:
+        run, own = _of_run(options)
+        asked |= own
+    plain = Options(**asked)
+    return plain, read_frame(plain, source=run)
 
 
-def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
-    """Return what is audited of a finished run, and its predictions as strings."""
-    if not options.results.is_dir():
-        raise UserError(_neither(options))
+def _of_run(options: AuditOptions) -> tuple[pd.DataFrame, dict[str, object]]:
+    """Return the predictions of a finished run, and the options that it tells."""
     from fairbench.comparison.run_predictions import (
         group_columns,
         load_predictions,
@@ -92,24 +89,24 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     )
     from fairbench.results.catalogue import Catalogue
 
-    catalogue = Catalogue(options.results)
-    if not catalogue.runs:
+    catalogue = Catalogue(options.results) if options.results.is_dir() else None
+    if catalogue is None or not catalogue.runs:
         raise UserError(_neither(options))
     try:
         run = load_predictions(catalogue.one(str(options.path)))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
-    frame = predictions_frame(run, options.repeat)
-    columns = {"target": "target", "prediction": "prediction", "score": ""}
-    columns |= {name: name for name in ("score", "cluster") if name in frame}
-    favourable = run.people.about.favourable
-    columns["favourable"] = "" if favourable is None else str(favourable)
+    frame, favourable = predictions_frame(run, options.repeat), run.people.about.favourable
+    told = {
+        "target": "target",
+        "prediction": "prediction",
+        "score": "score" if "score" in frame else "",
+        "cluster": "cluster" if "cluster" in frame else options.cluster,
+        "favourable": "" if favourable is None else str(favourable),
+    }
+    own = {name: value for name, value in told.items() if name not in options.given}
     group = options.group or tuple(group_columns(run))
-    own = {name: column for name, column in columns.items() if name not in options.given}
-    asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
-    from fairbench.audits.columns import read_frame
-
-    return asked, read_frame(asked, source=frame)
+    return frame, {"path": Path(run.id), "group": group, **own}
 
 
 def _neither(options: AuditOptions) -> str:

@@ -7,7 +7,7 @@ written as a page and as JSON. ``fairbench audit plan`` says how many labels an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,18 +121,36 @@ def write(
 ) -> None:
     """Print a report, write it in the forms that are asked for, and say where."""
     from fairbench.audits.folders import own_folder
+
+    name = "pair" if options.against else "audit"
+    print_and_write(document, lambda: own_folder(options, results), name, formats)
+
+
+def print_and_write(
+    document: Document,
+    folder: Callable[[], Path],
+    name: str,
+    formats: Sequence[str] = ("html", "json"),
+    *,
+    more: str = "",
+) -> None:
+    """Print a document, write it in the forms that are asked for, and say where.
+
+    Parameters
+    ----------
+    folder : finds or makes the folder, once the document is printed.
+    more : what else was written.
+    """
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.document.writing import write_document
 
     print_document(document)
-    name = "pair" if options.against else "audit"
     try:
-        place = own_folder(options, results)
+        place = folder()
         names = write_document(document, place, name, formats)
     except OSError as error:
-        reason = refused(error).replace("results=FOLDER", "out=FOLDER")
-        raise UserError(f"not written: {reason}") from error
-    print(f"\nwritten: {place / ', '.join(names)}")
+        raise UserError(f"not written: {refused(error)}") from error
+    print(f"\nwritten: {place / ', '.join(names)}{more}")
 
 
 @dataclass(frozen=True)

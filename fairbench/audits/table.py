@@ -211,10 +211,10 @@ def decisions_of(
         return (score > options.threshold).astype(np.int64)
     text, place = frame[options.prediction], places[options.prediction]
     codes, values = each_value(text, spelled)
-    wrong = ~np.isin(values, names)[codes]
-    place.refuse(text, wrong, f"'{names[0]}' or '{names[1]}', the labels of the target")
-    decisions: NDArray[np.int64] = np.isin(values, names[1]).astype(np.int64)[codes]
-    return decisions
+    wrong = np.array([value not in names for value in values])
+    place.refuse(text, wrong[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
+    decisions: NDArray[np.int64] = np.array([value == names[1] for value in values], np.int64)
+    return decisions[codes]
 
 
 def has_many_groups(groups: pd.DataFrame) -> bool:

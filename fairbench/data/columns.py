@@ -101,8 +101,8 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
                 "above a limit; an audit of predicted numbers names their column by prediction="
             )
         first, second = (quoted(label, 30) for label in present[:2])
-        wrong = ~np.isin(values, ["", *present[:2]])[codes]
-        place.refuse(text, wrong, f"{first} or {second}, and a label has two values{hint}")
+        wrong = np.array([value not in ("", *present[:2]) for value in values])
+        place.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
     names = _label_names(present, place, spelled(positive))
     meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
     return np.array([meaning[value] for value in values])[codes], names
@@ -133,6 +133,7 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     UserError : any other value.
     """
     codes, values = each_value(text, lambda value: spelled(value).lower())
-    place.refuse(text, ~np.isin(values, [*_TRUE, *_FALSE])[codes], "true or false")
-    marks: NDArray[np.bool_] = np.isin(values, _TRUE)[codes]
+    wrong = np.array([value not in _TRUE + _FALSE for value in values])
+    place.refuse(text, wrong[codes], "true or false")
+    marks: NDArray[np.bool_] = np.array([value in _TRUE for value in values])[codes]
     return marks

@@ -57,19 +57,24 @@ def document_of_table(options: Options, table: AuditTable) -> Document:
 
 def kind_of(options: Options, frame: pd.DataFrame) -> str:
     """Return which kind of audit is asked for, once it is sure that it takes all that is given."""
-    from fairbench.audits.class_table import is_multiclass
-    from fairbench.audits.kinds.numbers import is_regression
-
     asked = {
         question.RANKING: options.top,
         question.SURVIVAL: options.event,
         question.PROXY: options.proxy,
         question.PAIR: options.against,
         question.SELECTED: options.selected,
-        question.NUMBERS: is_regression(options, frame),
-        question.CLASSES: is_multiclass(options, frame),
-        question.MANY: options.group and has_many_groups(frame[list(options.group)]),
     }
-    kind = next((kind for kind, wanted in asked.items() if wanted), question.BINARY)
+    kind = next((kind for kind, wanted in asked.items() if wanted), "")
+    if not kind and (options.scores or (options.target and options.prediction)):
+        from fairbench.audits.class_table import is_multiclass
+        from fairbench.audits.kinds.numbers import is_regression
+
+        if is_regression(options, frame):
+            kind = question.NUMBERS
+        elif is_multiclass(options, frame):
+            kind = question.CLASSES
+    if not kind:
+        many = options.group and has_many_groups(frame[list(options.group)])
+        kind = question.MANY if many else question.BINARY
     question.check_applies(options, kind)
     return kind

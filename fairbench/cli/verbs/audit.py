@@ -8,12 +8,12 @@ written as a page and as JSON. ``fairbench audit plan`` says how many labels an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
@@ -69,19 +69,17 @@ def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     check_forms(options.formats)
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
-    asked = {declared.name: getattr(options, declared.name) for declared in fields(Options)}
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
         check_file(options.path)  # before the columns: no column helps where there is no file
     else:
-        run, own = _of_run(options)
-        asked |= own
-    plain = Options(**asked)
-    return plain, read_frame(plain, source=run)
+        options, run = _of_run(options)
+    asked = narrowed(options, Options)
+    return asked, read_frame(asked, source=run)
 
 
-def _of_run(options: AuditOptions) -> tuple[pd.DataFrame, dict[str, object]]:
-    """Return the predictions of a finished run, and the options that it tells."""
+def _of_run(options: AuditOptions) -> tuple[AuditOptions, pd.DataFrame]:
+    """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.run_predictions import (
         group_columns,
         load_predictions,
@@ -106,7 +104,7 @@ def _of_run(options: AuditOptions) -> tuple[pd.DataFrame, dict[str, object]]:
     }
     own = {name: value for name, value in told.items() if name not in options.given}
     group = options.group or tuple(group_columns(run))
-    return frame, {"path": Path(run.id), "group": group, **own}
+    return replace(options, path=Path(run.id), group=group, **own), frame  # type: ignore[arg-type]
 
 
 def _neither(options: AuditOptions) -> str:

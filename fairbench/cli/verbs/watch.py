@@ -11,11 +11,11 @@ watched; then nothing is changed. An alarm stays until another state is started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -38,12 +38,6 @@ class _Options(Results, WatchOptions):
     def __post_init__(self) -> None:
         """Check nothing yet: the state may have the columns."""
 
-    def plain(self) -> WatchOptions:
-        """Return what the watch itself is asked for."""
-        return WatchOptions(
-            **{each.name: getattr(self, each.name) for each in fields(WatchOptions)}
-        )
-
 
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
@@ -57,7 +51,7 @@ def watch(options: _Options) -> int:
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
     before = _size(file.read()) if file.exists() else (0, 0)
-    asked = options.plain() if not file.exists() else options
+    asked = options if file.exists() else narrowed(options, WatchOptions)
     state = look(file, asked, options.given)
     name = f"watch-{file.path.stem}"
     place = Path(options.out) if options.out else written_beside(options.results) / name

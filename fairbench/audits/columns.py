@@ -43,7 +43,7 @@ def read_frame(
     """
     file, columns = options.path.name, options.columns
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
-    numeric = [*options.score_columns, *options.proxy, *banded, options.weight]
+    numeric = [*options.score_columns, *options.proxy, *banded, *filter(None, [options.weight])]
     if source is None:
         frame = read_any_table(
             options.path,

@@ -45,7 +45,7 @@ def with_rare_pooled(
     name.
     """
     notes, changed = [], {}
-    for name in groups:
+    for name in groups if rare else ():
         sizes = frame[name].value_counts()
         small = sorted(sizes.index[sizes < rare].astype(str))
         if len(small) > 1:

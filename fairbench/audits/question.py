@@ -229,7 +229,6 @@ class Options:
                 raise UserError(f"{name}=[{','.join(columns)}] names a column twice")
         if self.proxy and self.group:
             raise UserError("proxy= stands for group=: leave one of them out")
-        self._check_target()
         if self.against and (self.prediction or not self.score):
             raise UserError("against= compares two scores by one threshold: give score= alone")
         if (self.weight or self.cluster) and self.interval != FREQUENTIST:
@@ -237,6 +236,7 @@ class Options:
                 f"interval={self.interval} takes neither weights nor clusters: leave one of them "
                 "out"
             )
+        self._check_target()
         if self.constraint:
             constraint_of(self.constraint)
             if self.prediction or not self.score:

@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 from benchmarks.faults.browser import Seen, browser, browser_path
 from benchmarks.faults.hostile import CASES, ENCODINGS, FILES, HEADERS, LABELS, SIZES, Case, rows_of
 from benchmarks.measure import ROOT, show
-from fairbench.audits.columns import MOST_GROUPS
 from fairbench.core.formats import csv_text, read_csv, visible
+from fairbench.data.groups import MOST_GROUPS
 from fairbench.evaluation.columns import VALUE, values_of
 
 KINDS = {

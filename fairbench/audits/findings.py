@@ -87,15 +87,11 @@ class Finding:
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return findings as a table in plain columns, a row each.
-
-    Parameters
-    ----------
-    rows : the findings as mappings, each with the ``sentence`` that words it.
-    """
-    columns = [name for name in (*Finding.__dataclass_fields__, "sentence") if name != "values"]
+    """Return findings, as mappings with the ``sentence`` of each, in plain columns, a row each."""
     plain = [{**row, "groups": "; ".join(row["groups"])} for row in rows]
-    return pd.DataFrame(plain, columns=columns)
+    return pd.DataFrame(plain, columns=[*Finding.__dataclass_fields__, "sentence"]).drop(
+        columns="values"
+    )
 
 
 @dataclass(frozen=True)
@@ -121,13 +117,8 @@ class ErrorBudget:
 
         A question that is answered rightly cannot be answered wrongly any more, so its share may
         be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
-        sequentially rejective multiple test procedures"). What is still open keeps its share, and
-        so does what else is said under it.
-
-        Parameters
-        ----------
-        freed : how many of this budget's questions are settled, with nothing left to be said.
-        questions : how many further ones there are.
+        sequentially rejective multiple test procedures"). What is still open, and what else is
+        said under it, keeps its share: `freed` is how many questions are settled for good.
         """
         return ErrorBudget(questions, self.risk * freed)
 
@@ -203,21 +194,17 @@ def pair_findings(
     ----------
     names, rates : of the groups that are compared.
     """
+    plain = Finding(PAIR, gap.attribute, gap.measure, LARGE)
+    plain = replace(plain, is_share=gap.is_share, n=gap.n, scope=gap.scope)
     for high, low in answer.pairs:
-        if (high, low) == (answer.high, answer.low):
-            continue
-        yield Finding(
-            PAIR,
-            gap.attribute,
-            gap.measure,
-            LARGE,
-            (names[high], names[low]),
-            value=float(rates[high] - rates[low]),
-            values=(float(rates[high]), float(rates[low])),
-            is_share=gap.is_share,
-            n=gap.n,
-            scope=gap.scope,
-        )
+        if (high, low) != (answer.high, answer.low):
+            above, below = float(rates[high]), float(rates[low])
+            yield replace(
+                plain,
+                groups=(names[high], names[low]),
+                value=above - below,
+                values=(above, below),
+            )
 
 
 def compare_groups(
@@ -238,16 +225,16 @@ def compare_groups(
     risk : the probability with which the answer may be wrong.
     """
     shown = at(LEVEL)
-    known = np.isfinite(shown.single.lower)
-    if known.sum() < 2:
+    measured = np.isfinite(shown.single.lower)
+    if measured.sum() < 2:
         return GapAnswer(NOT_MEASURED), [template]
     answer = answer_gap(
-        lambda level: gap_of_limits(at(level).only(known)),
+        lambda level: gap_of_limits(at(level).only(measured)),
         template.bound,
         risk,
         may_be_small=may_be_small,
     )
-    value, lower, upper = map(float, largest_gap(shown.only(known)))
+    value, lower, upper = map(float, largest_gap(shown.only(measured)))
     rates = shown.single.value.tolist()
     named = (answer.high, answer.low) if answer.verdict == LARGE else ()
     gap = replace(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 
@@ -31,14 +30,14 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
     """
     if not _tells(label):
         return
-    ends = [(own.min(), own.max()) for own in (score[label == each] for each in (0, 1))]
-    if all(low == high for low, high in ends) and ends[0] != ends[1]:
-        zero, one = (f"{low:g}" for low, _ in ends)
+    zero, one = (np.unique(score[label == value]) for value in (0, 1))
+    if len(zero) == len(one) == 1 and zero[0] != one[0]:
         rows = count(np.isfinite(label).sum())
         raise UserError(
-            f"{file}: column '{column}' is the label: it is {zero} for one label and {one} for the "
-            f"other in all {rows} labelled rows, which is leakage; name the column of predicted "
-            "probabilities as score=, or decisions that are never wrong as prediction="
+            f"{file}: column '{column}' is the label: it is {zero[0]:g} for one label and "
+            f"{one[0]:g} for the other in all {rows} labelled rows, which is leakage; name the "
+            "column of predicted probabilities as score=, or decisions that are never wrong as "
+            "prediction="
         )
 
 
@@ -47,48 +46,47 @@ def notes_on_labels(
     score: Floats | None,
     decision: NDArray[np.int64],
     names: tuple[str, str],
-    options: Options,
+    *,
+    columns: tuple[str, str],
 ) -> Iterator[str]:
-    """Yield what a reader should know of labels that are all the same, or that a column holds."""
+    """Yield what a reader should know of labels that are all the same, or that a column holds.
+
+    Parameters
+    ----------
+    names : of labels 0 and 1.
+    columns : of scores and of decisions, empty where there is none.
+    """
     known = np.isfinite(label)
-    present = np.unique(label[known])
+    present, rows = np.unique(label[known]), count(known.sum())
     if len(present) == 1:
-        yield _one_class(int(known.sum()), int(present[0]), names)
+        missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
+        if present[0]:
+            missing = "the false positive rate"
+            told = "the true positive rate (which is then the accuracy)"
+        yield (
+            f"All {rows} labels are '{names[int(present[0])]}': there are selection rates, "
+            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
+            "labels apart. Check that the labels of the others have not been left out."
+        )
     if not _tells(label):
         return
-    rows = count(known.sum())
-    if score is not None and _apart(label, score):
+    if score is not None:
+        zero, one = score[label == 0], score[label == 1]
+        if zero.max() < one.min() or one.max() < zero.min():
+            yield (
+                f"'{columns[0]}' tells the two labels apart without one mistake in {rows} labelled "
+                "rows. Scores are hardly ever that good: it may have been made from the label, or "
+                "from what was known only after it, which is called leakage."
+            )
+            return
+    if columns[1] and (decision == label)[known].all():
         yield (
-            f"'{options.score}' tells the two labels apart without one mistake in {rows} labelled "
-            "rows. Scores are hardly ever that good: it may have been made from the label, or from "
-            "what was known only after it, which is called leakage."
+            f"'{columns[1]}' equals the label in all {rows} labelled rows. Decisions are hardly "
+            "ever that good: they may have been made from the label, or be the label."
         )
-    elif options.prediction and (decision == label)[known].all():
-        yield (
-            f"'{options.prediction}' equals the label in all {rows} labelled rows. Decisions are "
-            "hardly ever that good: they may have been made from the label, or be the label."
-        )
-
-
-def _one_class(rows: int, label: int, names: tuple[str, str]) -> str:
-    missing, told = (
-        ("the false positive rate", "the true positive rate (which is then the accuracy)")
-        if label
-        else ("the true positive rate", "the false positive rate (1 minus the accuracy)")
-    )
-    return (
-        f"All {count(rows)} labels are '{names[label]}': there are selection rates, accuracy and "
-        f"{told}, but nothing is known of {missing} or of how well scores tell labels apart. Check "
-        "that the labels of the others have not been left out."
-    )
 
 
 def _tells(label: Floats) -> bool:
     """Say whether there are enough labels of both kinds to know a copy of them."""
-    ones, labels = int(np.nansum(label)), int(np.isfinite(label).sum())
-    return labels >= _ENOUGH and min(ones, labels - ones) >= _FEWEST
-
-
-def _apart(label: Floats, score: Floats) -> bool:
-    zero, one = score[label == 0], score[label == 1]
-    return bool(zero.max() < one.min() or one.max() < zero.min())
+    zeros, ones = (label == 0).sum(), (label == 1).sum()
+    return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from fairbench.audits.named_columns import PROBABILITY, SCALES, bands_apart, check_bands
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
+from fairbench.core.formats import is_number
 from fairbench.core.options import hidden, option
+from fairbench.data.bands import bands_apart, check_bands
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
-from fairbench.metrics.rates import (
-    Rate,
-    false_negative_rate,
-    false_positive_rate,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics import rates
 
 # The kinds of audits. Beside each option stands which of them it applies to, if not to all.
 BINARY = "an audit of two classes"
@@ -32,6 +28,14 @@ OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
 LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
 BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
+
+_COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
+PROBABILITY, PERCENT = "probability", "percent"
+
+
+def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> Any:
+    """Declare an option that names a column."""
+    return option("", sentence, shown="COLUMN", applies=applies, several=several)
 
 
 @dataclass(frozen=True)
@@ -57,33 +61,25 @@ class Options:
         shown="[LABEL,...]",
         applies=BY_PAIRS,
     )
-    target: str = option(
-        "",
+    target: str = column(
         "The column of labels, empty where unknown; leave it out if there are none. With event=, "
         "of times.",
-        shown="COLUMN",
         applies=LABELLED,
     )
-    score: str = option(
-        "",
+    score: str = column(
         "The column of the predicted probability of the positive label. Of three classes and "
         "more: of the probability given to the predicted class, or [COLUMN,...] with one column "
         "for each class.",
-        shown="COLUMN",
         several="scores",
         applies=OF_SCORES,
     )
-    prediction: str = option(
-        "",
+    prediction: str = column(
         "The column of decisions, where they are not score > threshold; of three classes and "
         "more, of predicted classes; of a regression, of predicted numbers.",
-        shown="COLUMN",
         applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS),
     )
-    labelled: str = option(
-        "",
+    labelled: str = column(
         "A column of true and false; a label counts only where it is true.",
-        shown="COLUMN",
         applies=(*OF_TWO, CLASSES, NUMBERS),
     )
     positive: str = option(
@@ -98,24 +94,18 @@ class Options:
         shown="LABEL",
         applies=OF_TWO,
     )
-    weight: str = option(
-        "",
+    weight: str = column(
         "The column of how many people each row stands for (survey weights); of complete labels.",
-        shown="COLUMN",
         applies=(BINARY, NUMBERS),
     )
-    cluster: str = option(
-        "",
+    cluster: str = column(
         "The column of what marks rows that belong together, such as a household; of complete "
         "labels.",
-        shown="COLUMN",
         applies=(BINARY, NUMBERS),
     )
-    selected: str = option(
-        "",
+    selected: str = column(
         "The column of true and false that says who was selected, where labels exist for these "
         "alone, such as loans repaid: says what follows for everyone.",
-        shown="COLUMN",
         applies=(SELECTED,),
     )
     odds: float = option(
@@ -134,7 +124,7 @@ class Options:
     scale: str = option(
         PROBABILITY,
         "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
-        choices=SCALES,
+        choices=(PROBABILITY, PERCENT),
         applies=OF_SCORES,
     )
     rare: int = option(
@@ -144,11 +134,7 @@ class Options:
         (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
     )
     cuts: tuple[str, ...] = hidden(())
-    threshold: float = option(
-        0.5,
-        "A score above it is a positive decision.",
-        applies=OF_TWO,
-    )
+    threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
     constraint: str = option(
         "",
         "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
@@ -176,10 +162,8 @@ class Options:
         "", "The folder that the page and the JSON go to; by default one beside the file.",
         shown="FOLDER",
     )  # fmt: skip
-    against: str = option(
-        "",
+    against: str = column(
         "Another classifier's column of scores: its gaps less those of score=, on the same labels.",
-        shown="COLUMN",
         applies=(PAIR,),
     )
     scores: tuple[str, ...] = hidden(())
@@ -197,17 +181,13 @@ class Options:
         shown="NUMBER",
         applies=(RANKING,),
     )
-    lists: str = option(
-        "",
+    lists: str = column(
         "With top=: the column of what marks rows that are ranked together, such as a search.",
-        shown="COLUMN",
         applies=(RANKING,),
     )
-    event: str = option(
-        "",
+    event: str = column(
         "The column of true and false that says whether the event was seen at the time of target=; "
         "otherwise a row is censored there. score= is the risk of the event by horizon=.",
-        shown="COLUMN",
         applies=(SURVIVAL,),
     )
     horizon: float = option(
@@ -221,9 +201,7 @@ class Options:
         applies=(NUMBERS,),
     )
     nominal: float = option(
-        0.9,
-        "With bounds=: the share of targets that they promise to hold.",
-        applies=(NUMBERS,),
+        0.9, "With bounds=: the share of targets that they promise to hold.", applies=(NUMBERS,)
     )
     prior: str = option(
         "uniform",
@@ -245,10 +223,12 @@ class Options:
         check_bands(self.cuts)
         if not (self.score or self.scores or self.prediction):
             raise UserError("neither score= nor prediction= is given: name a column of either")
-        if len(set(self.group)) < len(self.group):
-            raise UserError(f"group=[{','.join(self.group)}] names a column twice")
-        if self.labelled and not self.target:
-            raise UserError("labelled= is given without target=: name the column of labels")
+        for name in ("group", "proxy"):
+            columns = getattr(self, name)
+            if len(set(columns)) < len(columns):
+                raise UserError(f"{name}=[{','.join(columns)}] names a column twice")
+        if self.proxy and self.group:
+            raise UserError("proxy= stands for group=: leave one of them out")
         if self.against and (self.prediction or not self.score):
             raise UserError("against= compares two scores by one threshold: give score= alone")
         if (self.weight or self.cluster) and self.interval != FREQUENTIST:
@@ -257,10 +237,6 @@ class Options:
                 "out"
             )
         self._check_target()
-        self._check_selected()
-        self._check_proxy()
-        check_share("threshold", self.threshold, zero=True)
-        check_share("epsilon", self.epsilon)
         if self.constraint:
             constraint_of(self.constraint)
             if self.prediction or not self.score:
@@ -273,46 +249,28 @@ class Options:
             raise UserError("lists= is of rankings: say how many are the first by top=")
         if self.bounds and len(self.bounds) != 2:
             raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
-        check_share("nominal", self.nominal)
-        check_minimum("horizon", self.horizon, 0)
-        check_minimum("seed", self.seed, 0)
-        check_minimum("rare", self.rare, 0)
-        check_choice("scale", self.scale, SCALES)
-        check_choice("prior", self.prior, ("uniform", "scores"))
-        check_choice("interval", self.interval, INTERVALS)
-        check_minimum("strength", self.strength, 0.1)
+        check_share("threshold", self.threshold, zero=True)
+        for name in ("epsilon", "nominal"):
+            check_share(name, getattr(self, name))
+        for name, least in {"odds": 1, "horizon": 0, "seed": 0, "rare": 0, "strength": 0.1}.items():
+            check_minimum(name, getattr(self, name), least)
+        for declared in fields(Options):
+            if choices := declared.metadata.get("choices"):
+                check_choice(declared.name, getattr(self, declared.name), choices)
 
     def _check_target(self) -> None:
-        """Refuse the column of labels as anything else."""
-        others = {
-            "score": (self.score, *self.scores),
-            "against": (self.against,),
-            "prediction": (self.prediction,),
-            "labelled": (self.labelled,),
-            "selected": (self.selected,),
-            "weight": (self.weight,),
-            "group": self.group,
-            "proxy": self.proxy,
-        }
-        for name, columns in others.items():
+        """Refuse the column of labels as anything else, and what needs one where there is none."""
+        if not self.target and (self.labelled or self.selected):
+            name = "labelled" if self.labelled else "selected"
+            raise UserError(f"{name}= is given without target=: name the column of labels")
+        named = {name: [getattr(self, name)] for name in _COMPARED}
+        named |= {"score": [self.score, *self.scores], "group": [*self.group]}
+        for name, columns in (named | {"proxy": [*self.proxy]}).items():
             if self.target and self.target in columns:
                 raise UserError(
-                    f"{name}= names '{self.target}', which is the column of labels (target=): "
-                    "an audit compares labels with something else; name another column"
+                    f"{name}= names '{self.target}', which is the column of labels (target=): an "
+                    "audit compares labels with something else; name another column"
                 )
-
-    def _check_selected(self) -> None:
-        """Refuse what cannot be told of labels that exist for the selected alone."""
-        if self.selected and not self.target:
-            raise UserError("selected= is given without target=: name the column of labels")
-        check_minimum("odds", self.odds, 1)
-
-    def _check_proxy(self) -> None:
-        """Refuse what cannot be told of groups that are known through probabilities alone."""
-        if len(set(self.proxy)) < len(self.proxy):
-            raise UserError(f"proxy=[{','.join(self.proxy)}] names a column twice")
-        if self.proxy and self.group:
-            raise UserError("proxy= stands for group=: leave one of them out")
 
     @property
     def score_columns(self) -> tuple[str, ...]:
@@ -322,17 +280,11 @@ class Options:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        marks = (
-            self.prediction,
-            self.labelled,
-            self.selected,
-            self.weight,
-            self.cluster,
-            self.event,
-        )
+        rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
         groups = (*self.group, *self.proxy)
-        named = (self.target, *self.score_columns, *marks, *groups, *self.bounds, self.lists)
-        return list(dict.fromkeys(name for name in named if name))
+        rest = (*self.bounds, self.lists)
+        named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
+        return [name for name in dict.fromkeys(named) if name]
 
 
 def check_applies(options: Options, kind: str) -> None:
@@ -343,21 +295,20 @@ def check_applies(options: Options, kind: str) -> None:
     UserError : it was given, and does not apply; names the kinds that take it.
     """
     for declared in fields(options):
-        applies = declared.metadata.get("applies", ())
-        name, value = declared.name, getattr(options, declared.name)
-        if applies and kind not in applies and value != declared.default:
-            takers = ", or ".join(applies)
-            raise UserError(f"{name}= does not apply to {kind}, but to {takers}: leave it out")
+        takers, name = declared.metadata.get("applies"), declared.name
+        if takers and kind not in takers and getattr(options, name) != declared.default:
+            listed = ", or ".join(takers)
+            raise UserError(f"{name}= does not apply to {kind}, but to {listed}: leave it out")
 
 
 RATIO = "ratio"
 # What a constraint may be about, and the rate of groups that it compares.
-CONSTRAINED: Mapping[str, Rate] = {
-    RATIO: selection_rate,
-    **{
-        rate.name: rate
-        for rate in (selection_rate, true_positive_rate, false_positive_rate, false_negative_rate)
-    },
+CONSTRAINED: Mapping[str, rates.Rate] = {
+    RATIO: rates.selection_rate,
+    "selection_rate": rates.selection_rate,
+    "true_positive_rate": rates.true_positive_rate,
+    "false_positive_rate": rates.false_positive_rate,
+    "false_negative_rate": rates.false_negative_rate,
 }
 
 
@@ -370,16 +321,12 @@ def constraint_of(text: str) -> tuple[str, float]:
     """
     name, _, bound = text.partition(":")
     check_choice("constraint", name, CONSTRAINED)
-    try:
-        value = float(bound)
-    except ValueError:
-        value = float("nan")
-    if not 0 <= value <= 1:
+    if not (is_number(bound) and 0 <= float(bound) <= 1):
         raise UserError(
             f"constraint={text}: after the colon comes a number from 0 to 1, such as ratio:0.8 or "
             "selection_rate:0.05"
         )
-    return name, value
+    return name, float(bound)
 
 
 @dataclass(frozen=True)
@@ -405,16 +352,15 @@ class PlanOptions:
         """Refuse what cannot be."""
         if len(self.groups) < 2:
             raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
-        if min(self.groups) <= 0 or abs(sum(self.groups) - 1) > 0.005:
+        total, listed = sum(self.groups), ",".join(f"{share:g}" for share in self.groups)
+        if min(self.groups) <= 0 or abs(total - 1) > 0.005:
             raise UserError(
-                f"groups=[{','.join(f'{each:g}' for each in self.groups)}]: shares are above 0 and "
-                f"add up to 1, these to {sum(self.groups):g}"
+                f"groups=[{listed}]: shares are above 0 and add up to 1, these to {total:g}"
             )
-        for name in ("rate", "gap"):
-            check_share(name, getattr(self, name))
+        check_share("rate", self.rate)
+        check_share("gap", self.gap)
+        check_minimum("attributes", self.attributes, 1)
         if not 0 < self.among <= 1:
             raise UserError(f"among is {self.among}; it must be above 0 and at most 1")
-        if self.attributes < 1:
-            raise UserError(f"attributes is {self.attributes}; it must be 1 or more")
         if self.rate - self.gap < 0 and self.rate + self.gap > 1:
             raise UserError(f"no rate differs from {self.rate:g} by {self.gap:g}")

@@ -39,7 +39,7 @@ def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[st
     together: dict[Hashable, list[Finding]] = {}
     for finding in findings:
         together.setdefault(_said_with(finding), []).append(finding)
-    worded = (_WORDS[group[0].about](group, brief) for group in together.values())
+    worded = (_WORDS[alike[0].about](alike, brief) for alike in together.values())
     return [sentence for sentence in worded if sentence]
 
 
@@ -61,94 +61,66 @@ def cannot_be_concluded(findings: Sequence[Finding]) -> list[str]:
 def in_short(findings: Sequence[Finding]) -> list[str]:
     """Return what a summary says was found: the largest gaps first, what is open last."""
     settled = [finding for finding in findings if finding.is_settled]
-    ordered = [
-        *sorted(
-            (each for each in settled if each.about == GAP and each.verdict == LARGE),
-            key=lambda each: -abs(each.value),
-        ),
-        *(each for each in settled if each.about != GAP and each.about != PAIR),
-        *(each for each in settled if each.about == GAP and each.verdict == SMALL),
-        *_pairs_of_open(findings),
-    ]
-    known, rest = sentences_of(ordered, brief=True), cannot_in_short(findings)
-    shown, left = known[:_MOST_FOUND], len(known) - _MOST_FOUND
-    more = [f"{count(left)} more findings stand under “Can be concluded”."] * (left > 0)
-    return [*shown, *more, *rest] or ["Nothing is settled by these rows."]
-
-
-def cannot_in_short(findings: Sequence[Finding]) -> list[str]:
-    """Return what a summary says is open."""
-    asked = (GAP, COMPARISON, CONSTRAINT)
-    return sentences_of(
-        (each for each in findings if not each.is_settled and each.about in asked), brief=True
-    )
+    gaps = [finding for finding in settled if finding.about == GAP]
+    large = [gap for gap in gaps if gap.verdict == LARGE]
+    large.sort(key=lambda gap: -abs(gap.value))
+    small = [gap for gap in gaps if gap.verdict == SMALL]
+    others = [finding for finding in settled if finding.about not in (GAP, PAIR)]
+    is_open = [finding for finding in findings if not finding.is_settled]
+    sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
+    # Of a gap whose size is open, who is above whom may be sure all the same.
+    pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
+    found = sentences_of([*large, *others, *small, *pairs], brief=True)
+    asked = (finding for finding in is_open if finding.about in (GAP, COMPARISON, CONSTRAINT))
+    if (left := len(found) - _MOST_FOUND) > 0:
+        more = f"{count(left)} more findings stand under “Can be concluded”."
+        found = [*found[:_MOST_FOUND], more]
+    return [*found, *sentences_of(asked, brief=True)] or ["Nothing is settled by these rows."]
 
 
 def to_do(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what to do about the widest gap, and about scores that are off."""
-    gaps = [each for each in findings if each.about == GAP and each.verdict == LARGE]
-    named = [each for each in gaps if each.groups and not each.given]
+    settled = [finding for finding in findings if finding.is_settled and finding.verdict == LARGE]
+    named = [finding for finding in settled if finding.about == GAP and finding.groups]
     if named:
-        widest = max(named, key=lambda each: abs(each.value))
+        widest = max(named, key=lambda gap: abs(gap.value))
         high, low = widest.groups
         yield (
             f"Find out why {widest.measure} is lower for {low} than for {high}, and decide whether "
             "that is acceptable, before the model is used."
         )
-    elif any(each.is_settled and each.verdict == LARGE for each in findings):
+    elif settled:
         yield "Find out why groups differ before acting on it: an audit does not tell."
-    off = [each for each in findings if each.about == EXCESS and each.is_settled]
+    off = [finding for finding in findings if finding.about == EXCESS and finding.is_settled]
     if off:
-        worst = max(off, key=lambda each: abs(each.value))
+        worst = max(off, key=lambda excess: abs(excess.value))
         yield f"Calibrate the scores anew: those of {worst.groups[0]} are too {_side(worst)}."
 
 
-def _pairs_of_open(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the pairs that differ of gaps whose size is open."""
-    still = {
-        (each.attribute, each.measure)
-        for each in findings
-        if each.about == GAP and each.verdict == OPEN
-    }
-    for finding in findings:
-        if finding.about == PAIR and (finding.attribute, finding.measure) in still:
-            yield finding
+def _question(finding: Finding) -> tuple[str, str]:
+    return finding.attribute, finding.measure
 
 
 def _said_with(finding: Finding) -> Hashable:
     """Return what findings have in common that are said in one sentence."""
-    where = (finding.about, finding.attribute, finding.verdict, finding.scope, finding.given)
-    if finding.about == GAP:
-        if finding.verdict == LARGE:
-            return (*where, finding.measure)
-        return (*where, finding.bound, finding.needs if finding.verdict == NOT_MEASURED else "")
-    if finding.about == PAIR:
+    about, verdict = finding.about, finding.verdict
+    where = (about, finding.attribute, verdict, finding.scope, finding.given)
+    if about in (PAIR, LOWEST, UNLIKE) or (about, verdict) in ((GAP, LARGE), (SHARE, OPEN)):
         return (*where, finding.measure)
-    if finding.about == RATIO:
+    if about == GAP:
+        return (*where, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
+    if about == RATIO:
         return (*where, finding.groups[1:])
-    if finding.about in (LOWEST, UNLIKE):
-        return (*where, finding.measure)
-    if finding.about == SHARE and finding.verdict == OPEN:
-        return (*where, finding.measure)
-    if finding.about == COMPARISON and finding.verdict in (OPEN, NOT_MEASURED):
+    if about == COMPARISON and verdict in (OPEN, NOT_MEASURED):
         return where
     return id(finding)
 
 
-def _by(finding: Finding) -> str:
-    """Return how a sentence begins: by which attribute, and on what assumption."""
-    parts = [f"by {finding.attribute}"] * bool(finding.attribute)
-    parts += [finding.given] * bool(finding.given)
-    start = ", ".join(parts)
-    return f"{start[:1].upper()}{start[1:]}, " if start else ""
-
-
-def _scope(finding: Finding) -> str:
-    return f", {finding.scope}" * bool(finding.scope)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _say(finding: Finding, text: str) -> str:
+    """Return a sentence that begins with the attribute it is by, and on what assumption."""
+    by = f"by {finding.attribute}" if finding.attribute else ""
+    said = ", ".join(part for part in (by, finding.given, text) if part)
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def listed(names: Sequence[str], most: int = 0) -> str:
@@ -160,11 +132,8 @@ def listed(names: Sequence[str], most: int = 0) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _points(finding: Finding) -> str:
-    """Return a bound: of a share in percentage points."""
-    if finding.is_share:
-        return f"{100 * finding.bound:.3g} percentage points"
-    return number(finding.bound)
+def _measures(findings: Sequence[Finding]) -> str:
+    return listed([finding.measure for finding in findings])
 
 
 def _bound(finding: Finding) -> str:
@@ -174,103 +143,88 @@ def _bound(finding: Finding) -> str:
 def _between(finding: Finding) -> str:
     """Return what was measured, with its interval."""
     ends = interval(*finding.interval)
-    within = f", 95 % interval {ends}" if ends else ""
-    return f"{number(abs(finding.value))}{within}"
+    return number(abs(finding.value)) + (f", 95 % interval {ends}" if ends else "")
 
 
 def _gaps(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    bound = _points(first) if brief else _bound(first)
-    if first.verdict == LARGE:
-        return _large_gap(first, bound, brief)
-    if first.verdict == SMALL:
-        named = [_unless_wrong(each, brief) for each in findings]
-        measures = listed(named) if brief else ", ".join(named)
-        start = f"{_by(first)}no two groups differ by {bound} or more in {measures}"
-        return f"{_capital(start)}{_scope(first)}."
-    if first.verdict == NOT_MEASURED:
-        measures = listed([each.measure for each in findings])
-        return _capital(f"{_by(first)}groups cannot be compared in {measures}: {first.needs}.")
-    measures = (
-        listed([each.measure for each in findings])
-        if brief
-        else "; ".join(map(_open_gap, findings))
-    )
-    tell = ": these rows cannot tell" * (brief and not first.scope)
-    start = f"{_by(first)}it is open whether groups differ by {bound} or more in {measures}"
-    return f"{_capital(start)}{_scope(first)}{tell}."
+    gap, measures = findings[0], _measures(findings)
+    if gap.verdict == NOT_MEASURED:
+        return _say(gap, f"groups cannot be compared in {measures}: {gap.needs}")
+    bound = f"{100 * gap.bound:.3g} percentage points" if brief and gap.is_share else _bound(gap)
+    scope = f", {gap.scope}" if gap.scope else ""
+    if gap.verdict == LARGE:
+        return _large_gap(gap, bound, scope, brief=brief)
+    is_small = gap.verdict == SMALL
+    if not brief:
+        measures = (", " if is_small else "; ").join(map(_in_detail, findings))
+    elif not is_small and not scope:
+        scope = ": these rows cannot tell"
+    start = "no two groups differ" if is_small else "it is open whether groups differ"
+    return _say(gap, f"{start} by {bound} or more in {measures}{scope}")
 
 
-def _large_gap(gap: Finding, bound: str, brief: bool) -> str:
+def _in_detail(gap: Finding) -> str:
+    """Return the measure of a gap that is not large, and what has to be added."""
+    ends = interval(*gap.interval)
+    details = [ends and f"95 % interval {ends}", gap.needs]
+    if gap.verdict == SMALL:
+        details = [gap.unless and f"unless {gap.unless}"]
+    said = "; ".join(detail for detail in details if detail)
+    return f"{gap.measure} ({said})" if said else gap.measure
+
+
+def _large_gap(gap: Finding, bound: str, scope: str, *, brief: bool) -> str:
+    start = f"groups differ by more than {bound} in {gap.measure}"
     if not gap.groups:
-        start = f"{_by(gap)}groups differ by more than {bound} in {gap.measure}{_scope(gap)}"
-        return _capital(f"{start} (largest difference {_between(gap)}).")
+        return _say(gap, f"{start}{scope} (largest difference {_between(gap)})")
     high, low = gap.groups
     if brief and gap.is_share and len(gap.values) == 2:
-        above, below = (f"{100 * each:.1f} %" for each in gap.values)
-        start = f"{_by(gap)}groups differ by more than {bound} in {gap.measure}"
-        return _capital(f"{start}: {above} for {high}, {below} for {low}{_scope(gap)}.")
-    start = f"{_by(gap)}the {gap.measure} of {high} is higher than that of {low} by more than "
+        above, below = (f"{100 * rate:.1f} %" for rate in gap.values)
+        return _say(gap, f"{start}: {above} for {high}, {below} for {low}{scope}")
     shown = "" if np.isnan(gap.value) else f" (difference {_between(gap)})"
-    unless = f" This holds unless {gap.unless}." * bool(gap.unless)
-    return _capital(f"{start}{bound}{_scope(gap)}{shown}.{unless}")
-
-
-def _unless_wrong(gap: Finding, brief: bool) -> str:
-    return f"{gap.measure} (unless {gap.unless})" if gap.unless and not brief else gap.measure
-
-
-def _open_gap(gap: Finding) -> str:
-    ends = interval(*gap.interval)
-    parts = [f"95 % interval {ends}"] * bool(ends) + [gap.needs] * bool(gap.needs)
-    return f"{gap.measure} ({'; '.join(parts)})" if parts else gap.measure
+    unless = f" This holds unless {gap.unless}." if gap.unless else ""
+    start = f"the {gap.measure} of {high} is higher than that of {low} by more than {bound}"
+    return _say(gap, f"{start}{scope}{shown}") + unless
 
 
 def _pairs(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
+    pair = findings[0]
     above: dict[str, list[str]] = {}
     for finding in findings:
-        above.setdefault(finding.groups[0], []).append(finding.groups[1])
+        high, low = finding.groups
+        above.setdefault(high, []).append(low)
     named = [
         f"that of {high} is higher than that of {listed(lows, _MOST_NAMED)}"
         for high, lows in above.items()
     ]
-    more = f"; and {count(len(named) - _MOST_NAMED)} more" if len(named) > _MOST_NAMED else ""
-    start = f"{_by(first)}groups differ in {first.measure}{_scope(first)}"
-    return _capital(f"{start}: {'; '.join(named[:_MOST_NAMED])}{more}.")
+    if (left := len(named) - _MOST_NAMED) > 0:
+        named = [*named[:_MOST_NAMED], f"and {count(left)} more"]
+    scope = f", {pair.scope}" if pair.scope else ""
+    return _say(pair, f"groups differ in {pair.measure}{scope}: {'; '.join(named)}")
 
 
 def _lowest(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    if first.verdict == LARGE:
-        return (
-            f"The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
-            f"({_between(first)})."
-        )
-    if first.verdict == NOT_MEASURED:
-        return f"The {first.measure} of each {first.attribute} is not known: {first.needs}."
-    named = listed(first.groups, _MOST_NAMED)
-    return (
-        f"It is open which {first.attribute} has the lowest {first.measure}: it may be any of "
-        f"{named}."
-    )
+    lowest = findings[0]
+    what, measure = lowest.attribute, lowest.measure
+    if lowest.verdict == LARGE:
+        return f"The {what} of the lowest {measure} is {lowest.groups[0]} ({_between(lowest)})."
+    if lowest.verdict == NOT_MEASURED:
+        return f"The {measure} of each {what} is not known: {lowest.needs}."
+    named = listed(lowest.groups, _MOST_NAMED)
+    return f"It is open which {what} has the lowest {measure}: it may be any of {named}."
 
 
 def _ratios(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    whom = first.groups[1] if len(first.groups) > 1 else "the group selected most often"
-    if first.verdict == NOT_MEASURED:
-        named = listed([each.groups[0] for each in findings], _MOST_NAMED)
-        return _capital(f"{_by(first)}there is no impact ratio of {named}: {first.needs}.")
-    named = listed([f"{each.groups[0]} (ratio {each.value:.2f})" for each in findings])
+    ratio = findings[0]
+    if ratio.verdict == NOT_MEASURED:
+        named = listed([finding.groups[0] for finding in findings], _MOST_NAMED)
+        return _say(ratio, f"there is no impact ratio of {named}: {ratio.needs}")
+    whom = ratio.groups[1] if len(ratio.groups) > 1 else "the group selected most often"
+    named = listed([f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in findings])
+    start = "it is open whether " if ratio.verdict == OPEN else ""
     are = "is" if len(findings) == 1 else "are"
-    if first.verdict == OPEN:
-        return _capital(
-            f"{_by(first)}it is open whether {named} {are} selected at least four fifths as often "
-            f"as {whom}."
-        )
-    how = "less than" if first.verdict == LARGE else "at least"
-    return _capital(f"{_by(first)}{named} {are} selected {how} four fifths as often as {whom}.")
+    how = "less than" if ratio.verdict == LARGE else "at least"
+    return _say(ratio, f"{start}{named} {are} selected {how} four fifths as often as {whom}")
 
 
 def _side(finding: Finding) -> str:
@@ -278,82 +232,75 @@ def _side(finding: Finding) -> str:
 
 
 def _excess(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    if not first.is_settled:
+    excess = findings[0]
+    if not excess.is_settled:
         return ""  # what was measured stands in the table of calibration
-    ends = sorted(map(abs, first.interval))
-    return _capital(
-        f"{_by(first)}scores of {first.groups[0]} are too {_side(first)} on average (by "
-        f"{number(abs(first.value))} in these rows, 95 % interval {interval(ends[0], ends[1])})."
+    low, high = sorted(map(abs, excess.interval))
+    return _say(
+        excess,
+        f"scores of {excess.groups[0]} are too {_side(excess)} on average (by "
+        f"{number(abs(excess.value))} in these rows, 95 % interval {interval(low, high)})",
     )
 
 
 def _shares(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    if first.verdict == LARGE:
-        side = "less" if first.value < 1 else "more"
-        share, of_rows = first.values
-        return _capital(
-            f"{_by(first)}{first.groups[0]} gets {side} than its share ({number(share)} of "
-            f"{first.measure} at {number(of_rows)} of the rows: {number(first.value, 2)} times as "
-            f"much, {interval(*first.interval, 2)})."
-        )
-    named = ", ".join(each.groups[0] for each in findings)
-    return _capital(
-        f"{_by(first)}it is open whether {named} get more or less of {first.measure} than their "
-        "share of the rows."
+    first, measure = findings[0], findings[0].measure
+    if first.verdict != LARGE:
+        named = ", ".join(finding.groups[0] for finding in findings)
+        start = f"it is open whether {named} get more or less of {measure} than their share"
+        return _say(first, f"{start} of the rows")
+    share, of_rows = first.values
+    return _say(
+        first,
+        f"{first.groups[0]} gets {'less' if first.value < 1 else 'more'} than its share "
+        f"({number(share)} of {measure} at {number(of_rows)} of the rows: {number(first.value, 2)} "
+        f"times as much, {interval(*first.interval, 2)})",
     )
 
 
 def _unlike(findings: Sequence[Finding], brief: bool) -> str:
     first = findings[0]
+    end = f"unlike everyone else in {first.measure} ({number(first.bound)})"
     if first.verdict != LARGE:
-        return _capital(
-            f"{_by(first)}no group is shown to be unlike everyone else in {first.measure} "
-            f"({number(first.bound)})."
-        )
-    names = [f"{each.groups[0]} ({number(each.value)})" for each in findings]
+        return _say(first, f"no group is shown to be {end}")
+    names = [f"{finding.groups[0]} ({number(finding.value)})" for finding in findings]
     are = "group is" if len(names) == 1 else "groups are"
-    return _capital(
-        f"{_by(first)}{count(len(names))} {are} unlike everyone else in {first.measure} "
-        f"({number(first.bound)}): {listed(names, 3 if brief else 8)}."
-    )
+    return _say(first, f"{count(len(names))} {are} {end}: {listed(names, 3 if brief else 8)}")
 
 
 def _comparisons(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
+    first, measures = findings[0], _measures(findings)
     one, other = first.groups
-    start = _by(first)
-    measures = listed([each.measure for each in findings])
-    what = f"the gap in {measures}" if first.attribute else measures
-    if first.verdict == NOT_MEASURED:
-        return _capital(f"{start}{what} is not compared: {first.needs}.")
+    is_gap = bool(first.attribute)
     if first.verdict == OPEN:
-        smaller = "whose gap is smaller in" if first.attribute else "which has the higher"
-        return _capital(f"{start}it is open {smaller} {measures}, {one} or {other}.")
-    ends = f"difference {signed(first.value)}, 95 % interval {interval(*first.interval)}"
+        what = "whose gap is smaller in" if is_gap else "which has the higher"
+        return _say(first, f"it is open {what} {measures}, {one} or {other}")
+    what = f"gap in {measures}" if is_gap else measures
+    the = "the " if is_gap else ""
+    if first.verdict == NOT_MEASURED:
+        return _say(first, f"{the}{what} is not compared: {first.needs}")
+    ends = f"(difference {signed(first.value)}, 95 % interval {interval(*first.interval)})"
     if first.verdict == SMALL:
-        return _capital(
-            f"{start}{one} and {other} differ by less than {_bound(first)} in {what} ({ends})."
+        return _say(
+            first, f"{one} and {other} differ by less than {_bound(first)} in {the}{what} {ends}"
         )
-    more = ("a smaller" if first.value < 0 else "a larger") if first.attribute else (
-        "a lower" if first.value < 0 else "a higher"
-    )  # fmt: skip
-    thing = f"gap in {measures}" if first.attribute else measures
-    return _capital(f"{start}{other} has {more} {thing} than {one} ({ends}).")
+    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
+    how = less if first.value < 0 else more
+    return _say(first, f"{other} has a {how} {what} than {one} {ends}")
 
 
 def _constraints(findings: Sequence[Finding], brief: bool) -> str:
     first = findings[0]
-    said = {
-        SMALL: f"it holds that {first.measure}",
-        LARGE: f"it does not hold that {first.measure}",
-        OPEN: f"it is open whether {first.measure}",
-        NOT_MEASURED: f"it is not known whether {first.measure}: {first.needs}",
+    holds = {
+        SMALL: "it holds that",
+        LARGE: "it does not hold that",
+        OPEN: "it is open whether",
+        NOT_MEASURED: "it is not known whether",
     }[first.verdict]
+    reason = f": {first.needs}" if first.verdict == NOT_MEASURED else ""
     ends = interval(*first.interval)
     shown = f" ({number(first.value)}, 95 % interval {ends})" if ends else ""
-    return _capital(f"{_by(first)}{first.scope}, {said}{shown}.")
+    return _say(first, f"{first.scope}, {holds} {first.measure}{reason}{shown}")
 
 
 _WORDS: Mapping[str, Words] = {

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fairbench.cli.options import Option, options_of, value_shown
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,6 +35,12 @@ class Results:
     results: Path = option(
         default_results, "The folder of runs, cells and reports.", shown="FOLDER"
     )
+
+
+def narrowed(options: Any, kind: type[T]) -> T:
+    """Return those of a command's options that a dataclass it inherits from declares."""
+    declared = fields(kind)  # type: ignore[arg-type]
+    return kind(**{field.name: getattr(options, field.name) for field in declared})
 
 
 def check_folder(out: Path, *, new: bool = False) -> None:

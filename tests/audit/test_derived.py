@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.columns import are_quantities, read_frame
-from fairbench.audits.derived import in_order, periods_of
-from fairbench.audits.named_columns import bands_apart
+from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
+from fairbench.data.bands import are_quantities, bands_apart, in_order
+from fairbench.data.periods import periods_of
 from tests.audit.tables import parse, predictions, written
 
 AGES = [17, 25, 39.5, 40, 62, 90, None]

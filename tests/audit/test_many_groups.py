@@ -12,7 +12,7 @@ from fairbench.audits.kinds.many_groups import BEYOND, WITHIN, audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, has_many_groups
 from fairbench.cli.main import main
-from tests.audit.tables import parse, written
+from tests.audit.tables import written
 
 EPSILON = 0.05
 
@@ -86,10 +86,9 @@ def test_without_labels_decisions_alone_are_compared(tmp_path, capsys):
 def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
     frame = people(rows=400).astype(str)
     frame["one"] = frame["a"] + frame["b"] + frame["c"]
-    words = ["path=x.csv", "prediction=prediction"]
-    assert has_many_groups(frame, parse([*words, "group=[one]"]))
-    assert has_many_groups(frame, parse([*words, "group=[a,b,c]"]))
-    assert not has_many_groups(frame, parse([*words, "group=[a,b]"]))
+    assert has_many_groups(frame[["one"]])
+    assert has_many_groups(frame[["a", "b", "c"]])
+    assert not has_many_groups(frame[["a", "b"]])
 
 
 @pytest.mark.parametrize(

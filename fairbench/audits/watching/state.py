@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.named_columns import bands_apart, period_asked
 from fairbench.audits.question import Options
 from fairbench.audits.state_file import JsonFile
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
+from fairbench.data.bands import bands_apart
+from fairbench.data.periods import period_asked
 
 SCHEMA = 1
 KEY = 8  # signs of the checksum that tells a row

@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, each_value, labels_of, read_frame
-from fairbench.audits.derived import periods_of
+from fairbench.audits.columns import read_frame
 from fairbench.audits.leakage import check_score
-from fairbench.audits.named_columns import period_asked
-from fairbench.audits.table import decisions_of, scores_of
+from fairbench.audits.table import decisions_of
 from fairbench.audits.watching.state import (
     CROSSED,
     Period,
@@ -26,6 +24,8 @@ from fairbench.audits.watching.state import (
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
+from fairbench.data.columns import Place, each_value, labels_of, scores_of
+from fairbench.data.periods import period_asked, periods_of
 from fairbench.data.tabular import spelled
 
 _SIGNS, UNKNOWN = np.array(["0", "1", "?"]), 2

@@ -7,13 +7,13 @@ written as a page and as JSON. ``fairbench audit plan`` says how many labels an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
@@ -45,10 +45,6 @@ class AuditOptions(Results, Options):
     def __post_init__(self) -> None:
         """Check nothing yet: of a run no column need be named."""
 
-    def plain(self) -> Options:
-        """Return what the audit itself is asked for."""
-        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
-
 
 def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
@@ -66,25 +62,24 @@ def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     ------
     UserError : no such file or run, or a column that is not there.
     """
+    from fairbench.audits.columns import read_frame
+    from fairbench.data.any_table import check_file
     from fairbench.reporting.document.writing import check_forms
 
     check_forms(options.formats)
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
+    run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        from fairbench.audits.columns import read_frame
-        from fairbench.data.any_table import check_file
-
         check_file(options.path)  # before the columns: no column helps where there is no file
-        asked = options.plain()
-        return asked, read_frame(asked)
-    return _of_run(options)
+    else:
+        options, run = _of_run(options)
+    asked = narrowed(options, Options)
+    return asked, read_frame(asked, source=run)
 
 
-def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
-    """Return what is audited of a finished run, and its predictions as strings."""
-    if not options.results.is_dir():
-        raise UserError(_neither(options))
+def _of_run(options: AuditOptions) -> tuple[AuditOptions, pd.DataFrame]:
+    """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.run_predictions import (
         group_columns,
         load_predictions,
@@ -92,24 +87,24 @@ def _of_run(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
     )
     from fairbench.results.catalogue import Catalogue
 
-    catalogue = Catalogue(options.results)
-    if not catalogue.runs:
+    catalogue = Catalogue(options.results) if options.results.is_dir() else None
+    if catalogue is None or not catalogue.runs:
         raise UserError(_neither(options))
     try:
         run = load_predictions(catalogue.one(str(options.path)))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
-    frame = predictions_frame(run, options.repeat)
-    columns = {"target": "target", "prediction": "prediction", "score": ""}
-    columns |= {name: name for name in ("score", "cluster") if name in frame}
-    favourable = run.people.about.favourable
-    columns["favourable"] = "" if favourable is None else str(favourable)
+    frame, favourable = predictions_frame(run, options.repeat), run.people.about.favourable
+    told = {
+        "target": "target",
+        "prediction": "prediction",
+        "score": "score" if "score" in frame else "",
+        "cluster": "cluster" if "cluster" in frame else options.cluster,
+        "favourable": "" if favourable is None else str(favourable),
+    }
+    own = {name: value for name, value in told.items() if name not in options.given}
     group = options.group or tuple(group_columns(run))
-    own = {name: column for name, column in columns.items() if name not in options.given}
-    asked = replace(options, path=Path(run.id), group=group, **own).plain()  # type: ignore[arg-type]
-    from fairbench.audits.columns import read_frame
-
-    return asked, read_frame(asked, source=frame)
+    return replace(options, path=Path(run.id), group=group, **own), frame  # type: ignore[arg-type]
 
 
 def _neither(options: AuditOptions) -> str:
@@ -124,18 +119,36 @@ def write(
 ) -> None:
     """Print a report, write it in the forms that are asked for, and say where."""
     from fairbench.audits.folders import own_folder
+
+    name = "pair" if options.against else "audit"
+    print_and_write(document, lambda: own_folder(options, results), name, formats)
+
+
+def print_and_write(
+    document: Document,
+    folder: Callable[[], Path],
+    name: str,
+    formats: Sequence[str] = ("html", "json"),
+    *,
+    more: str = "",
+) -> None:
+    """Print a document, write it in the forms that are asked for, and say where.
+
+    Parameters
+    ----------
+    folder : finds or makes the folder, once the document is printed.
+    more : what else was written.
+    """
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.document.writing import write_document
 
     print_document(document)
-    name = "pair" if options.against else "audit"
     try:
-        place = own_folder(options, results)
+        place = folder()
         names = write_document(document, place, name, formats)
     except OSError as error:
-        reason = refused(error).replace("results=FOLDER", "out=FOLDER")
-        raise UserError(f"not written: {reason}") from error
-    print(f"\nwritten: {place / ', '.join(names)}")
+        raise UserError(f"not written: {refused(error)}") from error
+    print(f"\nwritten: {place / ', '.join(names)}{more}")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
 from fairbench.cli.command import Command
-from fairbench.cli.verbs.audit import AuditOptions, read_input
-from fairbench.core.errors import UserError, refused
+from fairbench.cli.verbs.audit import AuditOptions, print_and_write, read_input
+from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.results.packs import written_beside
 
@@ -113,16 +113,7 @@ def _of_run(options: DossierOptions) -> dict[str, str]:
 
 def _write(options: DossierOptions, asked: Options, document: Document, kind: str) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says."""
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.document.writing import write_document
-
-    print_document(document)
-    place = _place(options, asked, kind)
-    try:
-        names = write_document(document, place, kind, options.formats)
-    except OSError as error:
-        raise UserError(f"not written: {refused(error)}; name another place: out=FOLDER") from error
-    print(f"\nwritten: {place / ', '.join(names)}")
+    print_and_write(document, lambda: _place(options, asked, kind), kind, options.formats)
 
 
 def _place(options: DossierOptions, asked: Options, kind: str) -> Path:

@@ -11,12 +11,12 @@ Everything is kept in one file of plain JSON, and neither a kill nor a second pe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
@@ -102,7 +102,7 @@ class NextOptions(_State, Options):
             )
         if self.proxy:
             raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
-        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})
+        return narrowed(self, Options)
 
 
 @dataclass(frozen=True)

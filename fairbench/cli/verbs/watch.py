@@ -11,18 +11,15 @@ watched; then nothing is changed. An alarm stays until another state is started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
 from fairbench.results.packs import written_beside
-
-if TYPE_CHECKING:
-    from fairbench.reporting.document.model import Document
 
 ALARM = 1
 
@@ -41,12 +38,6 @@ class _Options(Results, WatchOptions):
     def __post_init__(self) -> None:
         """Check nothing yet: the state may have the columns."""
 
-    def plain(self) -> WatchOptions:
-        """Return what the watch itself is asked for."""
-        return WatchOptions(
-            **{each.name: getattr(self, each.name) for each in fields(WatchOptions)}
-        )
-
 
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
@@ -59,35 +50,18 @@ def watch(options: _Options) -> int:
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
     before = _size(file.read()) if file.exists() else (0, 0)
-    asked = options.plain() if not file.exists() else options
+    asked = options if file.exists() else narrowed(options, WatchOptions)
     state = look(file, asked, options.given)
-    _write(options, watch_document(state, before))
+    name = f"watch-{file.path.stem}"
+    place = Path(options.out) if options.out else written_beside(options.results) / name
+    document = watch_document(state, before)
+    print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
     return ALARM if state.alarms else 0
 
 
 def _size(state: WatchState) -> tuple[int, int]:
     """Return the rows and the labels so far."""
     return (state.rows, state.marks[-1].labels) if state.marks else (0, 0)
-
-
-def _write(options: _Options, document: Document) -> None:
-    """Print a document, and write its page and its JSON."""
-    from fairbench.core.errors import refused
-    from fairbench.core.files import write_text
-    from fairbench.reporting.document.html import to_html
-    from fairbench.reporting.document.json import to_json
-    from fairbench.reporting.document.terminal import print_document
-
-    print_document(document)
-    name = f"watch-{Path(options.state).stem}"
-    place = Path(options.out) if options.out else written_beside(options.results) / name
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        write_text(place / "watch.html", to_html(document))
-        write_text(place / "watch.json", to_json(document))
-    except OSError as error:
-        raise UserError(f"not written: {refused(error)}") from error
-    print(f"\nwritten: {place / 'watch.html'}, watch.json; state: {options.state}")
 
 
 COMMAND = Command(

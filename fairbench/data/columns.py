@@ -1,0 +1,139 @@
+"""Columns of text of somebody's table, turned into labels, marks and scores; each fault by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.core.formats import count, is_number, quoted, shortened
+from fairbench.data.tabular import plain_pair, spelled, to_numbers
+
+Floats = NDArray[np.float64]
+
+_TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
+_MANY_NUMBERS = 10  # different ones, which are more than the names of classes
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of a file, for messages."""
+
+    file: str
+    column: str
+
+    def fault(self, sentence: str) -> UserError:
+        """Return the error of a column as a whole."""
+        return UserError(f"{self.file}: column '{self.column}' {sentence}")
+
+    def refuse(
+        self, text: pd.Series, wrong: NDArray[np.bool_], expected: str, *, said: str = "not"
+    ) -> None:
+        """Refuse the first value that is wrong, if there is one; rows count from 1."""
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise UserError(
+                f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
+                f"{said} {expected}"
+            )
+
+
+def each_value(
+    text: pd.Series, function: Callable[[str], str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Apply a function to the distinct values of a column; return codes into their results."""
+    codes, values = pd.factorize(text)
+    return codes.astype(np.int64), [function(str(value)) for value in values]
+
+
+def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of probabilities.
+
+    Raises
+    ------
+    UserError : a value that is none; names the row.
+    """
+    text = frame[place.column]
+    score: Floats = to_numbers(text)
+    if (wrong := ~np.isfinite(score)).any():
+        first = text[wrong].astype(object).fillna("").astype(str).str.strip()
+        hint = ": of percents give scale=percent" if first.iloc[0].endswith("%") else ""
+        if not first.iloc[0]:
+            rows = count(wrong.sum())
+            hint = f": each row needs a score; add it, or delete the {rows} rows without"
+        place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
+    hint = "; of percents give scale=percent" if score.min() >= 0 and 1 < score.max() <= 100 else ""
+    place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
+    return score
+
+
+def shares_of(column: pd.Series) -> pd.Series:
+    """Return a column of percents as shares of 1; what is no number stays as it is."""
+    if column.dtype.kind in "iuf":
+        return column / 100
+    shares = pd.Series(to_numbers(column.astype(str).str.rstrip("% \u00a0")) / 100, column.index)
+    fine = np.isfinite(shares)
+    return shares if fine.all() else column.where(~fine, shares.astype(str))
+
+
+def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
+    """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
+
+    Parameters
+    ----------
+    positive : which label is 1, where that is not plain from their names.
+
+    Raises
+    ------
+    UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
+    """
+    codes, values = each_value(text, spelled)
+    present = list(dict.fromkeys(value for value in values if value))
+    if len(present) > 2:
+        hint = "; of several classes name prediction=, the column of predicted ones, too"
+        if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
+            hint = (
+                f", here {len(present)} different numbers: make two classes of them, such as those "
+                "above a limit; an audit of predicted numbers names their column by prediction="
+            )
+        first, second = (quoted(label, 30) for label in present[:2])
+        wrong = np.array([value not in ("", *present[:2]) for value in values])
+        place.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
+    names = _label_names(present, place, spelled(positive))
+    meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
+    return np.array([meaning[value] for value in values])[codes], names
+
+
+def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
+    """Return what labels 0 and 1 are called, of the one or two that are present."""
+    holds = "holds " + " and ".join(quoted(label, 40) for label in sorted(present))
+    if not positive:
+        if pair := plain_pair(present):
+            return pair
+        raise place.fault(
+            f"{holds}; say which one the score is the probability of, such as "
+            f"positive={shortened(max(present))}"
+        )
+    others = [label for label in present if label != positive]
+    if len(others) > 1:
+        raise place.fault(f"{holds}; positive={positive} is neither")
+    pair = plain_pair([positive]) or (f"not {positive}", positive)
+    return next(label for label in [*others, *pair] if label != positive), positive
+
+
+def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
+    """Return a column of true and false.
+
+    Raises
+    ------
+    UserError : any other value.
+    """
+    codes, values = each_value(text, lambda value: spelled(value).lower())
+    wrong = np.array([value not in _TRUE + _FALSE for value in values])
+    place.refuse(text, wrong[codes], "true or false")
+    marks: NDArray[np.bool_] = np.array([value in _TRUE for value in values])[codes]
+    return marks

@@ -1,0 +1,117 @@
+"""Columns of groups: who is left out or pooled, what the groups are, and their reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError, check_choice, unknown_name
+from fairbench.core.formats import MISSING, quoted
+from fairbench.data.bands import are_quantities, in_order
+from fairbench.data.columns import Place, each_value
+from fairbench.data.dataset import reference_first
+
+MOST_GROUPS = 50
+_POOLED = "other groups"
+
+
+def without_groups(
+    frame: pd.DataFrame, left_out: Sequence[str], groups: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table without the rows of some groups, each as ``race=Other``, and notes on it."""
+    keep, notes = np.ones(len(frame), bool), []
+    for asked in left_out:
+        name, equals, label = asked.partition("=")
+        if not equals:
+            raise UserError(f"leave_out={asked}: name column and group, such as race=Other")
+        check_choice("column of leave_out", name, groups)
+        labels = frame[name].replace("", MISSING)
+        check_choice(f"group of '{name}' in leave_out", label, labels.unique())
+        rows = (labels == label).to_numpy()
+        keep &= ~rows
+        notes.append(f"{name}: the {rows.sum()} rows of {quoted(label)} are left out, as asked")
+    return frame if keep.all() else frame[keep].reset_index(drop=True), notes
+
+
+def with_rare_pooled(
+    frame: pd.DataFrame, groups: Sequence[str], rare: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table whose groups of fewer rows than `rare` are one group, and notes on it.
+
+    Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
+    name.
+    """
+    notes, changed = [], {}
+    for name in groups if rare else ():
+        sizes = frame[name].value_counts()
+        small = sorted(sizes.index[sizes < rare].astype(str))
+        if len(small) > 1:
+            changed[name] = frame[name].where(~frame[name].isin(small), _POOLED)
+            shown = ", ".join(quoted(label or MISSING) for label in small[:5])
+            more = f" and {len(small) - 5} more" if len(small) > 5 else ""
+            notes.append(
+                f"{name}: {shown}{more} have fewer than {rare} rows, and are '{_POOLED}' here"
+            )
+    return frame.assign(**changed), notes
+
+
+def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
+    """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
+
+    Parameters
+    ----------
+    most : how many groups there may be.
+
+    Raises
+    ------
+    UserError : one group, which leaves nothing to compare, or too many to be groups.
+    """
+    codes, values = each_value(text, lambda value: value or MISSING)
+    names = in_order(set(values))
+    column, hint = place.column, ""
+    holds = f"holds {len(names)} different"
+    if are_quantities(names):
+        hint = f": make bands of them, such as group={column}:25,40,62 or {column}:quantiles(4)"
+    if not 2 <= len(names) <= most:
+        only = f" ({quoted(names[0])})" if len(names) == 1 else ""
+        raise place.fault(f"{holds} values{only}; a group column has 2 to {most}{hint}")
+    if len(names) > MOST_GROUPS and hint:
+        raise place.fault(f"{holds} numbers, which are no groups yet{hint}")
+    places = pd.Index(names).get_indexer(values)[codes]
+    largest = names[int(np.bincount(places).argmax())]
+    return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
+
+
+def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict[str, str]:
+    """Return attribute -> the group that others are to be compared with.
+
+    Parameters
+    ----------
+    groups : attribute -> categorical labels. asked : ``LABEL``, or ``COLUMN:LABEL``.
+
+    Raises
+    ------
+    UserError : no such group, one that two attributes have, or two groups of one attribute.
+    """
+    pairs = [(name, str(label)) for name in groups for label in groups[name].cat.categories]
+    references: dict[str, str] = {}
+    for text in asked:
+        fitting = [pair for pair in pairs if text in (pair[1], ":".join(pair))]
+        if not fitting:
+            raise unknown_name("reference group", text, {label for _, label in pairs})
+        if len(fitting) > 1:
+            ways = " or ".join(f"reference={':'.join(pair)}" for pair in fitting)
+            raise UserError(f"two columns have a group '{text}': write {ways}")
+        attribute, label = fitting[0]
+        if references.setdefault(attribute, label) != label:
+            raise UserError(f"reference= names two groups of {attribute}: name one")
+    return references
+
+
+def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
+    present = groups.cat.remove_unused_categories().cat
+    return present.codes.to_numpy(np.intp), list(map(str, present.categories))

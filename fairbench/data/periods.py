@@ -1,0 +1,67 @@
+"""Dates as the periods they lie in: asked for where their column is named, as ``date:month``."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairbench.core.errors import UserError, check_choice
+from fairbench.core.formats import quoted
+
+_FORMS = {
+    "day": "%Y-%m-%d",
+    "week": "%G-W%V",
+    "month": "%Y-%m",
+    "quarter": "%Y-Q",  # and its number
+    "year": "%Y",
+}
+_ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
+_DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"
+_SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})"
+_TIME = r"(?:[T ].*)?$"
+
+
+def period_asked(time: str) -> tuple[str, str]:
+    """Return the column of periods and their unit, empty where its values are the periods.
+
+    Raises
+    ------
+    UserError : a unit that there is not.
+    """
+    name, colon, unit = time.rpartition(":")
+    if not colon:
+        return time, ""
+    check_choice("period", unit, _FORMS)
+    return name, unit
+
+
+def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
+    """Return the period of each date, in names that sort by time: ``2024-03``, ``2024-W09``.
+
+    Raises
+    ------
+    UserError : a value that is no date, or dates of which day and month cannot be told apart.
+    """
+    text = pd.Series(column.unique()).astype(str).str.strip()
+    iso, dotted, slashed = (text.str.extract(form + _TIME) for form in (_ISO, _DOTTED, _SLASHED))
+    parts = iso.fillna(dotted)
+    day_first, month_first = (
+        (slashed[part].astype(float) > 12).any() for part in ("first", "second")
+    )
+    if day_first != month_first:
+        order = ("day", "month") if day_first else ("month", "day")
+        parts = parts.fillna(slashed.set_axis([*order, "year"], axis=1))
+    written = parts["year"] + "-" + parts["month"] + "-" + parts["day"]
+    dates = pd.to_datetime(written, format="%Y-%m-%d", errors="coerce")
+    if dates.isna().any():
+        first = dates.isna().idxmax()
+        row = int((column == column.unique()[first]).to_numpy().argmax())
+        is_unclear = slashed["year"].notna()[first] and day_first == month_first
+        why = "may have the day or the month first" if is_unclear else "is no date"
+        raise UserError(
+            f"{file}: column '{column.name}', row {row + 1}: {quoted(text[first])} {why}: write "
+            "dates as 2024-12-31"
+        )
+    names = dates.dt.strftime(_FORMS[unit])
+    if unit == "quarter":
+        names += dates.dt.quarter.astype(str)
+    return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -82,3 +82,41 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
     table = Table(columns, rows)
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(rows)})", [*notes, table])
+
+
+Row = TypeVar("Row")
+# What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
+Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
+
+
+def table_of(
+    rows: Sequence[Row],
+    columns: Sequence[tuple[Shown[Row], Column]],
+    *,
+    caption: str = "",
+    reading: str = "",
+    most: int = 0,
+    by: str = "attribute",
+) -> Table:
+    """Return a table of rows, in columns that each say what they show of a row.
+
+    Parameters
+    ----------
+    by : the field at whose changes a rule is drawn; none without one.
+    """
+
+    def cell(row: Row, shown: Shown[Row]) -> object:
+        if isinstance(shown, str):
+            return getattr(row, shown)
+        if isinstance(shown, tuple):
+            return tuple(getattr(row, name) for name in shown)
+        return shown(row)
+
+    return Table(
+        [column for _, column in columns],
+        [[cell(row, shown) for shown, _ in columns] for row in rows],
+        caption=caption,
+        reading=reading,
+        rules=starts([getattr(row, by) for row in rows]) if by else frozenset(),
+        most=most,
+    )

@@ -69,8 +69,10 @@ def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -
     Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
     """
     selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
-    found = (
-        impact_ratios_of(
+    return [
+        ratio
+        for name, groups in table.groups.items()
+        for ratio in impact_ratios_of(
             name,
             groups,
             selected,
@@ -78,9 +80,7 @@ def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -
             design=table.design,
             level=level,
         )
-        for name, groups in table.groups.items()
-    )
-    return [ratio for each in found for ratio in each]
+    ]
 
 
 def unfavourable_is_1(table: AuditTable, options: Options) -> bool:
@@ -106,26 +106,28 @@ def impact_ratios_of(
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     """
     codes, names = codes_of(groups)
-    rows = np.bincount(codes, minlength=len(names))
-    intervals = replace(_intervals(selected, codes, len(names), design), level=level)
     if len(names) < 2:
         return []
-    given, rates = reference in names, _limits(intervals, intervals.level)
-    shared = intervals.correlation(selection_rate)
+    rows, intervals = np.bincount(codes), _intervals(selected, codes, len(names), design)
+
+    def at(level: float) -> Limits:
+        (limits,) = zip(*replace(intervals, level=level).limits([selection_rate]), strict=True)
+        return Limits(*limits)
+
+    given, rates, shared = reference in names, at(level), intervals.correlation(selection_rate)
     if given:
-        found = ratios_to_group(rates, names.index(reference), correlation=shared)
+        found = ratios_to_group(rates, names.index(reference), level=level, correlation=shared)
     else:
         highest = may_be_compared_with(rows)
-        wider = _limits(intervals, wider_level(intervals.level, highest))
-        found = ratios_to_highest(rates, wider, highest, correlation=shared)
-    reference = names[int(found.reference)]
+        wider = at(wider_level(level, highest))
+        found = ratios_to_highest(rates, wider, highest, level=level, correlation=shared)
     return [
         ImpactRatio(
             attribute,
             name,
             int(rows[g]),
             *rates.at(g),
-            reference,
+            names[int(found.reference)],
             given,
             *found.ratios.at(g),
             found.below[g].item(),
@@ -144,11 +146,6 @@ def _intervals(
         return CountIntervals(counts, none, 0.95, rates)
     survey = SurveyCounts.of(chosen.astype(np.intp), codes, design, groups=groups)
     return SurveyIntervals(survey.counts(), none, 0.95, rates, survey=survey)
-
-
-def _limits(intervals: CountIntervals, level: float) -> Limits:
-    found = replace(intervals, level=level).limits([selection_rate])
-    return Limits(*(each[0].copy() for each in found))
 
 
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -149,7 +149,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     )
     many = _SURVEYED if rows.design is not None else _FINE
     shares = np.r_[np.linspace(0, 1, many + 1), np.arange(1, STEPS + 1) / 10]
-    quantiles = np.quantile(rows.score, shares, method="nearest")
+    quantiles = np.atleast_1d(np.quantile(rows.score, shares, method="nearest"))
     fine, steps = np.unique(quantiles[: many + 1]), np.unique(quantiles[many + 1 :])
     current = None if options.prediction else options.threshold
     if current is not None:

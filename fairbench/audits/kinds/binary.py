@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
+from math import isnan
 from typing import Any
-
-import pandas as pd
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.calibration import (
@@ -108,15 +108,11 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     wrong = {(gap.attribute, gap.metric): unless(gap) for gap in gaps}
     findings = gap_findings(gaps, options.epsilon, needs=needs, unless=wrong)
     if assessment.of_decisions:
+        without = Finding(
+            GAP, "", "", NOT_MEASURED, bound=options.epsilon, needs="there are no labels"
+        )
         findings += [
-            Finding(
-                GAP,
-                attribute,
-                name,
-                NOT_MEASURED,
-                bound=options.epsilon,
-                needs="there are no labels",
-            )
+            replace(without, attribute=attribute, measure=name)
             for attribute in table.groups
             for metric, name in RATE_NAMES.items()
             if metric != NEEDS_NO_LABELS
@@ -131,9 +127,8 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
         findings += impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
-        findings += excess_findings(
-            scores, list(calibrations(singles, level=1 - risk)) if scores else []
-        )
+        wider = list(calibrations(singles, level=1 - risk)) if scores else []
+        findings += excess_findings(scores, wider)
     return findings
 
 
@@ -178,13 +173,6 @@ def _likely(needed: Needed) -> list[str]:
     return [count(rounded(labels)) for labels in numbers if labels is not None]
 
 
-def _by_attribute(gaps: Iterable[Gap]) -> Mapping[str, list[Gap]]:
-    together: dict[str, list[Gap]] = {}
-    for gap in gaps:
-        together.setdefault(gap.attribute, []).append(gap)
-    return together
-
-
 def _warning(assessment: Assessment) -> str:
     if assessment.labels or assessment.of_decisions:
         return ""
@@ -203,7 +191,7 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    sampling = assessment.table.sampling
+    options, sampling = assessment.options, assessment.table.sampling
     by_group = sampling is not None and labels > 0
     if sampling is not None and by_group and not assessment.complete:
         yield (
@@ -212,7 +200,6 @@ def _basis(assessment: Assessment) -> Iterator[str]:
             "each group its share of the rows, not of the labels."
         )
         yield sampling.stopping
-    options = assessment.options
     if options.weight:
         yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
     if options.cluster:
@@ -220,18 +207,12 @@ def _basis(assessment: Assessment) -> Iterator[str]:
     if assessment.complete or assessment.of_decisions:
         yield "Intervals say how far off the population may be that these rows are a sample of."
     elif labels:
-        yield from _of_some_labels(assessment, at_random=not by_group)
-
-
-def _of_some_labels(assessment: Assessment, *, at_random: bool) -> Iterator[str]:
-    """Yield what figures from some labels assume, and what stands beside them."""
-    scores = assessment.table.score is not None
-    helping = "Scores" if scores else "Decisions"
-    assumption = " This assumes that rows were chosen for labelling at random." * at_random
-    yield (
-        f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they have "
-        f"predicted the labels of each group; wrong ones do no harm.{assumption}"
-    )
+        helping = "Decisions" if assessment.table.score is None else "Scores"
+        at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)
+        yield (
+            f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
+            f"have predicted the labels of each group; wrong ones do no harm.{at_random}"
+        )
     if assessment.assumed is not None:
         yield (
             "Beside them stands what would follow if scores were as right in every group as in the "
@@ -243,7 +224,10 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     yield from assessment.table.notes
     yield from _on_choices(assessment)
     labels = {size.key: size.labels for size in assessment.sizes}
-    by_attribute = _by_attribute(assessment.gaps)
+    by_attribute = {
+        attribute: list(gaps)
+        for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
+    }
     for attribute, gaps in by_attribute.items():
         short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
         if short and assessment.labels:
@@ -296,10 +280,9 @@ def _on_choices(assessment: Assessment) -> Iterator[str]:
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
     """Yield what speaks against scores calibrated alike, and what would follow if they were."""
     beside = " Do not use the figures “if calibrated alike”." * (assessment.assumed is not None)
-    strange: dict[str, list[GroupCalibration]] = {}
-    for scores in least_alike(assessment.calibrations):
-        strange.setdefault(scores.attribute, []).append(scores)
-    for attribute, alike in strange.items():
+    strange = least_alike(assessment.calibrations)
+    for attribute, several in groupby(strange, lambda scores: scores.attribute):
+        alike = list(several)
         groups = " and ".join(scores.group for scores in alike)
         yield (
             f"{attribute}: the labels of {groups} fit least how the scores of the other groups are "
@@ -555,23 +538,24 @@ def _rates(assessment: Assessment) -> Table:
 def _data(assessment: Assessment) -> Mapping[str, Any]:
     thresholds = assessment.thresholds
     constrained = None if thresholds is None else thresholds.constrained
-    calibration = [asdict(row) for row in assessment.calibrations]
-    fits = [row.pop("fit") for row in calibration]
-    checks = pd.DataFrame(calibration, columns=["attribute", "group"]).assign(
-        calibrated_as_others=fits
-    )
+    of_need = ("labels", "settled", "few", "enough", "remaining")
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
-        "gaps": [_gap_data(gap) for gap in assessment.gaps],
+        "gaps": [
+            {
+                **_fields(gap, without=("answer", "names", "rates", "rows")),
+                "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
+                "low": gap.low,
+                "high": gap.high,
+                "pairs": gap.pairs,
+            }
+            for gap in assessment.gaps
+        ],
         "labels_needed": [
             {
                 "attribute": need.gap.attribute,
                 "metric": need.gap.metric,
-                "labels": need.labels,
-                "settled": need.settled,
-                "few": need.few,
-                "enough": need.enough,
-                "remaining": need.remaining,
+                **{name: getattr(need, name) for name in of_need},
             }
             for need in assessment.needed
         ],
@@ -582,22 +566,17 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             "constraint": None if constrained is None else asdict(constrained),
             "scores": [asdict(scores) for scores in assessment.scores],
         },
-        "calibration": calibration,
-        "checks": checks.dropna().to_dict("records"),
+        "calibration": [_fields(row, without=("fit",)) for row in assessment.calibrations],
+        "checks": [
+            {"attribute": row.attribute, "group": row.group, "calibrated_as_others": row.fit}
+            for row in assessment.calibrations
+            if not isnan(row.fit)
+        ],
         "stress": [asdict(stress) for stress in assessment.stresses],
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
 
 
-def _gap_data(gap: Gap) -> dict[str, Any]:
-    """Return a gap as plain values, with what is said of it."""
-    left_out = ("answer", "names", "rates", "rows")
-    values = {name: value for name, value in asdict(gap).items() if name not in left_out}
-    return {
-        **values,
-        "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
-        "low": gap.low,
-        "high": gap.high,
-        "pairs": gap.pairs,
-    }
+def _fields(row: Gap | GroupCalibration, *, without: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in asdict(row).items() if name not in without}

@@ -89,7 +89,7 @@ class Assessment:
     calibrations: Sequence[GroupCalibration] = ()
     stresses: Sequence[Stress] = ()
     impact: Sequence[ImpactRatio] = ()
-    thresholds: Thresholds | None = None
+    thresholds: Thresholds = Thresholds()
     scores: Sequence[GroupScores] = ()
     budget: ErrorBudget = ErrorBudget(1)
 
@@ -144,7 +144,8 @@ def assess(
     if from_scores or (some_missing and papers):
         completion = _completion(table, seed)
     elif some_missing and not only_findings:
-        alike = _calibrated_alike(table, seed)
+        of_few = _completion(table, seed, SIGNED)
+        alike = of_few if isinstance(of_few, Calibrated) else None
     # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
     judged = replace(table, label=table.prediction.astype(float)) if of_decisions else table
     metrics, counted = _measured(judged, evaluator, seed, completion, measured=not only_findings)
@@ -175,26 +176,16 @@ def assess(
         found = replace(found, thresholds=other_thresholds(table, options, bounds.risk))
     if only_findings:
         return found
+    singles = {name: table.groups[name] for name in options.group}
     simulated = not (of_decisions or table.design or (papers and not from_scores))
     return replace(
         found,
         needed=labels_needed(table, counted, found.gaps, options) if simulated else [],
         stresses=[] if alike is None else stresses(table, alike, gaps, options.epsilon, seed),
-        scores=_scores(table, options),
+        scores=(
+            [] if table.score is None else score_distributions(table.score, singles, table.design)
+        ),
     )
-
-
-def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
-    if table.score is None:
-        return []
-    groups = {name: table.groups[name] for name in options.group}
-    return score_distributions(table.score, groups, table.design)
-
-
-def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:
-    """Return the posterior if scores are calibrated alike in all groups, of few labels."""
-    completion = _completion(table, seed, SIGNED)
-    return completion if isinstance(completion, Calibrated) else None
 
 
 def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Completion:

@@ -121,13 +121,13 @@ class ConstrainedThreshold:
 class Thresholds:
     """What other thresholds would decide."""
 
-    curves: Sequence[ThresholdCurves]
-    table: Sequence[AtThreshold]
-    constrained: ConstrainedThreshold | None
+    curves: Sequence[ThresholdCurves] = ()
+    table: Sequence[AtThreshold] = ()
+    constrained: ConstrainedThreshold | None = None
 
 
-def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds | None:
-    """Return what other thresholds would decide; None without scores.
+def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds:
+    """Return what other thresholds would decide; nothing without scores.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     if table.score is None or not options.group:
         if options.constraint:
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
-        return None
+        return Thresholds()
     rows = _Rows(
         table.score,
         table.label if len(table.known) == len(table) else None,

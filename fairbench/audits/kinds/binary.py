@@ -45,6 +45,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable
+from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed
 from fairbench.data.tabular import spelled
@@ -117,7 +118,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
             for metric, name in RATE_NAMES.items()
             if metric != NEEDS_NO_LABELS
         ]
-    constraint = _constraint_findings(assessment)
+    constraint = _constraint_findings(assessment.thresholds.constrained)
     findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
@@ -132,9 +133,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     return findings
 
 
-def _constraint_findings(assessment: Assessment) -> list[Finding]:
-    thresholds = assessment.thresholds
-    constrained = None if thresholds is None else thresholds.constrained
+def _constraint_findings(constrained: ConstrainedThreshold | None) -> list[Finding]:
     if constrained is None:
         return []
     return [
@@ -536,8 +535,7 @@ def _rates(assessment: Assessment) -> Table:
 
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
-    thresholds = assessment.thresholds
-    constrained = None if thresholds is None else thresholds.constrained
+    constrained = assessment.thresholds.constrained
     of_need = ("labels", "settled", "few", "enough", "remaining")
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
@@ -562,7 +560,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": [asdict(size) for size in assessment.sizes],
         "impact": [asdict(ratio) for ratio in assessment.impact],
         "decisions": {
-            "thresholds": [] if thresholds is None else [asdict(row) for row in thresholds.table],
+            "thresholds": [asdict(row) for row in assessment.thresholds.table],
             "constraint": None if constrained is None else asdict(constrained),
             "scores": [asdict(scores) for scores in assessment.scores],
         },

@@ -100,7 +100,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     if errors.rows:
         yield Section("Errors by group", [errors])
     thresholds = assessment.thresholds
-    if thresholds is not None and thresholds.table:
+    if thresholds.table:
         steps = table_of(
             thresholds.table,
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,15 @@ from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, F
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.data.tabular import spelled
-from fairbench.evaluation.group_intervals import CountIntervals, SurveyIntervals
 from fairbench.inference.impact import (
     FOUR_FIFTHS,
     ratios_to_group,
     ratios_to_highest,
     wider_level,
 )
-from fairbench.inference.rates import Limits
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.rates import binary_confusion, selection_rate
+from fairbench.metrics.rates import selection_rate
 
 # A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it:
 # the Uniform Guidelines' advice on groups under 2 % (29 CFR 1607, questions 15 and 16).
@@ -108,13 +107,18 @@ def impact_ratios_of(
     codes, names = codes_of(groups)
     if len(names) < 2:
         return []
-    rows, intervals = np.bincount(codes), _intervals(selected, codes, len(names), design)
+    rows = np.bincount(codes)
+    survey = None
+    if design is not None:
+        survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 
     def at(level: float) -> Limits:
-        (limits,) = zip(*replace(intervals, level=level).limits([selection_rate]), strict=True)
-        return Limits(*limits)
+        if survey is not None:
+            return survey.limits(selection_rate, level=level)
+        return rate_limits(np.bincount(codes, selected), rows, level=level)
 
-    given, rates, shared = reference in names, at(level), intervals.correlation(selection_rate)
+    given, rates = reference in names, at(level)
+    shared = 0.0 if survey is None else survey.correlation(selection_rate)
     if given:
         found = ratios_to_group(rates, names.index(reference), level=level, correlation=shared)
     else:
@@ -136,18 +140,6 @@ def impact_ratios_of(
     ]
 
 
-def _intervals(
-    selected: NDArray[np.bool_], codes: NDArray[np.intp], groups: int, design: Design | None
-) -> CountIntervals:
-    """Return what makes the intervals of selection rates; there need be no labels."""
-    chosen, none, rates = selected.astype(np.float64), np.empty((0, 0, 4)), [selection_rate]
-    if design is None:
-        counts = binary_confusion(np.zeros(len(chosen)), chosen, codes, n_groups=groups)
-        return CountIntervals(counts, none, 0.95, rates)
-    survey = SurveyCounts.of(chosen.astype(np.intp), codes, design, groups=groups)
-    return SurveyIntervals(survey.counts(), none, 0.95, rates, survey=survey)
-
-
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Say which groups of so many rows (G,) are large enough that others are compared with them.
 
@@ -166,26 +158,23 @@ def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio])
     """
     findings = []
     for shown, judged in zip(ratios, wider, strict=True):
-        if shown.is_given_reference:
-            continue
         verdict = NOT_MEASURED if np.isnan(shown.ratio) else OPEN
         if judged.upper < FOUR_FIFTHS:
             verdict = LARGE
         elif judged.lower >= FOUR_FIFTHS:
             verdict = SMALL
-        findings.append(
-            Finding(
-                RATIO,
-                shown.attribute,
-                "impact ratio",
-                verdict,
-                (shown.group, shown.reference) if shown.given else (shown.group,),
-                value=shown.ratio,
-                lower=shown.lower,
-                upper=shown.upper,
-                bound=FOUR_FIFTHS,
-                n=shown.rows,
-                needs="nobody was selected" if verdict == NOT_MEASURED else "",
-            )
+        finding = Finding(
+            RATIO,
+            shown.attribute,
+            "impact ratio",
+            verdict,
+            (shown.group, shown.reference) if shown.given else (shown.group,),
+            value=shown.ratio,
+            lower=shown.lower,
+            upper=shown.upper,
+            bound=FOUR_FIFTHS,
+            n=shown.rows,
+            needs="nobody was selected" if verdict == NOT_MEASURED else "",
         )
+        findings += [finding] * (not shown.is_given_reference)
     return findings

@@ -18,8 +18,8 @@ from fairbench.core.seeds import rng
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.group import counts_at
 from fairbench.metrics.rates import (
-    Counts,
     Rate,
     accuracy,
     false_negative_rate,
@@ -162,7 +162,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     rows_of_table: list[AtThreshold] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        limits = rows.limits(asked, codes, len(names), thresholds)
+        limits = rows.limits(asked, codes, thresholds)
         rates = {rate.name: each.single for rate, each in zip(asked, limits, strict=True)}
         curves.append(ThresholdCurves(attribute, names, thresholds, rates))
         if len(names) < 2:
@@ -203,30 +203,23 @@ class _Rows:
         return _Rows(self.score[rows], label, design, self.below)
 
     def limits(
-        self,
-        rates: Sequence[Rate],
-        codes: Codes,
-        groups: int,
-        thresholds: Floats,
-        level: float = 0.95,
+        self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, level: float = 0.95
     ) -> list[GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,)."""
         if self.design is not None:
-            return [self._surveyed(rate, codes, groups, thresholds, level) for rate in rates]
-        counts = self._counts(codes, groups, thresholds)
+            return [self._surveyed(rate, codes, thresholds, level) for rate in rates]
+        counts = counts_at(thresholds, self.label, self.score, codes)
         flipped = counts[..., [1, 0, 3, 2]] if self.below else counts
         of_rates = (
             shares_of([rate], flipped if rate is selection_rate else counts) for rate in rates
         )
         return [GroupLimits.of(success[0], size[0], level=level) for success, size in of_rates]
 
-    def _surveyed(
-        self, rate: Rate, codes: Codes, groups: int, thresholds: Floats, level: float
-    ) -> GroupLimits:
+    def _surveyed(self, rate: Rate, codes: Codes, thresholds: Floats, level: float) -> GroupLimits:
         """Return the same of one rate of weighted or clustered rows."""
         assert self.design is not None
         surveys, flipped = [], self.below and rate is selection_rate
-        label = np.zeros(len(self.score)) if self.label is None else self.label
+        label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
@@ -235,18 +228,6 @@ class _Rows:
             for at in (level, simultaneous_level(level, groups))
         )
         return GroupLimits(single, together, np.stack([each.correlation(rate) for each in surveys]))
-
-    def _counts(self, codes: Codes, groups: int, thresholds: Floats) -> Counts:
-        """Return the confusion counts (K, G, 4) of decisions score > threshold."""
-        distinct, place = np.unique(thresholds, return_inverse=True)
-        steps = len(distinct) + 1
-        passed = np.searchsorted(distinct, self.score, side="left")  # thresholds that are less
-        label = 0 if self.label is None else self.label.astype(np.intp)
-        cells = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
-        not_selected = cells.reshape(groups, 2, steps).cumsum(axis=-1)
-        negative, whole = not_selected[..., :-1], not_selected[..., -1:]
-        both = np.stack([negative, whole - negative], axis=2)  # (G, label, decision, K)
-        return np.moveaxis(both.reshape(groups, 4, steps - 1).take(place, axis=-1), -1, 0)
 
 
 def _compared(rates: GroupLimits, codes: Codes) -> GroupLimits:
@@ -270,8 +251,8 @@ def _constrained(
         part: NDArray[np.bool_], labels: pd.Series, thresholds: Floats, level: float = 0.95
     ) -> Limits:
         """Return what the constraint is about in some rows at thresholds (K,)."""
-        codes, names = codes_of(labels[part])
-        rates = rows.take(part).limits([CONSTRAINED[name]], codes, len(names), thresholds, level)
+        codes, _ = codes_of(labels[part])
+        rates = rows.take(part).limits([CONSTRAINED[name]], codes, thresholds, level)
         return (smallest_ratio if name == RATIO else largest_gap)(_compared(rates[0], codes))
 
     sizes = (int(first.sum()), int((~first).sum()))
@@ -305,7 +286,7 @@ def _constrained(
     if others.label is None:
         return chosen
     everyone = np.zeros(len(others.score), np.intp)
-    single = others.limits([accuracy], everyone, 1, asked)[0].single.take(0)
+    single = others.limits([accuracy], everyone, asked)[0].single.take(0)
     return replace(chosen, accuracy=single.at(0), accuracy_before=single.at(1))
 
 

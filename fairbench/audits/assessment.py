@@ -34,7 +34,7 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
-from fairbench.evaluation.groups import Counted, GroupEvaluation
+from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -211,16 +211,7 @@ def _measured(
     all_labelled, hard = len(table.known) == len(table), table.prediction.astype(np.float64)
     frequentist = completion is None and evaluator.interval == FREQUENTIST
     rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
-    evaluation = GroupEvaluation(
-        rows,
-        evaluator.interval,
-        evaluator.draws,
-        evaluator.alpha,
-        evaluator.level,
-        evaluator.epsilon,
-        evaluator.ratio_band,
-        table.design if completion is None else None,
-    )
+    evaluation = evaluator.of_groups(rows, table.design if completion is None else None)
     generator, counted = rng(seed, "posterior"), []
     for name, groups in {"": one_group(len(table)), **table.groups}.items():
         if completion is not None:

@@ -39,7 +39,7 @@ from fairbench.audits.pages.decisions import (
     decision_sections,
     impact_blocks,
 )
-from fairbench.audits.pages.parts import MOST_ROWS, all_metrics, bars, estimates, table_of
+from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
@@ -521,8 +521,7 @@ def _rates(assessment: Assessment) -> Table:
     return table_of(
         assessment.sizes,
         [
-            ("attribute", Column("of", left_out=1)),
-            ("group", Column("group")),
+            *OF_GROUP,
             ("rows", Column("rows", "count")),
             *[("labels", Column("labels", "count"))] * labelled,
             *(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, estimates, table_of
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, estimates, table_of
 from fairbench.audits.question import RATIO
 from fairbench.audits.score_distributions import GroupScores
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
@@ -47,8 +47,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     yield table_of(
         ratios,
         [
-            ("attribute", Column("of", left_out=1)),
-            ("group", Column("group")),
+            *OF_GROUP,
             ("rows", Column("rows", "count", left_out=2)),
             (("rate", "rate_lower", "rate_upper"), Column("selected", "estimate")),
             ("ratio", Column("ratio", "number", decimals=2)),
@@ -86,10 +85,9 @@ def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
     """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
     if np.isnan(ratio.ratio):
         return None
-    ends = (1.0, 1.0) if ratio.is_given_reference else (ratio.lower, ratio.upper)
+    shown = (ratio.lower, ratio.ratio, ratio.upper, FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
     lower, value, upper, low, one, high = (
-        round(100 * min(end, _LARGEST) / _LARGEST, 1)
-        for end in (ends[0], ratio.ratio, ends[1], FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
+        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in shown
     )
     return Bar(lower, value, upper, band=(low, high), zero=one)
 
@@ -144,27 +142,28 @@ _ERRORS = (
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
     values = estimates(assessment.metrics, _ERRORS)
-    wrongly_1, wrongly_0, more, less = _ERRORS
-
-    def more_than_reference(row: Size) -> tuple[float, float] | None:
-        estimate = values.get((*row.key, more))
-        return None if estimate is None else estimate[1:]
-
-    def less_true_than_reference(row: Size) -> tuple[float, float] | None:
-        estimate = values.get((*row.key, less))
-        return None if estimate is None else (-estimate[2], -estimate[1])
-
     zero, one = assessment.table.labels
     measured = {(attribute, group) for attribute, group, name in values if name in _ERRORS[:2]}
+
+    def against_reference(row: Size, name: str, sign: int) -> tuple[float, ...]:
+        """Return the interval of a difference from the reference, of the other sign if asked."""
+        return tuple(sorted(sign * end for end in values.get((*row.key, name), (np.nan,) * 3)[1:]))
+
+    wrongly_1, wrongly_0, more_wrongly_1, fewer_wrongly_0 = _ERRORS
     return table_of(
         [size for size in assessment.sizes if size.key in measured],
         [
-            ("attribute", Column("of", left_out=1)),
-            ("group", Column("group")),
+            *OF_GROUP,
             (lambda row: values.get((*row.key, wrongly_1)), Column("FPR", "estimate")),
-            (more_than_reference, Column("more than reference", "interval")),
+            (
+                lambda row: against_reference(row, more_wrongly_1, 1),
+                Column("more than reference", "interval"),
+            ),
             (lambda row: values.get((*row.key, wrongly_0)), Column("FNR", "estimate")),
-            (less_true_than_reference, Column("more than reference", "interval")),
+            (
+                lambda row: against_reference(row, fewer_wrongly_0, -1),
+                Column("more than reference", "interval"),
+            ),
         ],
         caption=(
             f"FPR: of those whose label is '{zero}', the share predicted '{one}'; FNR: of those "
@@ -180,8 +179,7 @@ def calibration_table(assessment: Assessment) -> Table:
     return table_of(
         [row for row in assessment.calibrations if not np.isnan(row.excess)],
         [
-            ("attribute", Column("of", left_out=1)),
-            ("group", Column("group")),
+            *OF_GROUP,
             ("labels", Column("labels", "count")),
             ("score", Column("mean score", "number")),
             ("share", Column("share of label 1", "number")),

@@ -87,6 +87,7 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
 Row = TypeVar("Row")
 # What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
+OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
 
 def table_of(

@@ -11,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
-    GAP,
     LARGE,
     LEVEL,
     NOT_MEASURED,
     OPEN,
     SMALL,
     ErrorBudget,
-    Finding,
     GapAnswer,
     answer_gap,
-    pair_findings,
 )
 from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import Counted
@@ -197,9 +194,21 @@ def _gap(
     if len(compared) < 2:
         return gap
     if isinstance(intervals, CountIntervals):
+        draws = intervals.posterior_counts(metrics_of(BINARY)[metric])
+    else:
+        draws = intervals.draws
+    rates = rate(draws[:, compared]) if len(draws) else np.empty((0, len(compared)))
+    if len(rates):
+        alike = NAN if gap.signed else float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
+        small = float((np.ptp(rates, axis=1) < bounds.epsilon).mean())
+        gap = replace(gap, alike=alike, small=small)
+    if isinstance(intervals, CountIntervals):
         gap = _of_counts(gap, intervals, bounds)
     else:
-        gap = _of_draws(gap, rate(intervals.draws[:, compared]), bounds)
+        value, lower, upper = _with_interval(gap, rates)
+        answer, means = answer_draws(rates, bounds.epsilon, bounds.risk), rates.mean(axis=0)
+        gap = replace(gap, value=value, lower=lower, upper=upper, answer=answer)
+        gap = replace(gap, rates=means.tolist())
     if no_labels:
         # The probability is of one side and the interval of two, so that the first would be under
         # 5 % where the second still holds epsilon.
@@ -222,7 +231,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     rates = rate(intervals.counts_of(metric)[gap.compared])
     (largest,) = intervals.gaps([metric], among)
     ends = lower, upper = float(largest.lower), float(largest.upper)
-    error = alike = small = NAN
+    error = NAN
     if gap.signed:
         first, second = gap.compared
         error = intervals.difference_error(rate, second, first)
@@ -230,9 +239,6 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
         shared = np.broadcast_to(intervals.correlation(rate), among.shape[-1:] * 2)
         signed = difference_limits(limits.take(second), limits.take(first), shared[second, first])
         lower, upper = signed.lower.item(), signed.upper.item()
-    draws = intervals.posterior_counts(metric)
-    if len(draws):
-        alike, small = _noise(gap, rate(draws[:, gap.compared]), bounds.epsilon)
 
     def at(level: float) -> GapInterval:
         (at_level,) = _at_level(intervals, level).gaps([metric], among)
@@ -242,7 +248,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
 
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
-    small = float(probability_below(small, *ends, bounds.epsilon, level=intervals.level))
+    small = float(probability_below(gap.small, *ends, bounds.epsilon, level=intervals.level))
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = LEVEL if answer.verdict == SMALL else 0.0
     most = 1 - LEVEL if answer.verdict == LARGE else 1.0
@@ -251,7 +257,6 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
         value=float(sizes_of(gap, rates)),
         lower=lower,
         upper=upper,
-        alike=alike,
         small=float(np.clip(small, least, most)),
         answer=answer,
         rates=rates.tolist(),
@@ -265,22 +270,6 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _of_draws(gap: Gap, rates: Floats, bounds: Bounds) -> Gap:
-    """Return a gap with what posterior draws (T, A) of its groups' rates say."""
-    value, lower, upper = _with_interval(gap, rates)
-    alike, small = _noise(gap, rates, bounds.epsilon)
-    return replace(
-        gap,
-        value=value,
-        lower=lower,
-        upper=upper,
-        alike=alike,
-        small=small,
-        answer=answer_draws(rates, bounds.epsilon, bounds.risk),
-        rates=rates.mean(axis=0).tolist(),
-    )
-
-
 def _with_interval(gap: Gap, rates: Floats) -> tuple[float, float, float]:
     """Return mean and interval of draws (T, A) of a gap's rates."""
     sizes = sizes_of(gap, rates)
@@ -292,12 +281,6 @@ def sizes_of(gap: Gap, rates: Floats) -> Floats:
     """Return the sizes (...) that a gap has with rates (..., A) of its groups."""
     sizes: Floats = rates[..., 1] - rates[..., 0] if gap.signed else np.ptp(rates, axis=-1)
     return sizes
-
-
-def _noise(gap: Gap, rates: Floats, epsilon: float) -> tuple[float, float]:
-    """Return the mean gap of draws (T, A) moved to one mean, and how many gaps are small."""
-    alike = NAN if gap.signed else float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
-    return alike, float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
@@ -327,46 +310,3 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     if beyond[high, low] >= certainty:
         return GapAnswer(LARGE, high, low, pairs)
     return GapAnswer(OPEN, pairs=pairs)
-
-
-def gap_findings(
-    gaps: Sequence[Gap],
-    epsilon: float,
-    *,
-    needs: Mapping[tuple[str, str], str] = MappingProxyType({}),
-    unless: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> list[Finding]:
-    """Return what gaps say of the people that the rows are a sample of, and of pairs of groups.
-
-    Parameters
-    ----------
-    needs, unless : (attribute, metric) -> what would settle an open gap, and with which wrong
-        labels a settled one would not hold.
-    """
-    findings = []
-    for gap in gaps:
-        key = gap.attribute, gap.metric
-        lower, upper = gap.lower, gap.upper
-        if gap.verdict == LARGE and gap.signed and upper < 0:
-            lower, upper = -upper, -lower
-        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
-        finding = Finding(
-            GAP,
-            gap.attribute,
-            RATE_NAMES[gap.metric],
-            gap.verdict,
-            tuple(gap.names[place] for place in named),
-            value=gap.value,
-            lower=lower,
-            upper=upper,
-            values=tuple(gap.rates[place] for place in named),
-            bound=epsilon,
-            n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(key, ""),
-            unless=unless.get(key, ""),
-            given=ASSUMED if gap.assumed else "",
-        )
-        findings.append(finding)
-        if not gap.assumed:
-            findings += pair_findings(finding, gap.names, gap.answer, gap.rates)
-    return findings

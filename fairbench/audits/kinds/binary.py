@@ -23,13 +23,15 @@ from fairbench.audits.findings import (
     OPEN,
     SMALL,
     Finding,
+    pair_findings,
 )
 from fairbench.audits.gaps import (
+    ASSUMED,
     FEWEST_LABELS,
     NEEDS_NO_LABELS,
     RATE_NAMES,
+    TOO_FEW,
     Gap,
-    gap_findings,
 )
 from fairbench.audits.impact import impact_findings, impact_ratios
 from fairbench.audits.labels_needed import WORLDS, Needed, rounded
@@ -104,25 +106,15 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     Gaps, and a constraint that is asked for, share the error rate. What they no longer need goes
     to impact ratios and to whether the scores of a group are too high.
     """
-    options, table, gaps = assessment.options, assessment.table, assessment.gaps
-    needs = {(need.gap.attribute, need.gap.metric): _further(need) for need in assessment.needed}
-    wrong = {(gap.attribute, gap.metric): unless(gap) for gap in gaps}
-    findings = gap_findings(gaps, options.epsilon, needs=needs, unless=wrong)
-    if assessment.of_decisions:
-        without = Finding(
-            GAP, "", "", NOT_MEASURED, bound=options.epsilon, needs="there are no labels"
-        )
-        findings += [
-            replace(without, attribute=attribute, measure=name)
-            for attribute in table.groups
-            for metric, name in RATE_NAMES.items()
-            if metric != NEEDS_NO_LABELS
-        ]
+    options, table = assessment.options, assessment.table
+    findings = list(_gap_findings(assessment))
     constraint = _constraint_findings(assessment.thresholds.constrained)
     findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
-    freed = sum(gap.freed for gap in gaps) + sum(finding.is_settled for finding in constraint)
+    freed = sum(gap.freed for gap in assessment.gaps) + sum(
+        finding.is_settled for finding in constraint
+    )
     risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
@@ -131,6 +123,42 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         wider = list(calibrations(singles, level=1 - risk)) if scores else []
         findings += excess_findings(scores, wider)
     return findings
+
+
+def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
+    """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
+    needs = {need.gap: _further(need) for need in assessment.needed}
+    epsilon = assessment.options.epsilon
+    for gap in assessment.gaps:
+        ends = gap.lower, gap.upper
+        if gap.verdict == LARGE and gap.signed and gap.upper < 0:
+            ends = -gap.upper, -gap.lower
+        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
+        finding = Finding(
+            GAP,
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            gap.verdict,
+            tuple(gap.names[place] for place in named),
+            value=gap.value,
+            lower=ends[0],
+            upper=ends[1],
+            values=tuple(gap.rates[place] for place in named),
+            bound=epsilon,
+            n=gap.rows,
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(gap, ""),
+            unless=unless(gap),
+            given=ASSUMED if gap.assumed else "",
+        )
+        yield finding
+        if not gap.assumed:
+            yield from pair_findings(finding, gap.names, gap.answer, gap.rates)
+    if assessment.of_decisions:
+        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=epsilon, needs="there are no labels")
+        for attribute in assessment.table.groups:
+            for metric, name in RATE_NAMES.items():
+                if metric != NEEDS_NO_LABELS:
+                    yield replace(unknown, attribute=attribute, measure=name)
 
 
 def _constraint_findings(constrained: ConstrainedThreshold | None) -> list[Finding]:

@@ -10,13 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.calibration import GroupCalibration, calibrations
-from fairbench.audits.completion import (
-    Calibrated,
-    Completion,
-    complete,
-    population_draws,
-    union,
-)
+from fairbench.audits.completion import Calibrated, Completion, complete, population_draws, union
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.group_sampling import WeightedScores, strata_sizes, weights
@@ -169,8 +163,8 @@ def assess(
         impact=impact_ratios(table, options),
         budget=budget,
     )
-    compared = () if only_findings else options.group
     if not table.design:
+        compared = () if only_findings else options.group
         found = replace(found, calibrations=list(calibrations(table, compared, seed=seed)))
     if constrained or not only_findings:
         found = replace(found, thresholds=other_thresholds(table, options, bounds.risk))

@@ -130,32 +130,28 @@ def calibrations(
 
 def excess_findings(
     shown: Sequence[GroupCalibration], judged: Sequence[GroupCalibration]
-) -> list[Finding]:
-    """Return of whom scores are too high or too low on average.
+) -> Iterator[Finding]:
+    """Yield of whom scores are too high or too low on average.
 
     Parameters
     ----------
     shown : with 95 % intervals. judged : the same with intervals at the level of verdicts.
     """
-    findings = []
     for scores, wider in zip(shown, judged, strict=True):
         measured = not np.isnan(wider.lower)
         off = measured and wider.lower * wider.upper > 0
-        findings.append(
-            Finding(
-                EXCESS,
-                scores.attribute,
-                "mean score less share of label 1",
-                LARGE if off else OPEN if measured else NOT_MEASURED,
-                (scores.group,),
-                value=scores.excess,
-                lower=scores.lower,
-                upper=scores.upper,
-                n=scores.labels,
-                needs="" if measured else "there are too few labels, or of one kind",
-            )
+        yield Finding(
+            EXCESS,
+            scores.attribute,
+            "mean score less share of label 1",
+            LARGE if off else OPEN if measured else NOT_MEASURED,
+            (scores.group,),
+            value=scores.excess,
+            lower=scores.lower,
+            upper=scores.upper,
+            n=scores.labels,
+            needs="" if measured else "there are too few labels, or of one kind",
         )
-    return findings
 
 
 def _ends(

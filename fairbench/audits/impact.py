@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,7 @@ from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, F
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.data.tabular import spelled
-from fairbench.inference.impact import (
-    FOUR_FIFTHS,
-    ratios_to_group,
-    ratios_to_highest,
-    wider_level,
-)
+from fairbench.inference.impact import FOUR_FIFTHS, ratios_to_group, ratios_to_highest, wider_level
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.rates import selection_rate
@@ -149,21 +144,24 @@ def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
-def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]) -> list[Finding]:
-    """Return whether each group is selected at least four fifths as often as another.
+def impact_findings(
+    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]
+) -> Iterator[Finding]:
+    """Yield whether each group is selected at least four fifths as often as another.
 
     Parameters
     ----------
     ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
     """
-    findings = []
     for shown, judged in zip(ratios, wider, strict=True):
+        if shown.is_given_reference:
+            continue
         verdict = NOT_MEASURED if np.isnan(shown.ratio) else OPEN
         if judged.upper < FOUR_FIFTHS:
             verdict = LARGE
         elif judged.lower >= FOUR_FIFTHS:
             verdict = SMALL
-        finding = Finding(
+        yield Finding(
             RATIO,
             shown.attribute,
             "impact ratio",
@@ -176,5 +174,3 @@ def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio])
             n=shown.rows,
             needs="nobody was selected" if verdict == NOT_MEASURED else "",
         )
-        findings += [finding] * (not shown.is_given_reference)
-    return findings

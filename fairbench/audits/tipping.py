@@ -53,12 +53,7 @@ def _tipping(gap: Gap, counted: Counted, bounds: Bounds) -> Tipping | None:
     if not possible:
         return None
     verdict = FlippedVerdict(
-        gap.verdict == LARGE,
-        possible,
-        labels[gap.compared],
-        bounds.epsilon,
-        bounds.risk,
-        limits,
+        gap.verdict == LARGE, possible, labels[gap.compared], bounds.epsilon, bounds.risk, limits
     )
     return verdict.tipping(gap.names, (gap.answer.low, gap.answer.high))
 

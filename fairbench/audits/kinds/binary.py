@@ -25,14 +25,7 @@ from fairbench.audits.findings import (
     Finding,
     pair_findings,
 )
-from fairbench.audits.gaps import (
-    ASSUMED,
-    FEWEST_LABELS,
-    NEEDS_NO_LABELS,
-    RATE_NAMES,
-    TOO_FEW,
-    Gap,
-)
+from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
 from fairbench.audits.labels_needed import WORLDS, Needed, rounded
 from fairbench.audits.pages.decisions import (
@@ -108,13 +101,13 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     """
     options, table = assessment.options, assessment.table
     findings = list(_gap_findings(assessment))
-    constraint = _constraint_findings(assessment.thresholds.constrained)
+    constrained = assessment.thresholds.constrained
+    constraint = [] if constrained is None else list(_constraint_findings(constrained))
     findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
-    freed = sum(gap.freed for gap in assessment.gaps) + sum(
-        finding.is_settled for finding in constraint
-    )
+    freed = sum(gap.freed for gap in assessment.gaps)
+    freed += sum(finding.is_settled for finding in constraint)
     risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
@@ -161,11 +154,9 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
                     yield replace(unknown, attribute=attribute, measure=name)
 
 
-def _constraint_findings(constrained: ConstrainedThreshold | None) -> list[Finding]:
-    if constrained is None:
-        return []
-    return [
-        Finding(
+def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]:
+    for judged in constrained.judged:
+        yield Finding(
             CONSTRAINT,
             judged.attribute,
             asked_of_threshold(constrained),
@@ -177,8 +168,6 @@ def _constraint_findings(constrained: ConstrainedThreshold | None) -> list[Findi
             n=constrained.rows[1],
             scope=f"at the threshold {constrained.threshold:.4g}",
         )
-        for judged in constrained.judged
-    ]
 
 
 def _further(needed: Needed) -> str:
@@ -544,7 +533,7 @@ def _more_labels(needed: Sequence[Needed]) -> Iterator[Details]:
 
 def _rates(assessment: Assessment) -> Table:
     labelled = not assessment.of_decisions
-    main = dict(list(_MAIN_RATES.items())[: None if labelled else 1])
+    main = _MAIN_RATES if labelled else {"selection_rate": "selected"}
     values = estimates(assessment.metrics, main)
     return table_of(
         assessment.sizes,

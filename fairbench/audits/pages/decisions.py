@@ -111,10 +111,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
                 ),
                 ("selected", Column("selected", "percent")),
                 ("ratio", Column("ratio", "number", decimals=2)),
-                (
-                    ("ratio_lower", "ratio_upper"),
-                    Column("95 % interval", "interval", decimals=2),
-                ),
+                (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
                 ("gap", Column("gap", "number")),
                 (("gap_lower", "gap_upper"), Column("95 % interval", "interval")),
             ],

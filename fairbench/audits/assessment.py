@@ -209,13 +209,16 @@ def _measured(
     generator, counted = rng(seed, "posterior"), []
     for name, groups in {"": one_group(len(table)), **table.groups}.items():
         if completion is not None:
-            counts = _completed_counts(table, name, groups, completion, evaluator, generator)
+            members, names = union(table.cells, groups), list(map(str, groups.cat.categories))
+            mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+            draws = population_draws(completion.counts, members, evaluator.draws, generator)
+            intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
+            counts = Counted(name, names, mean, intervals)
         elif all_labelled:
             counts = evaluation.count(Groups.of(name, groups), table.label, hard, [generator])
         else:
-            counts = labelled_counts(
-                table, name, groups, rng(seed, "labels", name), evaluator.level
-            )
+            of_labels = rng(seed, "labels", name)
+            counts = labelled_counts(table, name, groups, of_labels, evaluator.level)
         if measured:
             evaluation.counted(counts, [generator])
         counted.append(_with_draws(counts, evaluator, seed) if all_labelled else counts)
@@ -234,22 +237,6 @@ def _measured(
 def one_group(rows: int) -> pd.Series:
     """Return the labels of everyone as one group without a name."""
     return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
-
-
-def _completed_counts(
-    table: AuditTable,
-    attribute: str,
-    groups: pd.Series,
-    completion: Completion,
-    evaluator: Evaluator,
-    generator: np.random.Generator,
-) -> Counted:
-    """Return the mean counts of an attribute's groups under a posterior of missing labels."""
-    members = union(table.cells, groups)
-    counts = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-    draws = population_draws(completion.counts, members, evaluator.draws, generator)
-    intervals = group_intervals(counts, draws, evaluator.level, DIRICHLET)
-    return Counted(attribute, list(map(str, groups.cat.categories)), counts, intervals)
 
 
 def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:

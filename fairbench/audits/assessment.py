@@ -10,13 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.calibration import GroupCalibration, calibrations
-from fairbench.audits.completion import (
-    Calibrated,
-    Completion,
-    complete,
-    population_draws,
-    union,
-)
+from fairbench.audits.completion import Calibrated, Completion, complete, population_draws, union
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.group_sampling import WeightedScores, strata_sizes, weights
@@ -34,7 +28,7 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
-from fairbench.evaluation.groups import Counted, GroupEvaluation
+from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -42,8 +36,8 @@ from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.calibration import BETA, SIGNED, Calibration
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
-from fairbench.inference.survey import Design
 from fairbench.metrics.rates import binary_confusion
+from fairbench.metrics.registry import BINARY, metrics_of
 
 Floats = NDArray[np.float64]
 
@@ -85,11 +79,11 @@ class Assessment:
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
-    needed: Sequence[Needed]
-    calibrations: Sequence[GroupCalibration]
-    stresses: Sequence[Stress]
+    needed: Sequence[Needed] = ()
+    calibrations: Sequence[GroupCalibration] = ()
+    stresses: Sequence[Stress] = ()
     impact: Sequence[ImpactRatio] = ()
-    thresholds: Thresholds | None = None
+    thresholds: Thresholds = Thresholds()
     scores: Sequence[GroupScores] = ()
     budget: ErrorBudget = ErrorBudget(1)
 
@@ -125,118 +119,67 @@ def assess(
     ------
     UserError : a column of labels that has none, and no scores.
     """
-    if table.score is None and not len(table.known):
-        if options.target:
-            raise UserError(
-                f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
-                "out, and an audit says how often each group is selected"
-            )
-        return _of_decisions(table, options, others, only_findings=only_findings)
-    if table.design is not None and len(table.known) < len(table):
+    labels, seed = len(table.known), options.seed
+    of_decisions = table.score is None and not labels
+    if of_decisions and options.target:
+        raise UserError(
+            f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
+            "out, and an audit says how often each group is selected"
+        )
+    some_missing = labels < len(table) and not of_decisions
+    if table.design is not None and some_missing:
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
             "them yet"
         )
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    none = not len(table.known)
-    papers = options.interval == DIRICHLET and len(table.known) < len(table)
-    unasked = none or papers or only_findings
-    alike = None if unasked else _calibrated_alike(table, options.seed)
-    if none or papers:
-        completion = _completion(table, options.seed)
-        metrics, counted = _from_posterior(
-            table, completion, evaluator, options.seed, measured=not only_findings
-        )
-    else:
-        metrics, counted = _from_labels(table, evaluator, options.seed, measured=not only_findings)
-    assumed, supposed = (
-        (None, None) if alike is None else _from_posterior(table, alike, evaluator, options.seed)
-    )
+    from_scores, papers = some_missing and not labels, options.interval == DIRICHLET
+    completion = alike = assumed = supposed = None
+    if from_scores or (some_missing and papers):
+        completion = _completion(table, seed)
+    elif some_missing and not only_findings:
+        of_few = _completion(table, seed, SIGNED)
+        alike = of_few if isinstance(of_few, Calibrated) else None
+    # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
+    judged = replace(table, label=table.prediction.astype(float)) if of_decisions else table
+    metrics, counted = _measured(judged, evaluator, seed, completion, measured=not only_findings)
+    if of_decisions:
+        kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
+        metrics = metrics[kept].reset_index(drop=True)
+    if alike is not None:
+        assumed, supposed = _measured(table, evaluator, seed, alike)
+    asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
-    bounds = Bounds(
-        options.epsilon,
-        evaluator.minimum_group_size,
-        ErrorBudget(len(counted) * len(RATE_OF) + constrained + others),
-    )
-    gaps = gaps_of(counted, supposed, bounds, assumed=none)
-    if only_findings:
-        return Assessment(
-            options,
-            table,
-            list(_sizes(table)),
-            metrics,
-            assumed,
-            gaps,
-            needed=[],
-            calibrations=[] if table.design else list(calibrations(table)),
-            stresses=[],
-            impact=impact_ratios(table, options),
-            thresholds=other_thresholds(table, options, bounds.risk) if constrained else None,
-            budget=bounds.budget,
-        )
-    gaps = with_tipping(gaps, counted, bounds)
-    few = not (table.design or (options.interval == DIRICHLET and not none))
-    return Assessment(
+    budget = ErrorBudget(len(counted) * len(asked) + constrained + others)
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
+    gaps = gaps_of(counted, supposed, bounds, assumed=from_scores, metrics=asked)
+    found = Assessment(
         options,
         table,
-        list(_sizes(table)),
+        _sizes(table),
         metrics,
         assumed,
-        gaps,
-        labels_needed(table, counted, gaps, options) if few else [],
-        [] if table.design else list(calibrations(table, options.group, seed=options.seed)),
-        [] if alike is None else stresses(table, alike, gaps, options.epsilon, options.seed),
-        impact_ratios(table, options),
-        other_thresholds(table, options, bounds.risk),
-        _scores(table, options),
-        bounds.budget,
-    )
-
-
-def _scores(table: AuditTable, options: Options) -> list[GroupScores]:
-    if table.score is None:
-        return []
-    groups = {name: table.groups[name] for name in options.group}
-    return score_distributions(table.score, groups, table.design)
-
-
-# What is known of decisions alone.
-_OF_DECISIONS = ("selection_rate", NEEDS_NO_LABELS)
-
-
-def _of_decisions(
-    table: AuditTable, options: Options, others: int, *, only_findings: bool
-) -> Assessment:
-    """Assess decisions without labels: how often each group is selected, and nothing else."""
-    evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    # Counted as if every decision were right: what is kept of that rests on the decisions alone.
-    decided = replace(table, label=table.prediction.astype(np.float64))
-    metrics, counted = _from_labels(decided, evaluator, options.seed, measured=not only_findings)
-    kept = metrics["metric"].str.startswith(_OF_DECISIONS)
-    budget = ErrorBudget(len(counted) + others)
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    gaps = gaps_of(counted, None, bounds, assumed=False, metrics=[NEEDS_NO_LABELS])
-    return Assessment(
-        options=options,
-        table=table,
-        sizes=list(_sizes(table)),
-        metrics=metrics[kept].reset_index(drop=True),
-        assumed=None,
-        gaps=gaps,
-        needed=[],
-        calibrations=[],
-        stresses=[],
+        gaps if only_findings else with_tipping(gaps, counted, bounds),
         impact=impact_ratios(table, options),
         budget=budget,
     )
-
-
-def _calibrated_alike(table: AuditTable, seed: int) -> Calibrated | None:
-    """Return the posterior if scores are calibrated alike in all groups, of few labels."""
-    if len(table.known) == len(table):
-        return None
-    completion = _completion(table, seed, SIGNED)
-    return completion if isinstance(completion, Calibrated) else None
+    if not table.design:
+        compared = () if only_findings else options.group
+        found = replace(found, calibrations=list(calibrations(table, compared, seed=seed)))
+    if constrained or not only_findings:
+        found = replace(found, thresholds=other_thresholds(table, options, bounds.risk))
+    if only_findings:
+        return found
+    singles = {name: table.groups[name] for name in options.group}
+    simulated = not (of_decisions or table.design or (papers and not from_scores))
+    return replace(
+        found,
+        needed=labels_needed(table, counted, found.gaps, options) if simulated else [],
+        stresses=[] if alike is None else stresses(table, alike, gaps, options.epsilon, seed),
+        scores=(
+            [] if table.score is None else score_distributions(table.score, singles, table.design)
+        ),
+    )
 
 
 def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Completion:
@@ -244,78 +187,51 @@ def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Comp
     return complete(cells, rng(seed, "completion"), has_score=scored, model=model)
 
 
-_NO_METRICS = pd.DataFrame({"metric": np.empty(0, dtype=str)})
-
-
-def _from_labels(
-    table: AuditTable, evaluator: Evaluator, seed: int, *, measured: bool = True
-) -> tuple[pd.DataFrame, list[Counted]]:
-    """Return the rows of fairbench.evaluate from the labels there are, and the counts behind.
-
-    Parameters
-    ----------
-    measured : whether there are rows; the counts alone take a tenth of the time.
-    """
-    frequentist = evaluator.interval == FREQUENTIST
-    rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
-    generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, table.design)
-    hard, complete = table.prediction.astype(np.float64), len(table.known) == len(table)
-    counted = []
-    for name in ("", *table.groups):
-        labels = table.groups[name] if name else one_group(len(table))
-        if complete:
-            groups = Groups.of(name, labels)
-            each = evaluation.count(groups, table.label, hard, [generator])
-            if measured:
-                evaluation.counted(each, [generator])
-            counted.append(_with_draws(each, evaluator, seed))
-            continue
-        each = labelled_counts(table, name, labels, rng(seed, "labels", name), evaluator.level)
-        if measured:
-            evaluation.counted(each, [generator])
-        counted.append(each)
-    if not complete:
-        rows = _without_debiased(rows)
-    if measured:
-        _score_rows(rows, table, evaluator.bins)
-    return rows.frame() if measured else _NO_METRICS, counted[1:]
-
-
-def _from_posterior(
+def _measured(
     table: AuditTable,
-    completion: Completion,
     evaluator: Evaluator,
     seed: int,
+    completion: Completion | None,
     *,
     measured: bool = True,
 ) -> tuple[pd.DataFrame, list[Counted]]:
-    """Return the same from a posterior of the labels that are missing."""
-    rows = MetricTable(evaluator.level, frequentist=False, minimum=evaluator.minimum_group_size)
-    counts = completion.counts
-    generator, evaluation = rng(seed, "posterior"), _evaluation(rows, evaluator, None)
-    counted = []
-    for name in ("", *table.groups):
-        labels = table.groups[name] if name else one_group(len(table))
-        members = union(table.cells, labels)
-        merged = np.einsum("ag,tgc->tac", members, counts).mean(axis=0)
-        draws = population_draws(counts, members, evaluator.draws, generator)
-        intervals = group_intervals(merged, draws, evaluator.level, DIRICHLET)
-        counted.append(Counted(name, list(map(str, labels.cat.categories)), merged, intervals))
+    """Return the rows of fairbench.evaluate, and the counts of each attribute behind them.
+
+    Parameters
+    ----------
+    completion : a posterior of the labels that are missing; None of the labels there are.
+    measured : whether there are rows; the counts alone take a tenth of the time.
+    """
+    all_labelled, hard = len(table.known) == len(table), table.prediction.astype(np.float64)
+    frequentist = completion is None and evaluator.interval == FREQUENTIST
+    rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
+    evaluation = evaluator.of_groups(rows, table.design if completion is None else None)
+    generator, counted = rng(seed, "posterior"), []
+    for name, groups in {"": one_group(len(table)), **table.groups}.items():
+        if completion is not None:
+            members, names = union(table.cells, groups), list(map(str, groups.cat.categories))
+            mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+            draws = population_draws(completion.counts, members, evaluator.draws, generator)
+            intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
+            counts = Counted(name, names, mean, intervals)
+        elif all_labelled:
+            counts = evaluation.count(Groups.of(name, groups), table.label, hard, [generator])
+        else:
+            of_labels = rng(seed, "labels", name)
+            counts = labelled_counts(table, name, groups, of_labels, evaluator.level)
         if measured:
-            evaluation.counted(counted[-1], [generator])
-    rows = _without_debiased(rows)
-    if measured:
-        _score_rows(rows, table, evaluator.bins)
-    return rows.frame() if measured else _NO_METRICS, counted[1:]
-
-
-def _without_debiased(rows: MetricTable) -> MetricTable:
-    """Drop what a bootstrap of counts corrects: where labels are missing, more is unknown."""
-    kept = []
-    for block in rows.blocks:
-        chosen = [m for m, statistic in enumerate(block.statistics) if statistic != DEBIASED]
-        kept += [block.take(chosen)] if chosen else []
-    return replace(rows, blocks=kept)
+            evaluation.counted(counts, [generator])
+        counted.append(_with_draws(counts, evaluator, seed) if all_labelled else counts)
+    if not measured:
+        return pd.DataFrame({"metric": np.empty(0, dtype=str)}), counted[1:]
+    if table.score is not None and len(table.known):
+        _score_rows(rows, table, table.score, evaluator.bins)
+    metrics = rows.frame()
+    if not all_labelled:
+        # What a bootstrap of counts corrects: where labels are missing, more is unknown.
+        of_counts = metrics["metric"].isin(metrics_of(BINARY, "widest"))
+        metrics = metrics[~of_counts | (metrics["statistic"] != DEBIASED)].reset_index(drop=True)
+    return metrics, counted[1:]
 
 
 def one_group(rows: int) -> pd.Series:
@@ -323,25 +239,12 @@ def one_group(rows: int) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
 
 
-def _evaluation(rows: MetricTable, evaluator: Evaluator, design: Design | None) -> GroupEvaluation:
-    return GroupEvaluation(
-        rows,
-        evaluator.interval,
-        evaluator.draws,
-        evaluator.alpha,
-        evaluator.level,
-        evaluator.epsilon,
-        evaluator.ratio_band,
-        design,
-    )
-
-
 def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
     """Return counts with posterior draws of them, of which probabilities are counted."""
-    generator = rng(seed, "settled", counted.attribute)
-    draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
     if not isinstance(counted.intervals, CountIntervals):
         return counted
+    generator = rng(seed, "settled", counted.attribute)
+    draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
     return replace(counted, intervals=replace(counted.intervals, draws=draws))
 
 
@@ -355,71 +258,48 @@ def labelled_counts(
     """Return the labelled rows of an attribute's groups, with what makes their intervals."""
     codes, known = groups.cat.codes.to_numpy(np.int64), table.known
     names = list(map(str, groups.cat.categories))
-    weight, counted = _standing_for(table, codes), np.ones(len(table), bool)
+    weight, kept = None, np.ones(len(table), bool)
     if table.sampling is not None:
-        strata = codes * (table.sampling.codes.max() + 1) + table.sampling.codes
-        counted = np.isin(strata, strata[known])
-    place = np.cumsum(counted) - 1
+        # Each label stands for as many rows of its group as were chosen from at one rate.
+        strata, sizes = table.sampling.codes, strata_sizes(codes, table.sampling.codes)
+        labels = np.zeros_like(sizes)
+        np.add.at(labels, (codes[known], strata[known]), 1)
+        weight = weights(sizes, labels)[codes[known], strata[known]]
+        kept = labels[codes, strata] > 0
+    place = np.cumsum(kept) - 1
     score = table.prediction.astype(float) if table.score is None else table.score
-    labels = LabelledRows(
-        score[counted],
-        table.prediction[counted],
-        codes[counted],
-        len(names),
-        place[known],
-        table.label[known].astype(np.int64),
-        weight,
+    label = table.label[known].astype(np.int64)
+    labelled = LabelledRows(
+        score[kept], table.prediction[kept], codes[kept], len(names), place[known], label, weight
     )
-    counts = binary_confusion(
-        table.label[known], table.prediction[known], codes[known], n_groups=len(names)
-    )
-    intervals = LabelledIntervals.of(labels, counts, level, generator)
+    counts = binary_confusion(label, table.prediction[known], codes[known], n_groups=len(names))
+    intervals = LabelledIntervals.of(labelled, counts, level, generator)
     if table.sampling is not None and table.sampling.whenever:
         intervals = intervals.whenever_one_stops()
     return Counted(attribute, names, counts, intervals)
 
 
-def _standing_for(table: AuditTable, codes: NDArray[np.int64]) -> Floats | None:
-    """Return how many rows of its group each label stands for, where they were chosen by group."""
-    if table.sampling is None:
-        return None
-    sizes = strata_sizes(codes, table.sampling.codes)
-    known = table.known
-    labels = np.zeros_like(sizes)
-    np.add.at(labels, (codes[known], table.sampling.codes[known]), 1)
-    each: Floats = weights(sizes, labels)[codes[known], table.sampling.codes[known]]
-    return each
-
-
-def _score_rows(rows: MetricTable, table: AuditTable, bins: int) -> None:
-    known = table.known
-    if table.score is None or not len(known):
-        return
+def _score_rows(rows: MetricTable, table: AuditTable, score: Floats, bins: int) -> None:
+    """Add the metrics of scores, of the labelled rows."""
     if table.sampling is not None:
         whenever, codes = table.sampling.whenever, table.sampling.codes
-        weighted = WeightedScores(rows, table.label, table.score, codes, bins, whenever)
-        weighted.run(table.groups)
+        WeightedScores(rows, table.label, score, codes, bins, whenever).run(table.groups)
         return
-    columns = {"score": table.score, "prediction": table.prediction}
-    label, groups = table.label, table.groups
-    if len(known) < len(table):
-        columns = {name: values[known] for name, values in columns.items()}
-        label = label[known]
-        groups = {name: labels.iloc[known] for name, labels in groups.items()}
-    predictions = pd.DataFrame(columns, copy=False)
-    data = Labelled(label, predictions, groups, Task.BINARY, design=table.design)
+    known = table.known
+    predictions = pd.DataFrame({"score": score[known], "prediction": table.prediction[known]})
+    groups = {name: labels.iloc[known] for name, labels in table.groups.items()}
+    data = Labelled(table.label[known], predictions, groups, Task.BINARY, design=table.design)
     ScoreEvaluation(rows, bins).run(data)
 
 
 def _sizes(table: AuditTable) -> list[Size]:
     known = ~np.isnan(table.label)
-    sizes = []
-    for attribute, groups in table.groups.items():
-        codes, names = groups.cat.codes.to_numpy(), groups.cat.categories
-        rows = np.bincount(codes, minlength=len(names))
-        labels = np.bincount(codes[known], minlength=len(names))
-        sizes += [
-            Size(attribute, str(name), int(n), int(m))
-            for name, n, m in zip(names, rows, labels, strict=True)
-        ]
-    return sizes
+    return [
+        Size(attribute, str(name), int(rows), int(labels))
+        for attribute, groups in table.groups.items()
+        for (name, rows), labels in zip(
+            groups.value_counts(sort=False).items(),
+            groups[known].value_counts(sort=False),
+            strict=True,
+        )
+    ]

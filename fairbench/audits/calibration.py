@@ -56,12 +56,12 @@ class GroupCalibration:
     attribute: str
     group: str
     labels: int
-    score: float
-    share: float
-    excess: float
-    lower: float
-    upper: float
-    bins: Sequence[Bin]
+    score: float = float("nan")
+    share: float = float("nan")
+    excess: float = float("nan")
+    lower: float = float("nan")
+    upper: float = float("nan")
+    bins: Sequence[Bin] = ()
     fit: float = float("nan")
 
 
@@ -75,15 +75,14 @@ def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
     several. However many groups are asked about, there is an alarm without cause in 3 % of audits
     at most.
     """
-    asked = [each for each in found if not np.isnan(each.fit)]
-    least = {
-        name: min(each.fit for each in asked if each.attribute == name)
-        for name in {each.attribute for each in asked}
-    }
+    asked = [scores for scores in found if not np.isnan(scores.fit)]
+    least: dict[str, float] = {}
+    for scores in asked:
+        least[scores.attribute] = min(scores.fit, least.get(scores.attribute, 1.0))
     return [
-        each
-        for each in asked
-        if each.fit == least[each.attribute] and each.fit * len(asked) < ALARMS
+        scores
+        for scores in asked
+        if scores.fit == least[scores.attribute] and scores.fit * len(asked) < ALARMS
     ]
 
 
@@ -102,61 +101,57 @@ def calibrations(
     known = table.known
     if table.score is None or not len(known):
         return
-    score, label = table.score[known], table.label[known]
+    score, label, sampling = table.score[known], table.label[known], table.sampling
     bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
-    arms = np.zeros(len(table), np.int64) if table.sampling is None else table.sampling.codes
+    arms = np.zeros(len(table), np.int64) if sampling is None else sampling.codes
+    columns = (None, score, label, (score - label) ** 2)
     for attribute, groups in table.groups.items():
         names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
         sizes = strata_sizes(codes, arms)
         cell = (codes[known] * sizes.shape[1] + arms[known]) * BINS + bins
-        columns = (None, score, label, (score - label) ** 2)
-        sums = np.stack(
-            [np.bincount(cell, weights=each, minlength=sizes.size * BINS) for each in columns]
-        ).reshape(len(columns), *sizes.shape, BINS)
+        sums = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
+        of_cells = np.reshape(sums, (len(columns), *sizes.shape, BINS)).astype(np.float64)
         ends = _ends(score, label, codes[known], len(names), level)
         fits = np.full(len(names), np.nan)
         if attribute in asked:
             generator = rng(seed, "calibrated alike", attribute)
             fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
-        for g, (name, fit) in enumerate(zip(names, fits, strict=True)):
-            mine, reach = sums[:, g].astype(np.float64), level
-            if table.sampling is not None and table.sampling.whenever:
-                reach = float(lasting_level(level, mine[0].sum()))
-            found = _of_group(attribute, str(name), mine, sizes[g], reach)
-            if table.sampling is None:
-                lower, upper = float(ends.lower[g]), float(ends.upper[g])
-                found = replace(found, lower=lower, upper=upper)
-            yield replace(found, fit=float(fit))
+        for g, name in enumerate(names):
+            own, reach = of_cells[:, g], level
+            if sampling is not None and sampling.whenever:
+                reach = float(lasting_level(level, own[0].sum()))
+            scores = replace(
+                _of_group(attribute, str(name), own, sizes[g], reach), fit=float(fits[g])
+            )
+            if sampling is None:
+                scores = replace(scores, lower=float(ends.lower[g]), upper=float(ends.upper[g]))
+            yield scores
 
 
 def excess_findings(
     shown: Sequence[GroupCalibration], judged: Sequence[GroupCalibration]
-) -> list[Finding]:
-    """Return of whom scores are too high or too low on average.
+) -> Iterator[Finding]:
+    """Yield of whom scores are too high or too low on average.
 
     Parameters
     ----------
     shown : with 95 % intervals. judged : the same with intervals at the level of verdicts.
     """
-    findings = []
-    for each, wider in zip(shown, judged, strict=True):
+    for scores, wider in zip(shown, judged, strict=True):
         measured = not np.isnan(wider.lower)
         off = measured and wider.lower * wider.upper > 0
-        findings.append(
-            Finding(
-                EXCESS,
-                each.attribute,
-                "mean score less share of label 1",
-                LARGE if off else OPEN if measured else NOT_MEASURED,
-                (each.group,),
-                value=each.excess,
-                lower=each.lower,
-                upper=each.upper,
-                n=each.labels,
-                needs="" if measured else "there are too few labels, or of one kind",
-            )
+        yield Finding(
+            EXCESS,
+            scores.attribute,
+            "mean score less share of label 1",
+            LARGE if off else OPEN if measured else NOT_MEASURED,
+            (scores.group,),
+            value=scores.excess,
+            lower=scores.lower,
+            upper=scores.upper,
+            n=scores.labels,
+            needs="" if measured else "there are too few labels, or of one kind",
         )
-    return findings
 
 
 def _ends(
@@ -176,14 +171,17 @@ def _of_group(
 ) -> GroupCalibration:
     """Summarise a group from (4, S, BINS) sums of 1, score, label and squared difference."""
     by_stratum = sums.sum(axis=2)
-    labels = by_stratum[0]
-    if labels.sum() < FEWEST_LABELS:
-        nan = float("nan")
-        return GroupCalibration(attribute, name, int(labels.sum()), nan, nan, nan, nan, nan, ())
+    labels, scores, positives, squares = by_stratum
+    number = int(labels.sum())
+    if number < FEWEST_LABELS:
+        return GroupCalibration(attribute, name, number)
     weight = weights(sizes, labels.astype(np.int64))
     size, score, share = by_stratum[:3] @ weight
     excess = (score - share) / size
-    half = NormalDist().inv_cdf((1 + level) / 2) * _error(by_stratum, sizes)
+    variance = squares - (scores - positives) ** 2 / np.maximum(labels, 1)
+    variance /= np.maximum(labels, 2) - 1
+    error = stratified_error(variance, labels, sizes.astype(np.float64))
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
     weighted = np.einsum("s,csb->cb", weight, sums[:3])
     # Kish: as many equally weighted labels as would be as uncertain.
     effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
@@ -192,7 +190,7 @@ def _of_group(
     return GroupCalibration(
         attribute,
         name,
-        int(labels.sum()),
+        number,
         float(score / size),
         float(share / size),
         float(excess),
@@ -200,14 +198,6 @@ def _of_group(
         float(excess + half),
         bins,
     )
-
-
-def _error(by_stratum: Floats, sizes: NDArray[np.int64]) -> float:
-    """Return the standard error of the mean of score less label, from (4, S) sums."""
-    labels, score, share, squares = by_stratum
-    several = np.maximum(labels, 2)
-    variance = (squares - (score - share) ** 2 / np.maximum(labels, 1)) / (several - 1)
-    return stratified_error(variance, labels, sizes.astype(np.float64))
 
 
 def _bin(column: Floats, level: float) -> Bin:

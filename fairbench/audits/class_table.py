@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, marks_of
 from fairbench.audits.question import Options
-from fairbench.audits.table import scores_of
 from fairbench.core.errors import DataError, UserError
+from fairbench.data.columns import Place, marks_of, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
 from fairbench.inference.confusion_matrix import UNKNOWN, MulticlassScores

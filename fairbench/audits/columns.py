@@ -8,19 +8,9 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import Place, each_value, labels_of, marks_of, shares_of
-from fairbench.data.groups import (
-    MOST_GROUPS,
-    codes_of,
-    groups_of,
-    with_rare_pooled,
-    without_groups,
-)
+from fairbench.data.columns import shares_of
+from fairbench.data.groups import with_rare_pooled, without_groups
 from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
-
-# Audits have what reads a single column from here, too.
-__all__ = ["MOST_GROUPS", "Place", "codes_of", "each_value", "groups_of", "labels_of", "marks_of"]
-__all__ += ["read_frame"]
 
 
 def read_frame(

@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
-    GAP,
     LARGE,
     LEVEL,
     NOT_MEASURED,
     OPEN,
     SMALL,
     ErrorBudget,
-    Finding,
     GapAnswer,
     answer_gap,
-    pair_findings,
 )
-from fairbench.evaluation.group_intervals import CountIntervals, GapInterval, PosteriorIntervals
+from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.gaps import probability_below
@@ -153,25 +150,11 @@ def gaps_of(
     metrics : the gaps that are asked for.
     """
     others: Sequence[Counted | None] = supposed or [None] * len(counted)
-    pairs = list(zip(counted, others, strict=True))
-    gaps = [
-        _gap(each, other, metric, bounds, assumed and metric != NEEDS_NO_LABELS)
-        for each, other in pairs
+    return [
+        _gap(of_groups, other, metric, bounds, no_labels=assumed)
+        for of_groups, other in zip(counted, others, strict=True)
         for metric in metrics
     ]
-    return [_no_surer_than_its_interval(gap, bounds.epsilon) for gap in gaps] if assumed else gaps
-
-
-def _no_surer_than_its_interval(gap: Gap, epsilon: float) -> Gap:
-    """Return a gap whose probability of being small is as sure as its 95 % interval bears out.
-
-    Both are a posterior's, but the probability is of one side and the interval of two, so that the
-    first would be under 5 % where the second still holds epsilon.
-    """
-    ends = gap.lower, gap.upper
-    if gap.signed:
-        ends = max(0.0, gap.lower, -gap.upper), max(abs(gap.lower), abs(gap.upper))
-    return replace(gap, small=float(probability_below(gap.small, *ends, epsilon)))
 
 
 @dataclass(frozen=True)
@@ -189,100 +172,96 @@ class Bounds:
 
 
 def _gap(
-    counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds, assumed: bool
+    counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds, *, no_labels: bool
 ) -> Gap:
-    rate, names = RATE_OF[metric], counted.groups
+    rate, names, intervals = RATE_OF[metric], counted.groups, counted.intervals
+    sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
     # Of labels a few will do: their interval says how little they are.
-    few = isinstance(counted.intervals, LabelledIntervals)
-    short = _short_of_labels(counted) if few and metric != NEEDS_NO_LABELS else ()
-    enough = counted.sizes([rate])[0] >= (1 if few else bounds.minimum)
+    few = isinstance(intervals, LabelledIntervals)
+    enough = sizes >= (1 if few else bounds.minimum)
+    short = (labels < FEWEST_LABELS) & (few and metric != NEEDS_NO_LABELS)
     compared = np.flatnonzero(enough).tolist()
-    left_out = [name for name, has in zip(names, enough, strict=True) if not has]
     gap = Gap(
         counted.attribute,
         metric,
         compared,
-        left_out,
-        assumed,
-        short_of_labels=short,
+        [names[place] for place in np.flatnonzero(~enough)],
+        assumed=no_labels and metric != NEEDS_NO_LABELS,
+        short_of_labels=[names[place] for place in np.flatnonzero(short)],
         names=[names[place] for place in compared],
-        rows=int(np.asarray(counted.sizes([rate])[0])[compared].sum()),
+        rows=int(sizes[enough].sum()),
     )
     if len(compared) < 2:
         return gap
-    if isinstance(counted.intervals, CountIntervals):
-        found = _of_counts(counted, counted.intervals, gap, bounds.epsilon)
-        gap = _settled(found, counted.intervals, bounds)
-    elif isinstance(counted.intervals, PosteriorIntervals):
-        gap = _of_draws(counted, gap, bounds)
-    return gap if supposed is None else replace(gap, supposed=_supposed(supposed, gap))
+    if isinstance(intervals, CountIntervals):
+        draws = intervals.posterior_counts(metrics_of(BINARY)[metric])
+    else:
+        draws = intervals.draws
+    rates = rate(draws[:, compared]) if len(draws) else np.empty((0, len(compared)))
+    if len(rates):
+        alike = NAN if gap.signed else float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
+        small = float((np.ptp(rates, axis=1) < bounds.epsilon).mean())
+        gap = replace(gap, alike=alike, small=small)
+    if isinstance(intervals, CountIntervals):
+        gap = _of_counts(gap, intervals, bounds)
+    else:
+        value, lower, upper = _with_interval(gap, rates)
+        answer, means = answer_draws(rates, bounds.epsilon, bounds.risk), rates.mean(axis=0)
+        gap = replace(gap, value=value, lower=lower, upper=upper, answer=answer)
+        gap = replace(gap, rates=means.tolist())
+    if no_labels:
+        # The probability is of one side and the interval of two, so that the first would be under
+        # 5 % where the second still holds epsilon.
+        ends = gap.lower, gap.upper
+        if gap.signed:
+            ends = max(0.0, gap.lower, -gap.upper), max(abs(gap.lower), abs(gap.upper))
+        gap = replace(gap, small=float(probability_below(gap.small, *ends, bounds.epsilon)))
+    if supposed is None:
+        return gap
+    return replace(gap, supposed=_with_interval(gap, rate(supposed.intervals.draws[:, compared])))
 
 
-def _short_of_labels(counted: Counted) -> Sequence[str]:
-    labels = np.asarray(counted.counts).sum(axis=-1)
-    return [name for name, n in zip(counted.groups, labels, strict=True) if n < FEWEST_LABELS]
-
-
-def _of_counts(counted: Counted, intervals: CountIntervals, gap: Gap, epsilon: float) -> Gap:
-    """Return a gap with its interval, and the probability that it is small."""
-    metric = metrics_of(BINARY)[gap.metric]
-    raw = RATE_OF[gap.metric](intervals.counts_of(metric)[gap.compared])
-    (found,) = intervals.gaps([metric], _among(gap, counted.groups)[None])
-    lower, upper = float(found.lower), float(found.upper)
-    if gap.signed:
-        lower, upper = _signed_ends(intervals, gap)
-        error = intervals.difference_error(RATE_OF[gap.metric], gap.compared[1], gap.compared[0])
-        gap = replace(gap, standard_error=error)
-    value = float(_size(raw, gap.signed))
-    gap = replace(gap, value=value, lower=lower, upper=upper, rates=raw.tolist())
-    draws = intervals.posterior_counts(metric)
-    if len(draws):
-        gap = _with_probabilities(gap, RATE_OF[gap.metric](draws[:, gap.compared]), epsilon)
-    ends = float(found.lower), float(found.upper)
-    small = probability_below(gap.small, *ends, epsilon, level=intervals.level)
-    return replace(gap, small=float(small))
-
-
-def _among(gap: Gap, names: Sequence[str]) -> NDArray[np.bool_]:
-    return np.isin(np.arange(len(names)), gap.compared)
-
-
-def _signed_ends(intervals: CountIntervals, gap: Gap) -> tuple[float, float]:
-    """Return the interval of the second group's rate minus the first's."""
-    rate, (one, other) = RATE_OF[gap.metric], gap.compared
-    limits = intervals.limits([rate])
-    groups = limits.value.shape[-1]
-    shared = np.broadcast_to(intervals.correlation(rate), (groups, groups))
-    ends = difference_limits(limits.take(other), limits.take(one), shared[other, one])
-    return ends.lower.item(), ends.upper.item()
-
-
-def _with_probabilities(gap: Gap, rates: Floats, epsilon: float) -> Gap:
-    """Return a gap with what draws (T, A) of its groups' rates say of its size."""
-    alike = NAN if gap.signed else _alike(rates)
-    return replace(gap, alike=alike, small=float((np.ptp(rates, axis=1) < epsilon).mean()))
-
-
-def _settled(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
-    """Return a gap with what its intervals say.
+def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
+    """Return a gap with what the intervals of counts say.
 
     A group of few labels may still hold a surprise: with one, no gap is called small.
     """
-    metric, groups = metrics_of(BINARY)[gap.metric], intervals.counts.shape[-2]
-    among = np.isin(np.arange(groups), gap.compared)[None]
+    metric, rate = metrics_of(BINARY)[gap.metric], RATE_OF[gap.metric]
+    among = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
+    rates = rate(intervals.counts_of(metric)[gap.compared])
+    (largest,) = intervals.gaps([metric], among)
+    ends = lower, upper = float(largest.lower), float(largest.upper)
+    error = NAN
+    if gap.signed:
+        first, second = gap.compared
+        error = intervals.difference_error(rate, second, first)
+        limits = intervals.limits([rate])
+        shared = np.broadcast_to(intervals.correlation(rate), among.shape[-1:] * 2)
+        signed = difference_limits(limits.take(second), limits.take(first), shared[second, first])
+        lower, upper = signed.lower.item(), signed.upper.item()
 
     def at(level: float) -> GapInterval:
-        (found,) = _at_level(intervals, level).gaps([metric], among)
-        assert found.leads is not None
+        (at_level,) = _at_level(intervals, level).gaps([metric], among)
+        assert at_level.leads is not None
         places = np.ix_(gap.compared, gap.compared)
-        return found._replace(leads=np.atleast_2d(found.leads)[places])
+        return at_level._replace(leads=np.atleast_2d(at_level.leads)[places])
 
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
+    small = float(probability_below(gap.small, *ends, bounds.epsilon, level=intervals.level))
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = LEVEL if answer.verdict == SMALL else 0.0
     most = 1 - LEVEL if answer.verdict == LARGE else 1.0
-    return replace(gap, answer=answer, small=float(np.clip(gap.small, least, most)))
+    return replace(
+        gap,
+        value=float(sizes_of(gap, rates)),
+        lower=lower,
+        upper=upper,
+        small=float(np.clip(small, least, most)),
+        answer=answer,
+        rates=rates.tolist(),
+        standard_error=error,
+    )
 
 
 @lru_cache(maxsize=4)
@@ -291,33 +270,17 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _of_draws(counted: Counted, gap: Gap, bounds: Bounds) -> Gap:
-    """Return a gap from posterior draws of the counts."""
-    value, lower, upper = _supposed(counted, gap)
-    gap = replace(gap, value=value, lower=lower, upper=upper)
-    rates = RATE_OF[gap.metric](counted.intervals.draws[:, gap.compared])
-    gap = _with_probabilities(gap, rates, bounds.epsilon)
-    answer = answer_draws(rates, bounds.epsilon, bounds.risk)
-    return replace(gap, answer=answer, rates=rates.mean(axis=0).tolist())
+def _with_interval(gap: Gap, rates: Floats) -> tuple[float, float, float]:
+    """Return mean and interval of draws (T, A) of a gap's rates."""
+    sizes = sizes_of(gap, rates)
+    lower, upper = map(float, central_interval(sizes))
+    return float(sizes.mean()), lower, upper
 
 
-def _supposed(counted: Counted, gap: Gap) -> tuple[float, float, float]:
-    """Return mean and interval of a gap's posterior draws."""
-    rates = RATE_OF[gap.metric](counted.intervals.draws[:, gap.compared])
-    samples = _size(rates, gap.signed)
-    lower, upper = map(float, central_interval(samples))
-    return float(samples.mean()), lower, upper
-
-
-def _size(rates: Floats, signed: bool) -> Floats:
-    """Return the gap of rates (..., A)."""
-    size: Floats = rates[..., 1] - rates[..., 0] if signed else np.ptp(rates, axis=-1)
-    return size
-
-
-def _alike(rates: Floats) -> float:
-    """Return the mean gap of draws (T, A) moved to the same mean."""
-    return float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
+def sizes_of(gap: Gap, rates: Floats) -> Floats:
+    """Return the sizes (...) that a gap has with rates (..., A) of its groups."""
+    sizes: Floats = rates[..., 1] - rates[..., 0] if gap.signed else np.ptp(rates, axis=-1)
+    return sizes
 
 
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
@@ -332,61 +295,18 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     risk : the probability with which the answer may be wrong.
     """
     groups = rates.shape[1]
-    each = 1 - risk / (groups * (groups - 1) / 2)
+    certainty = 1 - risk / (groups * (groups - 1) / 2)
     above, beyond = (
         np.stack([(one[:, None] - rates > bound).mean(axis=0) for one in rates.T])
         for bound in (0.0, epsilon)
     )
-    pairs = [(int(one), int(other)) for one, other in np.argwhere(above > each)]
+    pairs = [(int(one), int(other)) for one, other in np.argwhere(above > certainty)]
     if (np.ptp(rates, axis=1) < epsilon).mean() >= 1 - risk:
         return GapAnswer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.
     mean = rates.mean(axis=0)
     certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
     high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))
-    if beyond[high, low] >= each:
+    if beyond[high, low] >= certainty:
         return GapAnswer(LARGE, high, low, pairs)
     return GapAnswer(OPEN, pairs=pairs)
-
-
-def gap_findings(
-    gaps: Sequence[Gap],
-    epsilon: float,
-    *,
-    needs: Mapping[tuple[str, str], str] = MappingProxyType({}),
-    unless: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> list[Finding]:
-    """Return what gaps say of the people that the rows are a sample of, and of pairs of groups.
-
-    Parameters
-    ----------
-    needs, unless : (attribute, metric) -> what would settle an open gap, and with which wrong
-        labels a settled one would not hold.
-    """
-    findings = []
-    for gap in gaps:
-        key = gap.attribute, gap.metric
-        lower, upper = gap.lower, gap.upper
-        if gap.verdict == LARGE and gap.signed and upper < 0:
-            lower, upper = -upper, -lower
-        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
-        finding = Finding(
-            GAP,
-            gap.attribute,
-            RATE_NAMES[gap.metric],
-            gap.verdict,
-            tuple(gap.names[place] for place in named),
-            value=gap.value,
-            lower=lower,
-            upper=upper,
-            values=tuple(gap.rates[place] for place in named),
-            bound=epsilon,
-            n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(key, ""),
-            unless=unless.get(key, ""),
-            given=ASSUMED if gap.assumed else "",
-        )
-        findings.append(finding)
-        if not gap.assumed:
-            findings += pair_findings(finding, gap.names, gap.answer, gap.rates)
-    return findings

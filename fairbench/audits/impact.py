@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import codes_of
 from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
+from fairbench.data.groups import codes_of
 from fairbench.data.tabular import spelled
-from fairbench.evaluation.group_intervals import CountIntervals, SurveyIntervals
-from fairbench.inference.impact import (
-    FOUR_FIFTHS,
-    ratios_to_group,
-    ratios_to_highest,
-    wider_level,
-)
-from fairbench.inference.rates import Limits
+from fairbench.inference.impact import FOUR_FIFTHS, ratios_to_group, ratios_to_highest, wider_level
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.rates import binary_confusion, selection_rate
+from fairbench.metrics.rates import selection_rate
 
 # A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it:
 # the Uniform Guidelines' advice on groups under 2 % (29 CFR 1607, questions 15 and 16).
@@ -69,8 +63,10 @@ def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -
     Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
     """
     selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
-    found = (
-        impact_ratios_of(
+    return [
+        ratio
+        for name, groups in table.groups.items()
+        for ratio in impact_ratios_of(
             name,
             groups,
             selected,
@@ -78,9 +74,7 @@ def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -
             design=table.design,
             level=level,
         )
-        for name, groups in table.groups.items()
-    )
-    return [ratio for each in found for ratio in each]
+    ]
 
 
 def unfavourable_is_1(table: AuditTable, options: Options) -> bool:
@@ -106,49 +100,39 @@ def impact_ratios_of(
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     """
     codes, names = codes_of(groups)
-    rows = np.bincount(codes, minlength=len(names))
-    intervals = replace(_intervals(selected, codes, len(names), design), level=level)
     if len(names) < 2:
         return []
-    given, rates = reference in names, _limits(intervals, intervals.level)
-    shared = intervals.correlation(selection_rate)
+    rows = np.bincount(codes)
+    survey = None
+    if design is not None:
+        survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
+
+    def at(level: float) -> Limits:
+        if survey is not None:
+            return survey.limits(selection_rate, level=level)
+        return rate_limits(np.bincount(codes, selected), rows, level=level)
+
+    given, rates = reference in names, at(level)
+    shared = 0.0 if survey is None else survey.correlation(selection_rate)
     if given:
-        found = ratios_to_group(rates, names.index(reference), correlation=shared)
+        found = ratios_to_group(rates, names.index(reference), level=level, correlation=shared)
     else:
         highest = may_be_compared_with(rows)
-        wider = _limits(intervals, wider_level(intervals.level, highest))
-        found = ratios_to_highest(rates, wider, highest, correlation=shared)
-    reference = names[int(found.reference)]
+        wider = at(wider_level(level, highest))
+        found = ratios_to_highest(rates, wider, highest, level=level, correlation=shared)
     return [
         ImpactRatio(
             attribute,
             name,
             int(rows[g]),
             *rates.at(g),
-            reference,
+            names[int(found.reference)],
             given,
             *found.ratios.at(g),
             found.below[g].item(),
         )
         for g, name in enumerate(names)
     ]
-
-
-def _intervals(
-    selected: NDArray[np.bool_], codes: NDArray[np.intp], groups: int, design: Design | None
-) -> CountIntervals:
-    """Return what makes the intervals of selection rates; there need be no labels."""
-    chosen, none, rates = selected.astype(np.float64), np.empty((0, 0, 4)), [selection_rate]
-    if design is None:
-        counts = binary_confusion(np.zeros(len(chosen)), chosen, codes, n_groups=groups)
-        return CountIntervals(counts, none, 0.95, rates)
-    survey = SurveyCounts.of(chosen.astype(np.intp), codes, design, groups=groups)
-    return SurveyIntervals(survey.counts(), none, 0.95, rates, survey=survey)
-
-
-def _limits(intervals: CountIntervals, level: float) -> Limits:
-    found = replace(intervals, level=level).limits([selection_rate])
-    return Limits(*(each[0].copy() for each in found))
 
 
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -160,14 +144,15 @@ def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
-def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]) -> list[Finding]:
-    """Return whether each group is selected at least four fifths as often as another.
+def impact_findings(
+    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]
+) -> Iterator[Finding]:
+    """Yield whether each group is selected at least four fifths as often as another.
 
     Parameters
     ----------
     ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
     """
-    findings = []
     for shown, judged in zip(ratios, wider, strict=True):
         if shown.is_given_reference:
             continue
@@ -176,19 +161,16 @@ def impact_findings(ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio])
             verdict = LARGE
         elif judged.lower >= FOUR_FIFTHS:
             verdict = SMALL
-        findings.append(
-            Finding(
-                RATIO,
-                shown.attribute,
-                "impact ratio",
-                verdict,
-                (shown.group, shown.reference) if shown.given else (shown.group,),
-                value=shown.ratio,
-                lower=shown.lower,
-                upper=shown.upper,
-                bound=FOUR_FIFTHS,
-                n=shown.rows,
-                needs="nobody was selected" if verdict == NOT_MEASURED else "",
-            )
+        yield Finding(
+            RATIO,
+            shown.attribute,
+            "impact ratio",
+            verdict,
+            (shown.group, shown.reference) if shown.given else (shown.group,),
+            value=shown.ratio,
+            lower=shown.lower,
+            upper=shown.upper,
+            bound=FOUR_FIFTHS,
+            n=shown.rows,
+            needs="nobody was selected" if verdict == NOT_MEASURED else "",
         )
-    return findings

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import codes_of
+from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import Parts
 from fairbench.inference.means import around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits

@@ -7,20 +7,17 @@ the posterior of calibration takes it for, the group's scores say half as much a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.audits.completion import Calibrated, population_draws, union
 from fairbench.audits.findings import LARGE, OPEN, SMALL
-from fairbench.audits.gaps import RATE_OF, Gap
+from fairbench.audits.gaps import RATE_OF, Gap, sizes_of
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import central_interval
-
-Floats = NDArray[np.float64]
 
 # What the slope of one group is multiplied by, from nearly nothing to much, either way.
 LESS, MORE = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0), (1.25, 1.5, 2.0, 3.0)
@@ -47,12 +44,9 @@ class Stress:
     strongest: str
 
 
-def supposed_verdict(gap: Gap, epsilon: float) -> str:
-    """Return what the interval if scores are calibrated alike would say by itself."""
-    return _verdict(gap.supposed[1], gap.supposed[2], epsilon)
-
-
-def _verdict(lower: float, upper: float, epsilon: float) -> str:
+def _verdict(ends: Sequence[float], epsilon: float) -> str:
+    """Return what an interval says of a gap by itself."""
+    lower, upper = ends
     if max(abs(lower), abs(upper)) < epsilon:
         return SMALL
     return LARGE if lower > epsilon or upper < -epsilon else OPEN
@@ -62,58 +56,39 @@ def stresses(
     table: AuditTable, completion: Calibrated, gaps: Sequence[Gap], epsilon: float, seed: int
 ) -> list[Stress]:
     """Return what follows from scores alone, where labels leave it open, and how far it holds."""
-    asked = [
-        gap
-        for gap in gaps
-        if gap.verdict == OPEN and supposed_verdict(gap, epsilon) in (SMALL, LARGE)
-    ]
-    return [
-        each
-        for attribute in dict.fromkeys(gap.attribute for gap in asked)
-        for each in _of_attribute(
-            table, completion, [gap for gap in asked if gap.attribute == attribute], epsilon, seed
-        )
-    ]
-
-
-def _of_attribute(
-    table: AuditTable, completion: Calibrated, gaps: Sequence[Gap], epsilon: float, seed: int
-) -> Iterator[Stress]:
-    labels = table.groups[gaps[0].attribute]
-    members, names = union(table.cells, labels), list(map(str, labels.cat.categories))
-    fails: dict[tuple[int, int, float], bool] = {}
-    for group in sorted({group for gap in gaps for group in gap.compared}):
-        for factor in (*LESS, *MORE):
-            counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
-            generator = rng(seed, "stress", gaps[0].attribute)
-            draws = population_draws(counts, members, len(counts), generator)
-            for place, gap in enumerate(gaps):
-                fails[place, group, factor] = not _still(gap, draws, epsilon)
-    for place, gap in enumerate(gaps):
-        less, weakest = _first(fails, place, gap.compared, LESS)
-        more, strongest = _first(fails, place, gap.compared, MORE)
-        follows = supposed_verdict(gap, epsilon)
-        named = [names[each] if each is not None else "" for each in (weakest, strongest)]
-        yield Stress(gap.attribute, gap.metric, follows, less, named[0], more, named[1])
-
-
-def _still(gap: Gap, draws: Floats, epsilon: float) -> bool:
-    """Say whether draws of the counts (T, A, 4) lead to what followed before."""
-    rates = RATE_OF[gap.metric](draws[:, gap.compared])
-    size = rates[:, 1] - rates[:, 0] if gap.signed else np.ptp(rates, axis=-1)
-    lower, upper = map(float, central_interval(size))
-    return _verdict(lower, upper, epsilon) == supposed_verdict(gap, epsilon)
-
-
-def _first(
-    fails: dict[tuple[int, int, float], bool],
-    place: int,
-    groups: Sequence[int],
-    factors: Sequence[float],
-) -> tuple[float, int | None]:
-    """Return the factor nearest to 1 at which it fails, and for which group."""
-    for factor in factors:
-        for group in groups:
-            if fails[place, group, factor]:
-                return factor, group
-    return float("nan"), None
+    follows = {gap: _verdict(gap.supposed[1:], epsilon) for gap in gaps if gap.verdict == OPEN}
+    asked = [gap for gap, verdict in follows.items() if verdict in (SMALL, LARGE)]
+    found = []
+    for attribute in dict.fromkeys(gap.attribute for gap in asked):
+        of_attribute = [gap for gap in asked if gap.attribute == attribute]
+        labels = table.groups[attribute]
+        members, names = union(table.cells, labels), list(map(str, labels.cat.categories))
+        fails = set()
+        for group in sorted({group for gap in of_attribute for group in gap.compared}):
+            for factor in (*LESS, *MORE):
+                counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
+                generator = rng(seed, "stress", attribute)
+                draws = population_draws(counts, members, len(counts), generator)
+                for gap in of_attribute:
+                    sizes = sizes_of(gap, RATE_OF[gap.metric](draws[:, gap.compared]))
+                    ends = [float(end) for end in central_interval(sizes)]
+                    if _verdict(ends, epsilon) != follows[gap]:
+                        fails.add((gap, group, factor))
+        for gap in of_attribute:
+            # The factor nearest to 1 at which it fails, and for which group.
+            (less, weakest), (more, strongest) = (
+                next(
+                    (
+                        (factor, names[group])
+                        for factor in factors
+                        for group in gap.compared
+                        if (gap, group, factor) in fails
+                    ),
+                    (float("nan"), ""),
+                )
+                for factors in (LESS, MORE)
+            )
+            found.append(
+                Stress(attribute, gap.metric, follows[gap], less, weakest, more, strongest)
+            )
+    return found

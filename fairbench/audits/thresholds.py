@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import codes_of
 from fairbench.audits.impact import may_be_compared_with, unfavourable_is_1
 from fairbench.audits.question import CONSTRAINED, RATIO, Options, constraint_of
 from fairbench.audits.table import AuditTable
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
+from fairbench.data.groups import codes_of
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.group import counts_at
 from fairbench.metrics.rates import (
-    Counts,
     Rate,
     accuracy,
     false_negative_rate,
@@ -121,13 +121,13 @@ class ConstrainedThreshold:
 class Thresholds:
     """What other thresholds would decide."""
 
-    curves: Sequence[ThresholdCurves]
-    table: Sequence[AtThreshold]
-    constrained: ConstrainedThreshold | None
+    curves: Sequence[ThresholdCurves] = ()
+    table: Sequence[AtThreshold] = ()
+    constrained: ConstrainedThreshold | None = None
 
 
-def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds | None:
-    """Return what other thresholds would decide; None without scores.
+def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds:
+    """Return what other thresholds would decide; nothing without scores.
 
     Parameters
     ----------
@@ -140,24 +140,48 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     if table.score is None or not options.group:
         if options.constraint:
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
-        return None
-    rows = _Rows.of(table, options)
+        return Thresholds()
+    rows = _Rows(
+        table.score,
+        table.label if len(table.known) == len(table) else None,
+        table.design,
+        unfavourable_is_1(table, options),
+    )
     many = _SURVEYED if rows.design is not None else _FINE
     shares = np.r_[np.linspace(0, 1, many + 1), np.arange(1, STEPS + 1) / 10]
-    found = np.atleast_1d(np.quantile(rows.score, shares, method="nearest"))
-    fine, steps = np.unique(found[: many + 1]), np.unique(found[many + 1 :])
+    quantiles = np.atleast_1d(np.quantile(rows.score, shares, method="nearest"))
+    fine, steps = np.unique(quantiles[: many + 1]), np.unique(quantiles[many + 1 :])
     current = None if options.prediction else options.threshold
     if current is not None:
         steps = np.unique(np.append(steps, current))
     groups = {name: table.groups[name] for name in options.group}
     constrained = _constrained(rows, groups, fine, options, risk) if options.constraint else None
-    every = np.union1d(fine, steps)
+    thresholds = np.union1d(fine, steps)
+    asked = CURVES if rows.label is not None else CURVES[:1]
     curves: list[ThresholdCurves] = []
     rows_of_table: list[AtThreshold] = []
-    for name, each in groups.items():
-        curve, selected = _curves(rows, name, each, every)
-        curves.append(curve)
-        rows_of_table += _steps(rows, each, curve, selected, steps, current)
+    for attribute, labels in groups.items():
+        codes, names = codes_of(labels)
+        limits = rows.limits(asked, codes, thresholds)
+        rates = {rate.name: each.single for rate, each in zip(asked, limits, strict=True)}
+        curves.append(ThresholdCurves(attribute, names, thresholds, rates))
+        if len(names) < 2:
+            continue
+        size = np.bincount(codes, None if rows.design is None else rows.design.weight)
+        everyone = limits[0].single.value @ (size / size.sum())
+        compared = _compared(limits[0], codes)
+        ratio, gap = smallest_ratio(compared), largest_gap(compared)
+        rows_of_table += [
+            AtThreshold(
+                attribute,
+                float(thresholds[k]),
+                float(everyone[k]),
+                *ratio.at(k),
+                *gap.at(k),
+                bool(thresholds[k] == current),
+            )
+            for k in np.searchsorted(thresholds, steps).tolist()
+        ]
     return Thresholds(curves, rows_of_table, constrained)
 
 
@@ -173,43 +197,29 @@ class _Rows:
     design: Design | None
     below: bool
 
-    @classmethod
-    def of(cls, table: AuditTable, options: Options) -> _Rows:
-        assert table.score is not None
-        known = len(table.known) == len(table)
-        label = table.label if known else None
-        return cls(table.score, label, table.design, unfavourable_is_1(table, options))
-
     def take(self, rows: NDArray[np.bool_]) -> _Rows:
         label = None if self.label is None else self.label[rows]
         design = None if self.design is None else self.design.take(rows)
         return _Rows(self.score[rows], label, design, self.below)
 
     def limits(
-        self,
-        rates: Sequence[Rate],
-        codes: Codes,
-        groups: int,
-        thresholds: Floats,
-        level: float = 0.95,
+        self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, level: float = 0.95
     ) -> list[GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,)."""
-        if self.design is None:
-            counts = self._counts(codes, groups, thresholds)
-            flipped = counts[..., [1, 0, 3, 2]] if self.below else counts
-            of_each = [
-                shares_of([rate], flipped if rate is selection_rate else counts) for rate in rates
-            ]
-            return [GroupLimits.of(success[0], size[0], level=level) for success, size in of_each]
-        return [self._surveyed(rate, codes, groups, thresholds, level) for rate in rates]
+        if self.design is not None:
+            return [self._surveyed(rate, codes, thresholds, level) for rate in rates]
+        counts = counts_at(thresholds, self.label, self.score, codes)
+        flipped = counts[..., [1, 0, 3, 2]] if self.below else counts
+        of_rates = (
+            shares_of([rate], flipped if rate is selection_rate else counts) for rate in rates
+        )
+        return [GroupLimits.of(success[0], size[0], level=level) for success, size in of_rates]
 
-    def _surveyed(
-        self, rate: Rate, codes: Codes, groups: int, thresholds: Floats, level: float
-    ) -> GroupLimits:
+    def _surveyed(self, rate: Rate, codes: Codes, thresholds: Floats, level: float) -> GroupLimits:
         """Return the same of one rate of weighted or clustered rows."""
         assert self.design is not None
         surveys, flipped = [], self.below and rate is selection_rate
-        label = np.zeros(len(self.score)) if self.label is None else self.label
+        label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
@@ -218,54 +228,6 @@ class _Rows:
             for at in (level, simultaneous_level(level, groups))
         )
         return GroupLimits(single, together, np.stack([each.correlation(rate) for each in surveys]))
-
-    def _counts(self, codes: Codes, groups: int, thresholds: Floats) -> Counts:
-        """Return the confusion counts (K, G, 4) of decisions score > threshold."""
-        steps = len(thresholds) + 1
-        passed = np.searchsorted(thresholds, self.score, side="left")  # thresholds that are less
-        label = 0 if self.label is None else self.label.astype(np.intp)
-        found = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
-        not_selected = found.reshape(groups, 2, steps).cumsum(axis=-1)
-        negative, whole = not_selected[..., :-1], not_selected[..., -1:]
-        both = np.stack([negative, whole - negative], axis=2)  # (G, label, decision, K)
-        return np.moveaxis(both.reshape(groups, 4, steps - 1), -1, 0)
-
-
-def _curves(
-    rows: _Rows, attribute: str, groups: pd.Series, thresholds: Floats
-) -> tuple[ThresholdCurves, GroupLimits]:
-    """Return rates at all thresholds, and those of selection with what compares groups."""
-    codes, names = codes_of(groups)
-    asked = CURVES if rows.label is not None else CURVES[:1]
-    limits = rows.limits(asked, codes, len(names), thresholds)
-    rates = {rate.name: each.single for rate, each in zip(asked, limits, strict=True)}
-    return ThresholdCurves(attribute, names, thresholds, rates), limits[0]
-
-
-def _steps(
-    rows: _Rows,
-    groups: pd.Series,
-    curve: ThresholdCurves,
-    selected: GroupLimits,
-    steps: Floats,
-    current: float | None,
-) -> Iterator[AtThreshold]:
-    codes, names = codes_of(groups)
-    if len(names) < 2:
-        return
-    weight = np.bincount(codes, None if rows.design is None else rows.design.weight)
-    everyone = selected.single.value @ (weight / weight.sum())
-    compared = _compared(selected, codes)
-    ratio, gap = smallest_ratio(compared), largest_gap(compared)
-    for k in np.searchsorted(curve.thresholds, steps).tolist():
-        yield AtThreshold(
-            curve.attribute,
-            float(curve.thresholds[k]),
-            float(everyone[k]),
-            *ratio.at(k),
-            *gap.at(k),
-            bool(curve.thresholds[k] == current),
-        )
 
 
 def _compared(rates: GroupLimits, codes: Codes) -> GroupLimits:
@@ -284,43 +246,48 @@ def _constrained(
     if name not in (RATIO, selection_rate.name) and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
     first = _half(rows, options.seed)
+
+    def measured(
+        part: NDArray[np.bool_], labels: pd.Series, thresholds: Floats, level: float = 0.95
+    ) -> Limits:
+        """Return what the constraint is about in some rows at thresholds (K,)."""
+        codes, _ = codes_of(labels[part])
+        rates = rows.take(part).limits([CONSTRAINED[name]], codes, thresholds, level)
+        return (smallest_ratio if name == RATIO else largest_gap)(_compared(rates[0], codes))
+
     sizes = (int(first.sum()), int((~first).sum()))
     candidates = np.unique(np.append(fine, options.threshold))
-    values = np.stack(
-        [
-            _measured(rows.take(first), each[first], name, candidates).value
-            for each in groups.values()
-        ]
-    )
-    fits = _met(name, values, bound).all(axis=0)
+    values = [measured(first, labels, candidates).value for labels in groups.values()]
+    fits = np.all([of >= bound if name == RATIO else of <= bound for of in values], axis=0)
     if not fits.any():
         return ConstrainedThreshold(name, bound, sizes, float("nan"))
-    distance = np.where(fits, np.abs(candidates - options.threshold), np.inf)
-    place = int(distance.argmin())
-    threshold, others = float(candidates[place]), rows.take(~first)
-    asked = np.array([threshold, options.threshold])
-    judged = [
-        _judged(
-            _measured(others, each[~first], name, asked),
-            attribute,
-            float(values[i, place]),
-            wider=_measured(others, each[~first], name, asked, 1 - risk),
-            name=name,
-            bound=bound,
-        )
-        for i, (attribute, each) in enumerate(groups.items())
-    ]
-    between = (others.score > threshold) != (others.score > options.threshold)
-    return ConstrainedThreshold(
+    place = int(np.where(fits, np.abs(candidates - options.threshold), np.inf).argmin())
+    asked = np.array([candidates[place], options.threshold])
+    judged = []
+    for (attribute, labels), of_first in zip(groups.items(), values, strict=True):
+        shown = measured(~first, labels, asked)
+        _, least, most = measured(~first, labels, asked, 1 - risk).at(0)
+        surely, surely_not = least >= bound, most < bound
+        if name != RATIO:
+            surely, surely_not = most <= bound, least > bound
+        holds = True if surely else False if surely_not else None
+        ends = shown.at(0)
+        before = float(shown.value[1])
+        judged.append(JudgedConstraint(attribute, float(of_first[place]), *ends, before, holds))
+    others = rows.take(~first)
+    chosen = ConstrainedThreshold(
         name,
         bound,
         sizes,
-        threshold,
-        float(between.mean()),
-        _accuracy(others, threshold),
-        _accuracy(others, options.threshold),
-        judged,
+        float(asked[0]),
+        float(((others.score > asked[0]) != (others.score > asked[1])).mean()),
+        judged=judged,
     )
+    if others.label is None:
+        return chosen
+    everyone = np.zeros(len(others.score), np.intp)
+    single = others.limits([accuracy], everyone, asked)[0].single.take(0)
+    return replace(chosen, accuracy=single.at(0), accuracy_before=single.at(1))
 
 
 def _half(rows: _Rows, seed: int) -> NDArray[np.bool_]:
@@ -330,45 +297,3 @@ def _half(rows: _Rows, seed: int) -> NDArray[np.bool_]:
         return generator.permutation(len(rows.score)) < len(rows.score) / 2
     chosen: NDArray[np.bool_] = generator.permutation(rows.design.units) < rows.design.units / 2
     return chosen[rows.design.unit]
-
-
-def _measured(
-    rows: _Rows, groups: pd.Series, name: str, thresholds: Floats, level: float = 0.95
-) -> Limits:
-    """Return what a constraint is about at thresholds (K,), in any order, with its interval."""
-    codes, names = codes_of(groups)
-    order = np.argsort(thresholds)
-    (rates,) = rows.limits([CONSTRAINED[name]], codes, len(names), thresholds[order], level)
-    found = (smallest_ratio if name == RATIO else largest_gap)(_compared(rates, codes))
-    back = np.argsort(order)
-    return Limits(*(each[back] for each in found))
-
-
-def _met(name: str, values: Floats, bound: float) -> NDArray[np.bool_]:
-    return values >= bound if name == RATIO else values <= bound
-
-
-def _judged(
-    found: Limits, attribute: str, chosen: float, *, wider: Limits, name: str, bound: float
-) -> JudgedConstraint:
-    """Return the verdict on the first of two thresholds, beside the value at the second.
-
-    Parameters
-    ----------
-    found, wider : the intervals at 95 %, and at the level that verdicts are given at.
-    """
-    value, lower, upper = found.at(0)
-    _, least, most = wider.at(0)
-    surely, surely_not = least >= bound, most < bound
-    if name != RATIO:
-        surely, surely_not = most <= bound, least > bound
-    holds = True if surely else False if surely_not else None
-    return JudgedConstraint(attribute, chosen, value, lower, upper, float(found.value[1]), holds)
-
-
-def _accuracy(rows: _Rows, threshold: float) -> tuple[float, float, float]:
-    if rows.label is None:
-        return (float("nan"),) * 3
-    everyone = np.zeros(len(rows.score), np.intp)
-    (found,) = rows.limits([accuracy], everyone, 1, np.array([threshold]))
-    return found.single.take(0).at(0)

@@ -180,7 +180,7 @@ class Evaluator:
             self._labels(weighed, data, generators)
         elif data.task is Task.MULTICLASS:
             of_classes = ClassEvaluation(
-                weighed, self._labels, self._groups(weighed, data), self.bins
+                weighed, self._labels, self.of_groups(weighed, data.design), self.bins
             )
             of_classes.run(data, generators)
             evaluate_sets(weighed, data, levels)
@@ -208,12 +208,13 @@ class Evaluator:
 
     def _labels(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
-        evaluation, hard = self._groups(table, data), data.column("prediction")
+        evaluation, hard = self.of_groups(table, data.design), data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
             evaluation.attribute(groups, data.target, hard, generators)
         ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
 
-    def _groups(self, table: MetricTable, data: Labelled) -> GroupEvaluation:
+    def of_groups(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
+        """Return what evaluates groups with these settings, and adds its rows to a table."""
         return GroupEvaluation(
             table,
             self.interval,
@@ -222,7 +223,7 @@ class Evaluator:
             self.level,
             self.epsilon,
             self.ratio_band,
-            data.design,
+            design,
         )
 
     def _spread(self, table: MetricTable, data: Labelled) -> None:

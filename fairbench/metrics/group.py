@@ -255,16 +255,35 @@ class RocHull:
 
     def counts_of(self, target: Array, score: Array) -> Array:
         """Return the confusion counts (V, 4) of other rows (n,) at each threshold."""
-        under = np.searchsorted(self.thresholds, score, side="left")
-        size = len(self.thresholds) + 1
-        rows, fn = (np.bincount(under, w, size).cumsum() for w in (None, target))
-        return _at_thresholds(rows - fn, fn)[:-1]
+        one_group = np.zeros(len(score), np.intp)
+        counts = counts_at(self.thresholds, target, score, one_group)[:, 0]
+        return np.array(counts, np.float64, order="C")
 
     @property
     def costs(self) -> Array:
         """The errors (V,) in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000."""
         near = np.abs(self.thresholds - 0.5).clip(max=0.5) / 500
         return np.asarray(self.counts[:, FP] + self.counts[:, FN] + near)
+
+
+def counts_at(
+    thresholds: Array, target: Array | None, score: Array, codes: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    """Return the confusion counts (K, G, 4) of decisions score > threshold, at thresholds (K,).
+
+    Parameters
+    ----------
+    target : (n,) labels 0 / 1; all 0 without any. codes : (n,) the groups.
+    """
+    distinct, place = np.unique(thresholds, return_inverse=True)
+    steps, groups = len(distinct) + 1, int(codes.max(initial=0)) + 1
+    passed = np.searchsorted(distinct, score, side="left")  # thresholds that are less
+    label = 0 if target is None else target.astype(np.intp)
+    cells = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
+    not_selected = cells.reshape(groups, 2, steps).cumsum(axis=-1)
+    negative, whole = not_selected[..., :-1], not_selected[..., -1:]
+    both = np.stack([negative, whole - negative], axis=2)  # (G, label, decision, K)
+    return np.moveaxis(both.reshape(groups, 4, steps - 1).take(place, axis=-1), -1, 0)
 
 
 def _at_thresholds(tn: Array, fn: Array) -> Array:

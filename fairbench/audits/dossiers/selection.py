@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from fairbench.audits.columns import Place, groups_of
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS, LL144_FACTS, LL144_SOURCES
 from fairbench.audits.impact import (
@@ -28,7 +27,9 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
+from fairbench.data.columns import Place
 from fairbench.data.dataset import combine
+from fairbench.data.groups import groups_of
 from fairbench.data.tabular import numbers
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import rate_limits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
+from math import isnan
 from typing import Any
-
-import numpy as np
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.calibration import (
@@ -23,8 +23,9 @@ from fairbench.audits.findings import (
     OPEN,
     SMALL,
     Finding,
+    pair_findings,
 )
-from fairbench.audits.gaps import FEWEST_LABELS, RATE_NAMES, Gap, gap_findings
+from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
 from fairbench.audits.labels_needed import WORLDS, Needed, rounded
 from fairbench.audits.pages.decisions import (
@@ -33,12 +34,13 @@ from fairbench.audits.pages.decisions import (
     decision_sections,
     impact_blocks,
 )
-from fairbench.audits.pages.parts import MOST_ROWS, all_metrics, bars, estimates, starts
+from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable
+from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed
 from fairbench.data.tabular import spelled
@@ -54,13 +56,14 @@ from fairbench.reporting.document.model import (
     Text,
 )
 
-_MAIN_RATES = (
-    ("selected", "selection_rate"),
-    ("TPR", "true_positive_rate"),
-    ("FPR", "false_positive_rate"),
-    ("precision", "positive_predictive_value"),
-    ("accuracy", "accuracy"),
-)
+_MAIN_RATES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "positive_predictive_value": "precision",
+    "accuracy": "accuracy",
+}
+_PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 _MOST = 3  # groups of too few rows that a summary names
 
 
@@ -96,60 +99,64 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     Gaps, and a constraint that is asked for, share the error rate. What they no longer need goes
     to impact ratios and to whether the scores of a group are too high.
     """
-    needed = {(need.gap.attribute, need.gap.metric): _further(need) for need in assessment.needed}
-    wrong = {(gap.attribute, gap.metric): unless(gap) for gap in assessment.gaps}
-    epsilon = assessment.options.epsilon
-    first = gap_findings(assessment.gaps, epsilon, needs=needed, unless=wrong)
-    first += _without_labels(assessment)
-    first += _constraint_findings(assessment)
-    return [*first, *_further_findings(assessment, first)]
-
-
-def _further_findings(assessment: Assessment, first: Sequence[Finding]) -> list[Finding]:
-    """Return impact ratios and excesses of scores, on what settled gaps leave of the budget."""
     options, table = assessment.options, assessment.table
+    findings = list(_gap_findings(assessment))
+    constrained = assessment.thresholds.constrained
+    constraint = [] if constrained is None else list(_constraint_findings(constrained))
+    findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
-    freed += sum(finding.about == CONSTRAINT and finding.is_settled for finding in first)
+    freed += sum(finding.is_settled for finding in constraint)
     risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
-    if not risk:
-        return []
-    # Groups of two attributes together are described only, so their intervals are not made again.
-    singles = replace(table, groups={name: table.groups[name] for name in options.group})
-    findings = impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
-    if not scores:  # there are none, or rows are weighted or in clusters
-        return findings
-    return findings + excess_findings(scores, list(calibrations(singles, level=1 - risk)))
+    if risk:
+        # Groups of two attributes together are described only: their intervals are not made again.
+        singles = replace(table, groups={name: table.groups[name] for name in options.group})
+        findings += impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
+        wider = list(calibrations(singles, level=1 - risk)) if scores else []
+        findings += excess_findings(scores, wider)
+    return findings
 
 
-def _without_labels(assessment: Assessment) -> list[Finding]:
-    """Return that decisions alone say nothing of errors."""
-    if not assessment.of_decisions:
-        return []
-    measured = {gap.metric for gap in assessment.gaps}
-    return [
-        Finding(
+def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
+    """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
+    needs = {need.gap: _further(need) for need in assessment.needed}
+    epsilon = assessment.options.epsilon
+    for gap in assessment.gaps:
+        ends = gap.lower, gap.upper
+        if gap.verdict == LARGE and gap.signed and gap.upper < 0:
+            ends = -gap.upper, -gap.lower
+        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
+        finding = Finding(
             GAP,
-            attribute,
-            name,
-            NOT_MEASURED,
-            bound=assessment.options.epsilon,
-            needs="there are no labels",
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            gap.verdict,
+            tuple(gap.names[place] for place in named),
+            value=gap.value,
+            lower=ends[0],
+            upper=ends[1],
+            values=tuple(gap.rates[place] for place in named),
+            bound=epsilon,
+            n=gap.rows,
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(gap, ""),
+            unless=unless(gap),
+            given=ASSUMED if gap.assumed else "",
         )
-        for attribute in assessment.table.groups
-        for metric, name in RATE_NAMES.items()
-        if metric not in measured
-    ]
+        yield finding
+        if not gap.assumed:
+            yield from pair_findings(finding, gap.names, gap.answer, gap.rates)
+    if assessment.of_decisions:
+        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=epsilon, needs="there are no labels")
+        for attribute in assessment.table.groups:
+            for metric, name in RATE_NAMES.items():
+                if metric != NEEDS_NO_LABELS:
+                    yield replace(unknown, attribute=attribute, measure=name)
 
 
-def _constraint_findings(assessment: Assessment) -> list[Finding]:
-    thresholds = assessment.thresholds
-    constrained = None if thresholds is None else thresholds.constrained
-    if constrained is None:
-        return []
-    return [
-        Finding(
+def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]:
+    for judged in constrained.judged:
+        yield Finding(
             CONSTRAINT,
             judged.attribute,
             asked_of_threshold(constrained),
@@ -161,8 +168,6 @@ def _constraint_findings(assessment: Assessment) -> list[Finding]:
             n=constrained.rows[1],
             scope=f"at the threshold {constrained.threshold:.4g}",
         )
-        for judged in constrained.judged
-    ]
 
 
 def _further(needed: Needed) -> str:
@@ -175,10 +180,13 @@ def _further(needed: Needed) -> str:
         more = f"all {last} other labels" if needed.remaining is not None else f"{last} {kind}"
         chance = probability(needed.settled[-1])
         return f"{more} would settle it with a probability of only {chance}"
-    if needed.few is None or needed.few == needed.enough:
-        return f"{count(rounded(needed.enough))} {kind} would probably settle it"
-    ends = f"{count(rounded(needed.few))} to {count(rounded(needed.enough))}"
-    return f"{ends} {kind} would probably settle it"
+    return f"{' to '.join(_likely(needed))} {kind} would probably settle it"
+
+
+def _likely(needed: Needed) -> list[str]:
+    """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
+    numbers = dict.fromkeys([needed.few, needed.enough])
+    return [count(rounded(labels)) for labels in numbers if labels is not None]
 
 
 def _warning(assessment: Assessment) -> str:
@@ -199,7 +207,7 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    sampling = assessment.table.sampling
+    options, sampling = assessment.options, assessment.table.sampling
     by_group = sampling is not None and labels > 0
     if sampling is not None and by_group and not assessment.complete:
         yield (
@@ -208,7 +216,6 @@ def _basis(assessment: Assessment) -> Iterator[str]:
             "each group its share of the rows, not of the labels."
         )
         yield sampling.stopping
-    options = assessment.options
     if options.weight:
         yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
     if options.cluster:
@@ -216,18 +223,12 @@ def _basis(assessment: Assessment) -> Iterator[str]:
     if assessment.complete or assessment.of_decisions:
         yield "Intervals say how far off the population may be that these rows are a sample of."
     elif labels:
-        yield from _of_some_labels(assessment, at_random=not by_group)
-
-
-def _of_some_labels(assessment: Assessment, *, at_random: bool) -> Iterator[str]:
-    """Yield what figures from some labels assume, and what stands beside them."""
-    scores = assessment.table.score is not None
-    helping = "Scores" if scores else "Decisions"
-    assumption = " This assumes that rows were chosen for labelling at random." * at_random
-    yield (
-        f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they have "
-        f"predicted the labels of each group; wrong ones do no harm.{assumption}"
-    )
+        helping = "Decisions" if assessment.table.score is None else "Scores"
+        at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)
+        yield (
+            f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
+            f"have predicted the labels of each group; wrong ones do no harm.{at_random}"
+        )
     if assessment.assumed is not None:
         yield (
             "Beside them stands what would follow if scores were as right in every group as in the "
@@ -237,23 +238,73 @@ def _of_some_labels(assessment: Assessment, *, at_random: bool) -> Iterator[str]
 
 def _notes(assessment: Assessment) -> Iterator[str]:
     yield from assessment.table.notes
-    yield from _favourable(assessment)
-    yield from _sampling(assessment)
-    yield from _short_of_labels(assessment)
-    yield from _calibration(assessment)
-    yield from _contradicted(assessment)
-    yield from _stressed(assessment)
-    yield from _by_noise(assessment)
-    left: dict[str, list[str]] = {}
-    for gap in assessment.gaps:
-        left.setdefault(gap.attribute, []).extend(gap.left_out)
-    for attribute, names in left.items():
-        if names:
-            yield f"{attribute}: left out of one gap or more for too few rows: {listed(names)}."
+    yield from _on_choices(assessment)
+    labels = {size.key: size.labels for size in assessment.sizes}
+    by_attribute = {
+        attribute: list(gaps)
+        for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
+    }
+    for attribute, gaps in by_attribute.items():
+        short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
+        if short and assessment.labels:
+            names = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
+            yield (
+                f"{attribute}: under {FEWEST_LABELS} labels in {names}; no gap is called small "
+                "before every group has as many."
+            )
+    yield from _on_calibration(assessment)
+    for attribute, gaps in by_attribute.items():
+        several = [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]
+        if several:
+            noise = ", ".join(f"{number(gap.alike)} in {RATE_NAMES[gap.metric]}" for gap in several)
+            yield (
+                f"{attribute}: the largest gap among more than two groups is never 0; if every "
+                f"group had the same estimate it would be {noise}, from sampling noise alone."
+            )
+    for attribute, gaps in by_attribute.items():
+        left_out = [name for gap in gaps for name in gap.left_out]
+        if left_out:
+            yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
 
 
-def _contradicted(assessment: Assessment) -> Iterator[str]:
-    """Yield where the interval of labels and that of scores calibrated alike do not overlap."""
+def _on_choices(assessment: Assessment) -> Iterator[str]:
+    """Yield what a favourable label means, and how rows were chosen for labelling."""
+    options, sampling = assessment.options, assessment.table.sampling
+    if options.favourable:
+        positive = spelled(options.favourable) == assessment.table.labels[1]
+        kind, rate = ("negatives", "true") if positive else ("positives", "false")
+        yield (
+            f"'{spelled(options.favourable)}' is favourable: errors against a person are false "
+            f"{kind}, and the gap in {rate} positive rate is the one to look at."
+        )
+    if sampling is None:
+        return
+    yield from sampling.notes
+    missing = sampling.unlabelled(assessment.table.known)
+    if missing and assessment.labels:
+        yield (
+            f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
+            "out, and other figures infer them from other groups."
+        )
+    if assessment.needed:
+        yield (
+            "Numbers of further labels are for rows chosen at random from all; chosen by group, "
+            "fewer may do."
+        )
+
+
+def _on_calibration(assessment: Assessment) -> Iterator[str]:
+    """Yield what speaks against scores calibrated alike, and what would follow if they were."""
+    beside = " Do not use the figures “if calibrated alike”." * (assessment.assumed is not None)
+    strange = least_alike(assessment.calibrations)
+    for attribute, several in groupby(strange, lambda scores: scores.attribute):
+        alike = list(several)
+        groups = " and ".join(scores.group for scores in alike)
+        yield (
+            f"{attribute}: the labels of {groups} fit least how the scores of the other groups are "
+            "calibrated. If scores were calibrated alike, labels as strange would come with a "
+            f"probability of {probability(alike[0].fit)}.{beside}"
+        )
     for gap in assessment.gaps:
         value, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
@@ -263,10 +314,6 @@ def _contradicted(assessment: Assessment) -> Iterator[str]:
                 f"{interval(lower, upper)}). That of the labels, {interval(gap.lower, gap.upper)}, "
                 "does not overlap with it."
             )
-
-
-def _stressed(assessment: Assessment) -> Iterator[str]:
-    """Yield what would follow from scores alone, and with which wrong scores it would not."""
     epsilon = assessment.options.epsilon
     for stress in assessment.stresses:
         size = f"under {epsilon:g}" if stress.follows == SMALL else f"over {epsilon:g}"
@@ -291,79 +338,6 @@ def _as_much(factor: float) -> str:
     if factor <= 0:
         return "say the opposite" if factor else "say nothing"
     return f"say {factor:g} times as much as it seems"
-
-
-def _by_noise(assessment: Assessment) -> Iterator[str]:
-    """Yield how large an attribute's open gaps would be by what is not known of its groups."""
-    for attribute in assessment.table.groups:
-        mine = [gap for gap in assessment.gaps if gap.attribute == attribute]
-        open_ = [gap for gap in mine if gap.verdict == OPEN and not gap.signed]
-        if open_:
-            sizes = ", ".join(f"{number(gap.alike)} in {RATE_NAMES[gap.metric]}" for gap in open_)
-            yield (
-                f"{attribute}: the largest gap among more than two groups is never 0; if every "
-                f"group had the same estimate it would be {sizes}, from sampling noise alone."
-            )
-
-
-def _short_of_labels(assessment: Assessment) -> Iterator[str]:
-    """Yield the groups of too few labels for anything about them to be called fine."""
-    labels = {size.key: size.labels for size in assessment.sizes}
-    for attribute in assessment.table.groups:
-        gaps = [gap for gap in assessment.gaps if gap.attribute == attribute]
-        short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
-        if short and assessment.labels:
-            names = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
-            yield (
-                f"{attribute}: under {FEWEST_LABELS} labels in {names}; no gap is called small "
-                "before every group has as many."
-            )
-
-
-def _sampling(assessment: Assessment) -> Iterator[str]:
-    sampling = assessment.table.sampling
-    if sampling is None:
-        return
-    yield from sampling.notes
-    missing = sampling.unlabelled(assessment.table.known)
-    if missing and assessment.labels:
-        yield (
-            f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
-            "out, and other figures infer them from other groups."
-        )
-    if assessment.needed:
-        yield (
-            "Numbers of further labels are for rows chosen at random from all; chosen by group, "
-            "fewer may do."
-        )
-
-
-def _favourable(assessment: Assessment) -> Iterator[str]:
-    options, names = assessment.options, assessment.table.labels
-    if not options.favourable:
-        return
-    positive = spelled(options.favourable) == names[1]
-    kind, rate = ("false negatives", "true positive rate") if positive else (
-        "false positives", "false positive rate"
-    )  # fmt: skip
-    yield (
-        f"'{spelled(options.favourable)}' is favourable: errors against a person are {kind}, and "
-        f"the gap in {rate} is the one to look at."
-    )
-
-
-def _calibration(assessment: Assessment) -> Iterator[str]:
-    """Yield whose labels fit least how the scores of other groups are calibrated."""
-    strange = least_alike(assessment.calibrations)
-    beside = " Do not use the figures “if calibrated alike”." * (assessment.assumed is not None)
-    for attribute in dict.fromkeys(each.attribute for each in strange):
-        alike = [each for each in strange if each.attribute == attribute]
-        groups = " and ".join(each.group for each in alike)
-        yield (
-            f"{attribute}: the labels of {groups} fit least how the scores of the other groups are "
-            "calibrated. If scores were calibrated alike, labels as strange would come with a "
-            f"probability of {probability(alike[0].fit)}.{beside}"
-        )
 
 
 def _sure(assessment: Assessment) -> Iterator[str]:
@@ -401,49 +375,50 @@ def _todo(assessment: Assessment) -> Iterator[str]:
     if not assessment.labels:
         yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
         return
-    yield from _more_labels_first(assessment)
-    favourable = assessment.options.favourable
-    if favourable:
-        label = spelled(favourable)
+    verdicts = {gap.verdict for gap in assessment.gaps}
+    enough = [need for need in assessment.needed if need.enough is not None]
+    if OPEN in verdicts and enough:
+        nearest = min(enough, key=lambda need: need.enough or 0)
+        kind = "labels" if nearest.remaining is not None else "rows with labels"
+        likely = _likely(nearest)
         yield (
-            f"Look first at people who should have got '{label}' and did not: these errors cost "
-            "people most."
+            f"Collect more {kind}: {'about ' * (len(likely) == 1)}{' to '.join(likely)} would "
+            f"probably settle {RATE_NAMES[nearest.gap.metric]} by {nearest.gap.attribute}, the "
+            "nearest open question."
         )
-    if all(gap.verdict == SMALL for gap in assessment.gaps):
-        yield "Repeat the audit when the model changes, or the people that it is used on."
-
-
-def _more_labels_first(assessment: Assessment) -> Iterator[str]:
-    """Yield which open question takes the fewest further labels."""
-    if not any(gap.verdict == OPEN for gap in assessment.gaps):
-        return
-    enough = [each for each in assessment.needed if each.enough is not None]
-    if enough:
-        first = min(enough, key=lambda each: each.enough or 0)
-        kind = "labels" if first.remaining is not None else "rows with labels"
-        yield (
-            f"Collect more {kind}: {_enough(first)} would probably settle "
-            f"{RATE_NAMES[first.gap.metric]} by {first.gap.attribute}, the nearest open question."
-        )
-    elif assessment.needed:
+    elif OPEN in verdicts and assessment.needed:
         yield (
             "The labels that are missing are not likely to settle what is open: audit a larger "
             "sample."
         )
-
-
-def _enough(needed: Needed) -> str:
-    last = count(rounded(needed.enough or 0))
-    if needed.few is None or needed.few == needed.enough:
-        return f"about {last}"
-    return f"{count(rounded(needed.few))} to {last}"
+    if assessment.options.favourable:
+        label = spelled(assessment.options.favourable)
+        yield (
+            f"Look first at people who should have got '{label}' and did not: these errors cost "
+            "people most."
+        )
+    if verdicts <= {SMALL}:
+        yield "Repeat the audit when the model changes, or the people that it is used on."
 
 
 def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
-    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment)])
-    yield from _pairs(assessment)
+    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment.needed)])
+    pairs = [
+        (gap.attribute, RATE_NAMES[gap.metric], high, low)
+        for gap in assessment.gaps
+        if _differ_somehow(gap)
+        for high, low in gap.pairs
+    ]
+    if pairs:
+        columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
+        caption = (
+            "Two groups a row that surely differ, though by how much is open; that they do is "
+            "under the error rate of the page."
+        )
+        table = Table(columns, pairs, caption=caption, most=MOST_ROWS)
+        yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
     yield Section("Rates by group", [_rates(assessment)])
     yield from decision_sections(assessment)
     drawn = list(diagrams(assessment))
@@ -453,44 +428,19 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [calibration_table(assessment), Gallery(drawn, note)])
-    yield Section(
-        "", [all_metrics(assessment.metrics, "" if assessment.of_decisions else _ON_METRICS)]
+    on_metrics = (
+        "Values and intervals rest on the labels; those of scores themselves on labelled rows."
     )
+    note = "" if assessment.of_decisions else on_metrics
+    yield Section("", [all_metrics(assessment.metrics, note)])
 
 
 def _gaps(assessment: Assessment) -> Table:
     epsilon, gaps = assessment.options.epsilon, assessment.gaps
     beside, labelled = assessment.assumed is not None, not assessment.of_decisions
-    columns = [
-        Column("groups"),
-        Column("gap in"),
-        Column("size", right=True),
-        *[Column("standard error", "number", decimals=4)] * (not labelled),
-        Column("95 % interval", "interval"),
-        Column("", "bar"),
-        *[Column("if calibrated alike", "interval", left_out=2)] * beside,
-        Column(f"P(<{epsilon:g})", "probability", left_out=1),
-        Column("verdict"),
-        *[Column("more labels", right=True)] * labelled,
-    ]
     placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
-    needed = {id(each.gap): _needed(each) for each in assessment.needed}
-    rows = [
-        [
-            gap.attribute,
-            RATE_NAMES[gap.metric],
-            _size(gap, gap.value),
-            *[gap.standard_error if gap.signed else None] * (not labelled),
-            (gap.lower, gap.upper),
-            bar,
-            *[gap.supposed[1:]] * beside,
-            # Of several groups it would follow from how little is known of each, not from the data.
-            gap.small if gap.signed or gap.assumed else None,
-            _verdict_cell(gap, epsilon),
-            *[needed.get(id(gap), "")] * labelled,
-        ]
-        for gap, bar in zip(gaps, placed, strict=True)
-    ]
+    bar_of = dict(zip(gaps, placed, strict=True))
+    needed = {need.gap: need for need in assessment.needed}
     more = " more labels: how many would probably settle the verdict."
     meant = (
         " More labels: from the number that settles the question in 20 % of "
@@ -500,9 +450,47 @@ def _gaps(assessment: Assessment) -> Table:
         " if calibrated alike: the interval that follows if scores are as right in every group as "
         "in the others; no verdict rests on it."
     )
-    return Table(
-        columns,
-        rows,
+
+    def small(gap: Gap) -> float | None:
+        # Of several groups it would follow from how little is known of each, not from the data.
+        return gap.small if gap.signed or gap.assumed else None
+
+    def more_labels(gap: Gap) -> str:
+        need = needed.get(gap)
+        if need is None or not need.labels:
+            return ""
+        if need.enough is None:
+            return f">{count(need.labels[-1])}"
+        likely = _likely(need)
+        return "-".join(likely) if len(likely) > 1 else f"~{likely[0]}"
+
+    def verdict(gap: Gap) -> TableCell:
+        mark = "assumed" if gap.assumed else gap.verdict
+        after: Text = ""
+        if _differ_somehow(gap):
+            said = f": they differ, not known between whom by {epsilon:g} or more: "
+            after = (said, Link("see the pairs", f"#{_PAIRS}"))
+        return TableCell(verdict_text(gap), mark=mark, after=after)
+
+    error = Column("standard error", "number", decimals=4)
+    supposed = Column("if calibrated alike", "interval", left_out=2)
+    return table_of(
+        gaps,
+        [
+            ("attribute", Column("groups")),
+            (lambda gap: RATE_NAMES[gap.metric], Column("gap in")),
+            (
+                lambda gap: signed(gap.value) if gap.signed else number(gap.value),
+                Column("size", right=True),
+            ),
+            *[(lambda gap: gap.standard_error if gap.signed else None, error)] * (not labelled),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            (bar_of.get, Column("", "bar")),
+            *[(lambda gap: gap.supposed[1:], supposed)] * beside,
+            (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
+            (verdict, Column("verdict")),
+            *[(more_labels, Column("more labels", right=True))] * labelled,
+        ],
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
             f"second's rate minus the first's.{more * labelled}{alike * beside}"
@@ -512,17 +500,7 @@ def _gaps(assessment: Assessment) -> Table:
             f"Shaded: less than {epsilon:g} either way. Large: one group is surely ahead of "
             f"another by more; small: none is.{meant * labelled}{alike * beside}"
         ),
-        rules=starts([gap.attribute for gap in gaps]),
     )
-
-
-def _verdict_cell(gap: Gap, epsilon: float) -> TableCell:
-    mark = "assumed" if gap.assumed else gap.verdict
-    more: Text = ""
-    if _differ_somehow(gap):
-        said = f": they differ, not known between whom by {epsilon:g} or more: "
-        more = (said, Link("see the pairs", f"#{_PAIRS}"))
-    return TableCell(verdict_text(gap), mark=mark, after=more)
 
 
 def verdict_text(gap: Gap) -> str:
@@ -539,138 +517,80 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-_PAIRS = "pairs"
-
-
-def _pairs(assessment: Assessment) -> Iterator[Section]:
-    """Yield between whom open gaps surely are, where there are more than two groups."""
-    open_gaps = [gap for gap in assessment.gaps if _differ_somehow(gap)]
-    if open_gaps:
-        columns = [Column("groups"), Column("rate"), Column("higher"), Column("lower")]
-        rows = [
-            [gap.attribute, RATE_NAMES[gap.metric], high, low]
-            for gap in open_gaps
-            for high, low in gap.pairs
-        ]
-        caption = (
-            "Two groups a row that surely differ, though by how much is open; that they do is "
-            "under the error rate of the page."
-        )
-        table = Table(columns, rows, caption=caption, most=MOST_ROWS)
-        yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
-
-
-def _size(gap: Gap, value: float) -> str:
-    return signed(value) if gap.signed else number(value)
-
-
-def _needed(needed: Needed) -> str:
-    """Return how many more labels are likely to be enough, in a few characters."""
-    if needed.enough is None:
-        return f">{count(needed.labels[-1])}" if needed.labels else ""
-    if needed.few is None or needed.few == needed.enough:
-        return f"~{count(rounded(needed.enough))}"
-    return f"{count(rounded(needed.few))}-{count(rounded(needed.enough))}"
-
-
-def _more_labels(assessment: Assessment) -> Iterator[Details]:
-    if assessment.needed:
-        numbers = max((each.labels for each in assessment.needed), key=len)
-        columns = [Column("groups"), Column("gap in")]
-        columns += [Column(count(labels), "probability") for labels in numbers]
-        rows = [
-            [each.gap.attribute, RATE_NAMES[each.gap.metric], *each.settled]
-            for each in assessment.needed
-        ]
-        yield Details(
-            "How probably more labels settle what is open",
-            [Table(columns, [_filled(row, len(columns)) for row in rows])],
-        )
-
-
-def _filled(row: list[Any], length: int) -> list[Any]:
-    return row + [None] * (length - len(row))
+def _more_labels(needed: Sequence[Needed]) -> Iterator[Details]:
+    if not needed:
+        return
+    numbers = max((need.labels for need in needed), key=len)
+    columns = [Column("groups"), Column("gap in")]
+    columns += [Column(count(labels), "probability") for labels in numbers]
+    rows = [
+        [need.gap.attribute, RATE_NAMES[need.gap.metric], *need.settled]
+        + [None] * (len(numbers) - len(need.settled))
+        for need in needed
+    ]
+    yield Details("How probably more labels settle what is open", [Table(columns, rows)])
 
 
 def _rates(assessment: Assessment) -> Table:
     labelled = not assessment.of_decisions
-    main = _MAIN_RATES if labelled else _MAIN_RATES[:1]
-    wanted = [name for _, name in main]
-    values = estimates(assessment.metrics, wanted)
-    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count")]
-    columns += [Column("labels", "count")] * labelled
-    columns += [Column(title, "estimate") for title, _ in main]
-    rows = [
+    main = _MAIN_RATES if labelled else {"selection_rate": "selected"}
+    values = estimates(assessment.metrics, main)
+    return table_of(
+        assessment.sizes,
         [
-            each.attribute,
-            each.group,
-            each.rows,
-            *[each.labels] * labelled,
-            *(values.get((*each.key, name)) for name in wanted),
-        ]
-        for each in assessment.sizes
-    ]
-    attributes = [each.attribute for each in assessment.sizes]
-    return Table(columns, rows, rules=starts(attributes), most=MOST_ROWS)
-
-
-_ON_METRICS = (
-    "Values and intervals rest on the labels; those of scores themselves on labelled rows."
-)
+            *OF_GROUP,
+            ("rows", Column("rows", "count")),
+            *[("labels", Column("labels", "count"))] * labelled,
+            *(
+                (lambda size, name=name: values.get((*size.key, name)), Column(title, "estimate"))
+                for name, title in main.items()
+            ),
+        ],
+        most=MOST_ROWS,
+    )
 
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
-    negative, positive = assessment.table.labels
+    constrained = assessment.thresholds.constrained
+    of_need = ("labels", "settled", "few", "enough", "remaining")
     return {
-        "label_names": {"0": negative, "1": positive},
-        "gaps": [_gap_data(gap) for gap in assessment.gaps],
+        "label_names": dict(zip("01", assessment.table.labels, strict=True)),
+        "gaps": [
+            {
+                **_fields(gap, without=("answer", "names", "rates", "rows")),
+                "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
+                "low": gap.low,
+                "high": gap.high,
+                "pairs": gap.pairs,
+            }
+            for gap in assessment.gaps
+        ],
         "labels_needed": [
-            _of_gap(each.gap, each, ("labels", "settled", "few", "enough", "remaining"))
-            for each in assessment.needed
+            {
+                "attribute": need.gap.attribute,
+                "metric": need.gap.metric,
+                **{name: getattr(need, name) for name in of_need},
+            }
+            for need in assessment.needed
         ],
-        "sizes": [asdict(each) for each in assessment.sizes],
-        "impact": [asdict(each) for each in assessment.impact],
-        "decisions": _decisions(assessment),
-        "calibration": [_without_fit(each) for each in assessment.calibrations],
+        "sizes": [asdict(size) for size in assessment.sizes],
+        "impact": [asdict(ratio) for ratio in assessment.impact],
+        "decisions": {
+            "thresholds": [asdict(row) for row in assessment.thresholds.table],
+            "constraint": None if constrained is None else asdict(constrained),
+            "scores": [asdict(scores) for scores in assessment.scores],
+        },
+        "calibration": [_fields(row, without=("fit",)) for row in assessment.calibrations],
         "checks": [
-            {"attribute": each.attribute, "group": each.group, "calibrated_as_others": each.fit}
-            for each in assessment.calibrations
-            if not np.isnan(each.fit)
+            {"attribute": row.attribute, "group": row.group, "calibrated_as_others": row.fit}
+            for row in assessment.calibrations
+            if not isnan(row.fit)
         ],
-        "stress": [asdict(each) for each in assessment.stresses],
+        "stress": [asdict(stress) for stress in assessment.stresses],
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
 
 
-def _gap_data(gap: Gap) -> dict[str, Any]:
-    """Return a gap as plain values, with what is said of it."""
-    left_out = ("answer", "names", "rates", "rows")
-    values = {name: value for name, value in asdict(gap).items() if name not in left_out}
-    return {
-        **values,
-        "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
-        "low": gap.low,
-        "high": gap.high,
-        "pairs": gap.pairs,
-    }
-
-
-def _decisions(assessment: Assessment) -> Mapping[str, Any]:
-    thresholds, asked = assessment.thresholds, None
-    if thresholds is not None and thresholds.constrained is not None:
-        asked = asdict(thresholds.constrained)
-    return {
-        "thresholds": [] if thresholds is None else [asdict(each) for each in thresholds.table],
-        "constraint": asked,
-        "scores": [asdict(each) for each in assessment.scores],
-    }
-
-
-def _without_fit(each: GroupCalibration) -> dict[str, Any]:
-    return {name: value for name, value in asdict(each).items() if name != "fit"}
-
-
-def _of_gap(gap: Gap, about: object, names: Sequence[str]) -> dict[str, Any]:
-    more = {name: getattr(about, name) for name in names}
-    return {"attribute": gap.attribute, "metric": gap.metric, **more}
+def _fields(row: Gap | GroupCalibration, *, without: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in asdict(row).items() if name not in without}

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.class_table import read_costs, read_multiclass
-from fairbench.audits.columns import Place
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -33,6 +32,7 @@ from fairbench.audits.sentences import listed
 from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
+from fairbench.data.columns import Place
 from fairbench.evaluation.columns import records
 from fairbench.inference import confusion_matrix, reliability
 from fairbench.inference.beta import Beta, uniform

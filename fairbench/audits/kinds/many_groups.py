@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import codes_of
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -31,6 +30,7 @@ from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
 from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
+from fairbench.data.groups import codes_of
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
 from fairbench.inference.flags import adjusted, differs_from_rest

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, codes_of, marks_of
 from fairbench.audits.findings import (
     GAP,
     LEVEL,
@@ -29,7 +28,9 @@ from fairbench.audits.score_distributions import GroupScores, group_means, score
 from fairbench.audits.table import design_of_options, notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
+from fairbench.data.columns import Place, marks_of
 from fairbench.data.dataset import Task
+from fairbench.data.groups import codes_of
 from fairbench.data.tabular import numbers, spelled, to_numbers
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval

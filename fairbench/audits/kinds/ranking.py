@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.columns import Place, codes_of
 from fairbench.audits.findings import LARGE, LEVEL, OPEN, SHARE, ErrorBudget, Finding
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, table_of
@@ -19,6 +18,8 @@ from fairbench.audits.score_distributions import GroupScores, score_distribution
 from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
+from fairbench.data.columns import Place
+from fairbench.data.groups import codes_of
 from fairbench.data.tabular import numbers
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.rates import Limits

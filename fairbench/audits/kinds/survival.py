@@ -11,13 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from fairbench.audits.columns import Place, codes_of, marks_of
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.table import notes_on_groups, read_groups, scores_of
+from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
+from fairbench.data.columns import Place, marks_of, scores_of
+from fairbench.data.groups import codes_of
 from fairbench.data.tabular import numbers
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits

@@ -16,7 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.columns import Place
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -36,6 +35,7 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval
 from fairbench.core.seeds import rng
+from fairbench.data.columns import Place
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size

@@ -7,17 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.assessment import Assessment
+from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, estimates, starts
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, estimates, table_of
 from fairbench.audits.question import RATIO
 from fairbench.audits.score_distributions import GroupScores
-from fairbench.audits.thresholds import (
-    AtThreshold,
-    ConstrainedThreshold,
-    JudgedConstraint,
-    ThresholdCurves,
-)
+from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
@@ -42,7 +37,41 @@ Floats = NDArray[np.float64]
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     """Yield the impact ratios of every group, with whom they compare."""
     ratios = assessment.impact
-    yield _impact_table(ratios)
+    named, most = "the group named by reference=", "the group selected most often"
+    given = {ratio.given for ratio in ratios}
+    whom = f"{named}, or else of {most}" if len(given) == 2 else named if True in given else most
+    allows = (
+        "Which group truly is selected most often is not known of a sample; the interval allows "
+        "for each. Nobody is compared with a group of under 10 rows or under 2 % of them. "
+    )
+    yield table_of(
+        ratios,
+        [
+            *OF_GROUP,
+            ("rows", Column("rows", "count", left_out=2)),
+            (("rate", "rate_lower", "rate_upper"), Column("selected", "estimate")),
+            ("ratio", Column("ratio", "number", decimals=2)),
+            (
+                lambda row: None if row.is_given_reference else (row.lower, row.upper),
+                Column("95 % interval", "interval", decimals=2),
+            ),
+            (_ratio_bar, Column("", "bar")),
+            (
+                lambda row: None if row.is_given_reference else row.below,
+                Column("P(<0.8)", "probability"),
+            ),
+        ],
+        caption=(
+            f"ratio: the share selected over that of {whom}; P(<0.8): how sure it is that the "
+            "ratio is under four fifths"
+        ),
+        reading=(
+            f"{allows * (False in given)}P(<0.8) is 97.5 % where the interval ends at 0.8; it "
+            "assumes only that the rows are a sample of the people asked about. Shaded: from four "
+            "fifths to its inverse."
+        ),
+        most=MOST_ROWS,
+    )
     if unfavourable_is_1(assessment.table, assessment.options):
         no, yes = assessment.table.labels
         said = (
@@ -52,67 +81,13 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
         yield Items([said])
 
 
-def _impact_table(ratios: Sequence[ImpactRatio]) -> Table:
-    columns = [
-        Column("of", left_out=1),
-        Column("group"),
-        Column("rows", "count", left_out=2),
-        Column("selected", "estimate"),
-        Column("ratio", "number", decimals=2),
-        Column("95 % interval", "interval", decimals=2),
-        Column("", "bar"),
-        Column("P(<0.8)", "probability"),
-    ]
-    rows = []
-    for each in ratios:
-        alone = each.is_given_reference
-        ends = None if alone else (each.lower, each.upper)
-        selected = (each.rate, each.rate_lower, each.rate_upper)
-        start = [each.attribute, each.group, each.rows, selected, each.ratio]
-        rows.append([*start, ends, _ratio_bar(each), None if alone else each.below])
-    whom = _whom(ratios)
-    return Table(
-        columns,
-        rows,
-        caption=(
-            f"ratio: the share selected over that of {whom}; P(<0.8): how sure it is that the "
-            "ratio is under four fifths"
-        ),
-        reading=(
-            f"{_allows(ratios)}P(<0.8) is 97.5 % where the interval ends at 0.8; it assumes only "
-            "that the rows are a sample of the people asked about. Shaded: from four fifths to its "
-            "inverse."
-        ),
-        rules=starts([each.attribute for each in ratios]),
-        most=MOST_ROWS,
-    )
-
-
-def _whom(ratios: Sequence[ImpactRatio]) -> str:
-    named, most = "the group named by reference=", "the group selected most often"
-    given = {each.given for each in ratios}
-    if len(given) == 2:
-        return f"{named}, or else of {most}"
-    return named if given == {True} else most
-
-
-def _allows(ratios: Sequence[ImpactRatio]) -> str:
-    if all(each.given for each in ratios):
-        return ""
-    return (
-        "Which group truly is selected most often is not known of a sample; the interval allows "
-        "for each. Nobody is compared with a group of under 10 rows or under 2 % of them. "
-    )
-
-
 def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
     """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
     if np.isnan(ratio.ratio):
         return None
-    ends = (1.0, 1.0) if ratio.is_given_reference else (ratio.lower, ratio.upper)
+    shown = (ratio.lower, ratio.ratio, ratio.upper, FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
     lower, value, upper, low, one, high = (
-        round(100 * min(each, _LARGEST) / _LARGEST, 1)
-        for each in (ends[0], ratio.ratio, ends[1], FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
+        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in shown
     )
     return Bar(lower, value, upper, band=(low, high), zero=one)
 
@@ -123,11 +98,33 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     if errors.rows:
         yield Section("Errors by group", [errors])
     thresholds = assessment.thresholds
-    if thresholds is not None and thresholds.table:
-        blocks: list[Block] = [_threshold_table(thresholds.table)]
+    if thresholds.table:
+        steps = table_of(
+            thresholds.table,
+            [
+                ("attribute", Column("of")),
+                (
+                    lambda row: TableCell(
+                        f"{row.threshold:.3g}", before="now " * row.current, strong=row.current
+                    ),
+                    Column("threshold", right=True),
+                ),
+                ("selected", Column("selected", "percent")),
+                ("ratio", Column("ratio", "number", decimals=2)),
+                (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
+                ("gap", Column("gap", "number")),
+                (("gap_lower", "gap_upper"), Column("95 % interval", "interval")),
+            ],
+            caption=(
+                "selected: of everyone, in percent; ratio: the smallest selection rate of a group "
+                "over the largest; gap: the largest less the smallest; of groups of at least 10 "
+                "rows and 2 % of them"
+            ),
+        )
+        blocks: list[Block] = [steps]
         if thresholds.constrained is not None:
             blocks += _constrained(thresholds.constrained, assessment.options.threshold)
-        blocks += [_curve_figure(each, assessment.scores) for each in thresholds.curves]
+        blocks += [_curve_figure(curves, assessment.scores) for curves in thresholds.curves]
         yield Section("Other thresholds", blocks)
     if assessment.scores:
         yield Section("Scores by group", [score_table(assessment.scores, "score")])
@@ -142,150 +139,91 @@ _ERRORS = (
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
     values = estimates(assessment.metrics, _ERRORS)
-    rows = []
-    for each in assessment.sizes:
-        positives, negatives, positive, negative = (
-            values.get((*each.key, name)) for name in _ERRORS
-        )
-        if positives is None and negatives is None:
-            continue
-        rows.append(
-            [
-                each.attribute,
-                each.group,
-                positives,
-                None if positive is None else positive[1:],
-                negatives,
-                None if negative is None else (-negative[2], -negative[1]),
-            ]
-        )
-    columns = [
-        Column("of", left_out=1),
-        Column("group"),
-        Column("FPR", "estimate"),
-        Column("more than reference", "interval"),
-        Column("FNR", "estimate"),
-        Column("more than reference", "interval"),
-    ]
     zero, one = assessment.table.labels
-    return Table(
-        columns,
-        rows,
+    measured = {(attribute, group) for attribute, group, name in values if name in _ERRORS[:2]}
+
+    def against_reference(row: Size, name: str, sign: int) -> tuple[float, ...]:
+        """Return the interval of a difference from the reference, of the other sign if asked."""
+        return tuple(sorted(sign * end for end in values.get((*row.key, name), (np.nan,) * 3)[1:]))
+
+    wrongly_1, wrongly_0, more_wrongly_1, fewer_wrongly_0 = _ERRORS
+    return table_of(
+        [size for size in assessment.sizes if size.key in measured],
+        [
+            *OF_GROUP,
+            (lambda row: values.get((*row.key, wrongly_1)), Column("FPR", "estimate")),
+            (
+                lambda row: against_reference(row, more_wrongly_1, 1),
+                Column("more than reference", "interval"),
+            ),
+            (lambda row: values.get((*row.key, wrongly_0)), Column("FNR", "estimate")),
+            (
+                lambda row: against_reference(row, fewer_wrongly_0, -1),
+                Column("more than reference", "interval"),
+            ),
+        ],
         caption=(
             f"FPR: of those whose label is '{zero}', the share predicted '{one}'; FNR: of those "
             f"whose label is '{one}', the share predicted '{zero}'; more than reference: 95 % "
             "interval of the difference from the attribute's first group"
         ),
-        rules=starts([str(row[0]) for row in rows]),
         most=MOST_ROWS,
     )
 
 
 def calibration_table(assessment: Assessment) -> Table:
     """Return by how much the scores of each group are too high on average."""
-    shown = [each for each in assessment.calibrations if not np.isnan(each.excess)]
-    columns = [Column("of", left_out=1), Column("group"), Column("labels", "count")]
-    columns += [Column("mean score", "number"), Column("share of label 1", "number")]
-    columns += [Column("excess", "signed"), Column("95 % interval", "interval")]
-    rows = [
+    return table_of(
+        [row for row in assessment.calibrations if not np.isnan(row.excess)],
         [
-            each.attribute,
-            each.group,
-            each.labels,
-            each.score,
-            each.share,
-            each.excess,
-            (each.lower, each.upper),
-        ]
-        for each in shown
-    ]
-    return Table(
-        columns,
-        rows,
+            *OF_GROUP,
+            ("labels", Column("labels", "count")),
+            ("score", Column("mean score", "number")),
+            ("share", Column("share of label 1", "number")),
+            ("excess", Column("excess", "signed")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+        ],
         caption="excess: the mean score less the share; scores are too high where it is above 0",
-        rules=starts([each.attribute for each in shown]),
         most=MOST_ROWS,
     )
 
 
-def _threshold_table(steps: Sequence[AtThreshold]) -> Table:
-    columns = [
-        Column("of"),
-        Column("threshold", right=True),
-        Column("selected", "percent"),
-        Column("ratio", "number", decimals=2),
-        Column("95 % interval", "interval", decimals=2),
-        Column("gap", "number"),
-        Column("95 % interval", "interval"),
-    ]
-    rows = [
-        [
-            each.attribute,
-            TableCell(f"{each.threshold:.3g}", before="now " * each.current, strong=each.current),
-            each.selected,
-            each.ratio,
-            (each.ratio_lower, each.ratio_upper),
-            each.gap,
-            (each.gap_lower, each.gap_upper),
-        ]
-        for each in steps
-    ]
-    return Table(
-        columns,
-        rows,
-        caption=(
-            "selected: of everyone, in percent; ratio: the smallest selection rate of a group over "
-            "the largest; gap: the largest less the smallest; of groups of at least 10 rows and "
-            "2 % of them"
-        ),
-        rules=starts([each.attribute for each in steps]),
-    )
-
-
-def _constrained(found: ConstrainedThreshold, today: float) -> Iterator[Block]:
+def _constrained(chosen: ConstrainedThreshold, today: float) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
-    asked = asked_of_threshold(found)
-    chosen, others = map(count, found.rows)
-    if np.isnan(found.threshold):
-        yield Paragraph(f"At no threshold {asked} on the {chosen} rows that were looked at.")
+    asked = asked_of_threshold(chosen)
+    rows, others = map(count, chosen.rows)
+    if np.isnan(chosen.threshold):
+        yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
         return
-    if found.threshold == today:
+    if chosen.threshold == today:
         start = f"At the threshold of today, {today:g}, {asked}"
     else:
-        start = f"{found.threshold:.4g} is the threshold nearest to {today:g} at which {asked}"
-    changes = f"{found.changed:.1%} of the other {others} rows would be decided otherwise."
+        start = f"{chosen.threshold:.4g} is the threshold nearest to {today:g} at which {asked}"
+    changes = f"{chosen.changed:.1%} of the other {others} rows would be decided otherwise."
     accuracy = ""
-    if not np.isnan(found.accuracy[0]):
-        was, now = (f"{number(v)} ({interval(a, b)})" for v, a, b in (
-            found.accuracy_before, found.accuracy))  # fmt: skip
+    if not np.isnan(chosen.accuracy[0]):
+        was, now = (
+            f"{number(value)} ({interval(lower, upper)})"
+            for value, lower, upper in (chosen.accuracy_before, chosen.accuracy)
+        )
         accuracy = f" Accuracy would be {now} in place of {was}."
-    yield Paragraph(f"{start}, on {chosen} rows chosen at random. {changes}{accuracy}")
-    columns = [
-        Column("of"),
-        Column("there", "number"),
-        Column("on other rows", "number"),
-        Column("95 % interval", "interval"),
-        Column("today", "number"),
-        Column("holds"),
-    ]
-    rows = [
+    yield Paragraph(f"{start}, on {rows} rows chosen at random. {changes}{accuracy}")
+    words = {True: "surely", False: "surely not", None: "open"}
+    yield table_of(
+        chosen.judged,
         [
-            each.attribute,
-            each.chosen,
-            each.value,
-            (each.lower, each.upper),
-            each.before,
-            _holds(each),
-        ]
-        for each in found.judged
-    ]
-    yield Table(
-        columns,
-        rows,
+            ("attribute", Column("of")),
+            ("chosen", Column("there", "number")),
+            ("value", Column("on other rows", "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("before", Column("today", "number")),
+            (lambda row: words[row.holds], Column("holds")),
+        ],
         caption=(
             "there: on the rows that the threshold was chosen on, which flatters it; the others "
             "judge it"
         ),
+        by="",
     )
 
 
@@ -294,10 +232,6 @@ def asked_of_threshold(found: ConstrainedThreshold) -> str:
     if found.constraint == RATIO:
         return f"the smallest selection rate of a group is at least {found.bound:g} of the largest"
     return f"no two groups differ by more than {found.bound:g} in {label(found.constraint)}"
-
-
-def _holds(each: JudgedConstraint) -> str:
-    return {True: "surely", False: "surely not", None: "open"}[each.holds]
 
 
 def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Figure:
@@ -314,8 +248,8 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
         )
         for rate, limits in curves.rates.items()
     ]
-    mine = [each for each in scores if each.attribute == curves.attribute]
-    first, *more = chart([*panels, density_panel(mine, "score")], key=panels[0].series)
+    own = [group for group in scores if group.attribute == curves.attribute]
+    first, *more = chart([*panels, density_panel(own, "score")], key=panels[0].series)
     return Figure(
         f"what every threshold would decide, by {curves.attribute}",
         svg=first,
@@ -338,8 +272,8 @@ def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
     """Return how often each score occurs in the groups of one attribute."""
     corners = np.repeat(scores[0].edges, 2)[1:-1]
     lines = [
-        group_line(each.group, g, corners, np.repeat(each.density, 2))
-        for g, each in enumerate(scores[:MOST_LINES])
+        group_line(group.group, g, corners, np.repeat(group.density, 2))
+        for g, group in enumerate(scores[:MOST_LINES])
     ]
     return Panel(lines, what, "share of the group", from_zero="y")
 
@@ -351,34 +285,24 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
     ----------
     what : what a score is called.
     """
-    columns = [
-        Column("of", left_out=2),
-        Column("group"),
-        Column("rows", "count", left_out=3),
-        Column("mean", "number"),
-        Column("95 % interval", "interval"),
-        Column("less reference's", "interval"),
-        *[Column(f"{title} %", "number", left_out=1) for title in (10, 50, 90)],
+    deciles = [
+        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
+        for place, title in enumerate((10, 50, 90))
     ]
-    rows = [
+    return table_of(
+        scores,
         [
-            each.attribute,
-            each.group,
-            each.rows,
-            each.mean[0],
-            each.mean[1:],
-            each.difference[1:],
-            *each.quantiles,
-        ]
-        for each in scores
-    ]
-    return Table(
-        columns,
-        rows,
+            ("attribute", Column("of", left_out=2)),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count", left_out=3)),
+            (lambda row: row.mean[0], Column("mean", "number")),
+            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
+            (lambda row: row.difference[1:], Column("less reference's", "interval")),
+            *deciles,
+        ],
         caption=(
             "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
             f"90 %: so many of the group's {what}s are at most this"
         ),
-        rules=starts([each.attribute for each in scores]),
         most=MOST_ROWS,
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairbench.audits.gaps import RATE_NAMES
@@ -18,6 +17,7 @@ from fairbench.reporting.figures import DrawnFigure, group_rates_figure, short
 _JOINED = " x "  # between the attributes of a combination
 _ACROSS = 4  # small diagrams side by side
 _MOST = 40  # rows of a figure
+_OF_A_GAP = ["attribute", "metric", "value", "difference", "lower", "upper"]
 
 
 def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
@@ -27,43 +27,47 @@ def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
     ----------
     data : of the document of an audit, as its JSON has them.
     """
-    options = data.get("options", {})
-    epsilon = float(options.get("epsilon", 0))
+    epsilon = float(data.get("options", {}).get("epsilon", 0))
     for name, label in (("gaps", "gap between groups"), ("comparison", "difference of the gaps")):
-        rows = [each for each in data.get(name, []) if _has_interval(each)]
-        if rows:
-            yield name, gaps_figure(rows, epsilon, label)
+        gaps = pd.DataFrame(data.get(name, [])).reindex(columns=_OF_A_GAP)
+        gaps = gaps.fillna({"attribute": "", "metric": ""})
+        ends = gaps[["lower", "upper"]].apply(pd.to_numeric, errors="coerce")
+        gaps = gaps[np.isfinite(ends).all(axis=1)]
+        if len(gaps):
+            yield name, gaps_figure(gaps.head(_MOST), epsilon, label)
     metrics = pd.DataFrame(data.get("metrics", []))
-    metrics = values_of(metrics) if len(metrics) else metrics
-    rates = metrics[metrics["metric"] == "selection_rate"] if len(metrics) else metrics
-    for attribute in rates["attribute"].unique() if len(rates) else ():
-        if attribute and _JOINED not in attribute:
-            drawn = group_rates_figure(metrics, "", attribute, label="rate, with 95 % interval")
-            yield f"rates_{attribute}", drawn
-    groups = [each for each in data.get("calibration", []) if len(each["bins"])]
-    groups = [each for each in groups if _JOINED not in each["attribute"]]
+    if len(metrics):
+        metrics = values_of(metrics)
+        rates = metrics[metrics["metric"] == "selection_rate"]
+        for attribute in rates["attribute"].unique():
+            if attribute and _JOINED not in attribute:
+                drawn = group_rates_figure(metrics, "", attribute, label="rate, with 95 % interval")
+                yield f"rates_{attribute}", drawn
+    groups = [
+        group
+        for group in data.get("calibration", [])
+        if len(group["bins"]) and _JOINED not in group["attribute"]
+    ]
     if groups:
-        yield "calibration", calibration_figure(groups)
+        yield "calibration", calibration_figure(groups[:_MOST])
 
 
-def _has_interval(row: Mapping[str, Any]) -> bool:
-    ends = [row.get("lower"), row.get("upper")]
-    return all(isinstance(each, int | float) and np.isfinite(each) for each in ends)
-
-
-def gaps_figure(rows: Sequence[Mapping[str, Any]], epsilon: float, label: str) -> Figure:
+def gaps_figure(gaps: pd.DataFrame, epsilon: float, label: str) -> Figure:
     """Draw each gap with its 95 % interval, and what makes no practical difference shaded."""
-    rows = rows[:_MOST]
-    figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
+    figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(gaps)), dpi=110, layout="constrained")
     axes = figure.add_subplot()
-    values = np.array([each.get("value", each.get("difference", np.nan)) for each in rows], float)
-    ends = np.array([[each["lower"], each["upper"]] for each in rows], float)
-    places = np.arange(len(rows))
+    values, places = gaps["value"].fillna(gaps["difference"]).astype(float), np.arange(len(gaps))
     axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
     axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.hlines(places, ends[:, 0], ends[:, 1], color=BLUE, linewidth=2, label="95 % interval")
+    axes.hlines(
+        places, gaps["lower"], gaps["upper"], color=BLUE, linewidth=2, label="95 % interval"
+    )
     axes.plot(values, places, "o", color=BLUE, markersize=5)
-    axes.set_yticks(places, [_named(each) for each in rows])
+    names = [RATE_NAMES.get(metric, metric.replace("_", " ")) for metric in gaps["metric"]]
+    titles = [
+        f"{of}: {name}" if of else name for of, name in zip(gaps["attribute"], names, strict=True)
+    ]
+    axes.set_yticks(places, [short(title, 48) for title in titles])
     axes.invert_yaxis()
     axes.set_xlabel(label)
     axes.grid(axis="x", alpha=0.3)
@@ -71,15 +75,8 @@ def gaps_figure(rows: Sequence[Mapping[str, Any]], epsilon: float, label: str) -
     return figure
 
 
-def _named(row: Mapping[str, Any]) -> str:
-    metric = str(row.get("metric", ""))
-    metric = RATE_NAMES.get(metric, metric.replace("_", " "))
-    return short(": ".join(filter(None, [str(row.get("attribute", "")), metric])), 48)
-
-
 def calibration_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the share of positives among rows of similar scores, a small diagram each group."""
-    groups = groups[:_MOST]
     across = min(len(groups), _ACROSS)
     down = -(-len(groups) // across)
     figure = DrawnFigure(
@@ -89,16 +86,12 @@ def calibration_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
     for axes in panels.flat[len(groups) :]:
         axes.set_axis_off()
     for axes, group in zip(panels.flat, groups, strict=False):
-        _reliability(axes, group)
+        bins = pd.DataFrame(list(group["bins"]))
+        axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=0.8)
+        axes.vlines(bins["score"], bins["lower"], bins["upper"], color=BLUE, linewidth=1.5)
+        axes.plot(bins["score"], bins["share"], "o", color=BLUE, markersize=4)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_title(short(f"{group['attribute']}: {group['group']}"), fontsize="small")
     figure.supxlabel("mean score", fontsize="medium")
     figure.supylabel("share of positives, with 95 % interval", fontsize="medium")
     return figure
-
-
-def _reliability(axes: Axes, group: Mapping[str, Any]) -> None:
-    bins = pd.DataFrame(list(group["bins"]))
-    axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=0.8)
-    axes.vlines(bins["score"], bins["lower"], bins["upper"], color=BLUE, linewidth=1.5)
-    axes.plot(bins["score"], bins["share"], "o", color=BLUE, markersize=4)
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    axes.set_title(short(f"{group['attribute']}: {group['group']}"), fontsize="small")

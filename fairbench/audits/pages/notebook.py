@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,26 +16,17 @@ from fairbench.audits.findings import frame_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, refused, unknown_name
-from fairbench.core.formats import csv_text, visible
+from fairbench.core.formats import csv_text
+from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
-from fairbench.reporting.document.model import (
-    Block,
-    Details,
-    Document,
-    Section,
-    Table,
-    as_cell,
-    plain,
-)
+from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.plain_text import latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_PICTURES = ("png", "svg", "pdf")
 
 
 def audit(
@@ -84,37 +75,27 @@ def audit(
     >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
     [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """
-    file = Path(frame) if isinstance(frame, str | Path) else None
+    named = ("path", "target", "score", "scores", "prediction", "group", "out")
+    shown = [field.name for field in fields(Options) if not field.metadata.get("hidden")]
+    further = [option for option in shown if option not in named]
+    for option in options:
+        if option not in further:
+            raise unknown_name("option of audit", option, [*further, "groups", "target", "score"])
     columns = {"target": target, "prediction": prediction, "group": groups}
     columns["score" if isinstance(score, str) else "scores"] = score
-    asked = Options(path=file or Path(name), **_read({**columns, **_known(options)}))
+    kinds = get_type_hints(Options)
+    given = {key: _value(key, value, kinds[key]) for key, value in {**columns, **options}.items()}
+    file = Path(frame) if isinstance(frame, str | Path) else None
+    asked = Options(path=file or Path(name), **given)
     table = read_frame(asked, source=None if file else frame)
     return AuditReport(document_of(asked, table))
 
 
-_NAMED = ("path", "target", "score", "scores", "prediction", "group", "out")
-
-
-def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the further options, if there are options of these names."""
-    shown = [each.name for each in fields(Options) if not each.metadata.get("hidden")]
-    known = [name for name in shown if name not in _NAMED]
-    for name in options:
-        if name not in known:
-            raise unknown_name("option of audit", name, [*known, "groups", *_NAMED[1:3]])
-    return options
-
-
-def _read(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as an audit takes them: texts, numbers and tuples of these."""
-    kinds = get_type_hints(Options)
-    return {name: _value(name, value, kinds[name]) for name, value in values.items()}
-
-
 def _value(name: str, value: Any, kind: Any) -> Any:
+    """Return an option as an audit takes it: a text, a number, or a tuple of these."""
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
         several = [value] * bool(value) if isinstance(value, str) else list(value)
-        return tuple(_value(name, each, get_args(kind)[0]) for each in several)
+        return tuple(_value(name, item, get_args(kind)[0]) for item in several)
     if kind not in (str, int, float):
         return value
     try:
@@ -172,8 +153,8 @@ class AuditReport:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the report as data frames, by their titles."""
-        titled = _titled(self.document)
-        return {title: _frame(table) for title, table in titled.items()}
+        titled = titled_tables(self.document)
+        return {title: table_frame(table) for title, table in titled.items()}
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
@@ -197,7 +178,7 @@ class AuditReport:
         ------
         UserError : no table has this title.
         """
-        titled = _titled(self.document)
+        titled = titled_tables(self.document)
         if title and title not in titled:
             raise unknown_name("table of the report", title, titled)
         shown = {title: titled[title]} if title else titled
@@ -244,7 +225,7 @@ class AuditReport:
         for name, text in self.document.files.items():
             (folder / name).write_text(text, encoding="utf-8")
         for name, figure in self.figures.items():
-            for kind in _PICTURES:
+            for kind in ("png", "svg", "pdf"):
                 figure.savefig(folder / f"{name}.{kind}", format=kind)
 
 
@@ -256,51 +237,3 @@ _ENDINGS: Mapping[str, Callable[[AuditReport], str | bytes]] = {
     ".docx": lambda report: to_word(report.document),
     ".csv": lambda report: csv_text(report.table),
 }
-
-
-def _titled(document: Document) -> dict[str, Table]:
-    """Return the tables by their own titles, or those of the parts that they stand in."""
-    found: dict[str, Table] = {}
-    for title, table in _tables(document.sections, document.title):
-        title = visible(" ".join(title.split()))
-        again = sum(name.partition(" (")[0] == title for name in found)
-        found[f"{title} ({again + 1})" if again else title] = table
-    return found
-
-
-def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
-    for each in blocks:
-        if isinstance(each, Table):
-            yield each.title or title, each
-        elif isinstance(each, Section):
-            yield from _tables(each.blocks, each.title or title)
-        elif isinstance(each, Details):
-            yield from _tables(each.blocks, plain(each.summary))
-
-
-_PARTS = {
-    "interval": ("lower", "upper"),
-    "estimate": ("", "lower", "upper"),
-    "spread": ("mean", "sd"),
-}
-
-
-def _frame(table: Table) -> pd.DataFrame:
-    """Return a table with a column for each part of an interval or an estimate."""
-    columns: dict[str, list[Any]] = {}
-    for place, column in enumerate(table.columns):
-        if column.kind == "bar":
-            continue
-        values = [as_cell(row[place]).value for row in table.rows]
-        parts = _PARTS.get(column.kind, ("",))
-        for part, name in enumerate(parts):
-            several = len(parts) > 1
-            title = " ".join(filter(None, [column.title, name])) if several else column.title
-            columns[title] = [_part(each, part if several else None) for each in values]
-    return pd.DataFrame(columns)
-
-
-def _part(value: Any, part: int | None) -> Any:
-    if part is None:
-        return plain(value) if isinstance(value, tuple) else value
-    return float("nan") if value is None else value[part]

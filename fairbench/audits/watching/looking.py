@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.columns import MOST_GROUPS
 from fairbench.audits.watching.alarms import find_alarms
 from fairbench.audits.watching.counting import counted, gaps_watched, new_marks
 from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, news, read_watched
 from fairbench.core.errors import UserError
+from fairbench.data.groups import MOST_GROUPS
 
 
 def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> WatchState:

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fairbench.audits.columns import each_value
 from fairbench.audits.watching.state import KEY, WatchState
 from fairbench.audits.watching.stream import UNKNOWN, WatchedRows
+from fairbench.data.columns import each_value
 
 _MOST = 4  # times that a row came, beyond which they are not told apart
 _SURE = 3.0  # standard errors by which more rows must come twice than chance allows

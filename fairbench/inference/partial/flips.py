@@ -6,12 +6,16 @@ decisions are what they are. The bounds are sharp: for each end, there are label
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.inference.gaps import simultaneous_level
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import FN, FP, TN, TP, Rate
 
 Floats = NDArray[np.float64]
@@ -125,3 +129,104 @@ def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
             high, below, above = middle, found, above / 2 if before == side else above
         before = side
     return low
+
+
+# Of a number of wrong labels, and 1 or -1: the successes and sizes of a rate that labels then are
+# worth, in ways that make it large or small.
+Possible: TypeAlias = Callable[[int, int], tuple[Floats, Floats]]
+_PARTS = 1000  # of a share, where all groups' labels may be wrong at once
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedVerdict:
+    """A verdict on the gap of G groups, given again with wrong labels.
+
+    Attributes
+    ----------
+    large : that two groups surely differ by more than epsilon; else, that none do.
+    possible : of each group, what a rate may be if a number of its labels is wrong.
+    labels : (G,) how many there are.
+    epsilon, risk : the gap that matters, and the probability with which the verdict may be wrong.
+    limits : makes the interval of a rate from counts, as those of the verdict were made.
+    made : limits that were made before, by group, number of wrong labels, and side.
+    """
+
+    large: bool
+    possible: Sequence[Possible]
+    labels: NDArray[np.int64]
+    epsilon: float
+    risk: float
+    limits: Callable[..., Limits] = rate_limits
+    made: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
+
+    def tipping(self, names: Sequence[str], named: tuple[int, int]) -> Tipping:
+        """Return with how many wrong labels the verdict still holds.
+
+        Parameters
+        ----------
+        named : the groups of which it says that the second is ahead, if it says that of any.
+        """
+        groups: Sequence[int] = range(len(names))
+        if self.large:
+            # Without such groups, those of which the second is the most surely ahead.
+            pairs = [(low, high) for low in groups for high in groups if low != high]
+            sure = self._margin(named, {}) > 0
+            groups = named if sure else max(pairs, key=lambda pair: self._margin(pair, {}))
+
+        def one_wrong(group: int, wrong: int) -> float:
+            return self._margin(groups, {group: wrong})
+
+        def all_wrong(parts: int) -> float:
+            return self._margin(groups, {g: parts * int(self.labels[g]) // _PARTS for g in groups})
+
+        alone = []
+        for g in groups:
+            labels = int(self.labels[g])
+            most = tipping_point(partial(one_wrong, g), labels)
+            if most is not None:
+                alone.append((names[g], max(most, 0) / labels))
+        parts = tipping_point(all_wrong, _PARTS)
+        together = None if parts is None else max(parts, 0) / _PARTS
+        concerned = [names[g] for g in groups]
+        return Tipping(sorted(alone, key=lambda share: share[1]), together, concerned)
+
+    def _margin(self, groups: Sequence[int], wrong: Mapping[int, int]) -> float:
+        """Return by how much the verdict holds with numbers of wrong labels in some groups."""
+
+        def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
+            """Return all differences where the first groups' rates may be large, or small."""
+            one, other = (
+                Limits(*map(np.concatenate, zip(*limits, strict=True)))
+                for limits in (
+                    [self._limits(g, wrong.get(g, 0), side) for g in first],
+                    [self._limits(g, wrong.get(g, 0), -side) for g in second],
+                )
+            )
+            return difference_limits(Limits(*(end[:, None] for end in one)), other)
+
+        if self.large:
+            low, high = groups
+            return float(difference([high], [low], -1).lower.min()) - self.epsilon
+        widest = []
+        for g in wrong or groups:
+            others = [other for other in groups if other != g]
+            widest.append(difference([g], others, 1).upper.max())
+            widest.append(-difference([g], others, -1).lower.min())
+        return self.epsilon - float(max(widest))
+
+    def _limits(self, group: int, wrong: int, side: int) -> Limits:
+        """Return the most extreme of what a group's rate may be, to one side; each is made once."""
+        key = (group, wrong, side if wrong else 0)
+        if key not in self.made:
+            level = 1 - 2 * self.risk
+            if self.large:
+                level = simultaneous_level(1 - self.risk, len(self.labels))
+            # Most ways to be wrong come to the same.
+            successes, sizes = np.unique(self.possible[group](wrong, side), axis=1)
+            limits = self.limits(successes, sizes, level=level)
+            # Without a row of its denominator, a rate may be anything.
+            unknown = np.isnan(limits.value)
+            limits = limits._replace(value=np.where(unknown, 0.5, limits.value))
+            ends = {int(place) for end in limits for place in (end.argmin(), end.argmax())}
+            self.made[key] = limits.take(sorted(ends))
+        return self.made[key]

@@ -9,7 +9,7 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
 from fairbench.audits.labelling.answers import answer
 from fairbench.audits.labelling.measures import askable, measure, metric_named
-from fairbench.audits.labelling.questions import QUESTIONS, KnownFigures, next_rows
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.core.errors import UserError
 from tests.audit.labelling.sessions import answer as answered
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -33,13 +33,13 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
         for question in QUESTIONS:
             begun = asked(labelled, metric=name, question=question)
             try:
-                QUESTIONS[question].reward(begun)
+                question_of(begun).reward()
             except UserError:
                 neither = question == "worst" and metric.better == "neither"
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
             found = answer(begun)
-            assert len(next_rows(begun, 2).rows) == 2
+            assert len(next_rows(begun, 2)) == 2
             for each in found.groups:
                 assert not each.value < each.lower
                 assert not each.value > each.upper
@@ -53,10 +53,10 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     for name in ("accuracy", "false_positive_rate"):
         begun = asked(session(replace(table, score=None)), metric=name)
         assert answer(begun).sentences[0] == "No label says anything yet."
-        assert len(next_rows(begun, 3).rows) == 3
+        assert len(next_rows(begun, 3)) == 3
     assert "brier_score" not in askable(begun)
     begun = asked(session(table), metric="brier_score")
-    assert np.isfinite(KnownFigures.of(begun).draws).all()
+    assert np.isfinite(question_of(begun).known().draws).all()
     assert np.isnan(answer(begun).groups[0].upper)
 
 

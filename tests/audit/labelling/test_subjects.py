@@ -9,8 +9,8 @@ import pytest
 
 from fairbench.audits.labelling.answers import answer, figures
 from fairbench.audits.labelling.measures import askable
-from fairbench.audits.labelling.questions import QUESTIONS, next_rows
-from fairbench.audits.labelling.session import PREDICTED, Session, read_subject
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
+from fairbench.audits.labelling.session import PREDICTED, read_session
 from fairbench.audits.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
@@ -43,17 +43,15 @@ def numeric(rows=900, *, seed=0):
 
 
 def begun(options, frame, *, by, metric, answers=()):
-    labels = {each.row - 1: each.label for each in answers}
-    subject = read_subject(options, labels, frame.astype(str))
     state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
-    return Session(state, subject.table, subject)
+    return read_session(state, frame.astype(str))
 
 
 def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
     session = begun(options, frame, by=by, metric=metric)
     given = []
     for _ in range(0, number, step):
-        rows = next_rows(session, step).rows
+        rows = next_rows(session, step)
         given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
         session = begun(options, frame, by=by, metric=metric, answers=given)
     return session
@@ -86,7 +84,9 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
     session = labelled(options, frame, true, 60, by=PREDICTED)
     assert session.names == list(CLASSES)
     for question in QUESTIONS:
-        assert QUESTIONS[question].reward(session)
+        assert question_of(
+            replace(session, state=replace(session.state, question=question))
+        ).reward()
 
 
 def test_regression_is_asked_about_its_errors():
@@ -110,9 +110,9 @@ def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
     frame, true = numeric(300)
     session = labelled(of_numbers(), frame, true, 40, metric="mae")
     state = session.state
-    changed = State(state.options, "", 300, "place", question, "thompson", state.answers, metric)
-    asked = Session(changed, session.table, session.of)
-    rows = next_rows(asked, 5).rows
+    changed = replace(state, question=question, strategy="thompson", metric=metric)
+    asked = replace(session, state=changed)
+    rows = next_rows(asked, 5)
     assert len(set(rows)) == 5
     assert np.isnan(asked.table.label[rows]).all()
     assert answer(asked).sentences
@@ -122,7 +122,7 @@ def test_a_mean_residual_is_neither_better_nor_worse():
     frame, _ = numeric(100)
     session = begun(of_numbers(), frame, by="place", metric="mean_residual")
     with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
-        QUESTIONS["worst"].reward(session)
+        question_of(session).reward()
 
 
 @pytest.mark.thorough

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,
+    NO_SETTING,
     OK,
     MetricTable,
     Setting,
-    Status,
     Where,
     no_rows,
     undefined,
@@ -26,7 +26,7 @@ from fairbench.inference.means import RARE_ROWS, ROWS, OutcomeMeans
 from fairbench.inference.scores import RARE_ROWS as AREA_ROWS
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import Design, Sampled
-from fairbench.metrics.probability import tie_blocks
+from fairbench.metrics.probability import bins_of_width, tie_blocks
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Floats = NDArray[np.float64]
@@ -114,6 +114,7 @@ def stratified_error(variance: Floats, labels: Floats, sizes: Floats) -> float:
 
 
 Rows = NDArray[np.int64]
+_CALIBRATION = "expected_calibration_error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +136,6 @@ class WeightedScores:
     bins: int
     whenever: bool = False
 
-    def _level(self, labels: int) -> float:
-        level = self.table.level
-        return float(lasting_level(level, labels)) if self.whenever else level
-
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, then each group's."""
         self._part(np.arange(len(self.label)), EVERYONE)
@@ -149,26 +146,33 @@ class WeightedScores:
 
     def _part(self, rows: Rows, where: Where) -> None:
         """Add the rows of a part of the pool; strata without a label are left out of it."""
+        metrics = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
+        settings = [Setting(bins=self.bins, binning=binning) for binning in ("width", "mass")]
         known = rows[~np.isnan(self.label[rows])]
-        y, p, stratum = self.label[known], self.score[known], self.arms[known]
+        if not len(known):
+            names = [*(metric.name for metric in metrics), "roc_auc", _CALIBRATION, _CALIBRATION]
+            several = [*[NO_SETTING] * (len(metrics) + 1), *settings]
+            status = undefined(no_rows(where.group))
+            self.table.add(names, NAN, 0, where, setting=several, status=status)
+            return
+        label, score, stratum = self.label[known], self.score[known], self.arms[known]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
-        each = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
-        found = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
-        if not self.table.frequentist or not len(y):
-            for metric in found:
-                self._mean(metric.name, metric(y, p), stratum, sizes, where)
+        weight = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
+        level = self.table.level
+        if self.whenever:
+            level = float(lasting_level(level, len(known)))
+        losses, others = (np.stack([m(y, score) for m in metrics]) for y in (label, 1 - label))
+        if self.table.frequentist:
+            self._means(metrics, losses, others, label, weight, level, where)
         else:
-            losses, others = (np.stack([m(label, p) for m in found]) for label in (y, 1 - y))
-            self._means(found, losses, others, y, each, where)
-        n = len(y)
-        self._area(y, p, each, where)
-        for binning, index in (("width", self._by_width(p)), ("mass", self._by_mass(p, each))):
-            setting = Setting(bins=self.bins, binning=binning)
-            error, status = (_calibration_error(y, p, each, index), OK) if n else (
-                NAN, _nothing(where)
-            )  # fmt: skip
-            name = "expected_calibration_error"
-            self.table.add(name, error, n, where, setting=setting, status=status)
+            for metric, loss in zip(metrics, losses, strict=True):
+                self._mean(metric.name, loss, stratum, sizes, level, where)
+        self._area(label, score, weight, level, where)
+        by_bin = bins_of_width(score, self.bins), self._by_mass(score, weight)
+        for setting, index in zip(settings, by_bin, strict=True):
+            gaps = np.bincount(index, weights=weight * (label - score))
+            error = np.abs(gaps).sum() / weight.sum()
+            self.table.add(_CALIBRATION, error, len(known), where, setting=setting)
 
     def _means(
         self,
@@ -177,6 +181,7 @@ class WeightedScores:
         others: Floats,
         label: Floats,
         weight: Floats,
+        level: float,
         where: Where,
     ) -> None:
         """Add K mean losses (K, n) of weighted labels, with limits that rare labels leave whole.
@@ -185,48 +190,41 @@ class WeightedScores:
         """
         n, design = len(label), Design.of(len(label), weight=weight)
         sample = Sampled.of(design, np.zeros(n, np.intp), 1)
-        found = OutcomeMeans.of(losses, others, label, sample, design)
-        value, lower, upper = found.limits(level=self._level(n), least=0.0)
-        rare = int(found.size.min())
-        lacking = f"n={n}, {rare} effective rows of the rarer label; an interval needs "
-        lacking += f"{ROWS}, and {RARE_ROWS} of it"
-        for k, metric in enumerate(metrics):
-            interval = float(lower[k, 0]), min(float(upper[k, 0]), metric.at_most)
-            self.table.add_bounded(metric.name, value[k, 0], n, interval, lacking, where)
+        means = OutcomeMeans.of(losses, others, label, sample, design)
+        value, lower, upper = means.limits(level=level, least=0.0)
+        upper = np.minimum(upper, [[metric.at_most] for metric in metrics])
+        lacking = f"n={n}, {int(means.size.min())} effective rows of the rarer label; an interval "
+        lacking += f"needs {ROWS}, and {RARE_ROWS} of it"
+        names, ends = [metric.name for metric in metrics], (lower[:, None], upper[:, None])
+        self.table.add_bounded(names, value[:, None], n, ends, lacking, where)
 
-    def _area(self, label: Floats, score: Floats, weight: Floats, where: Where) -> None:
-        """Add the area under the ROC curve of weighted labels."""
-        n, area, interval, lacking = len(label), NAN, (NAN, NAN), ""
-        status = _nothing(where)
-        if n:
-            status = undefined(f"only one class in {where.group or 'the part'}")
-            design = Design.of(n, weight=weight)
-            found = areas(label, score, np.zeros(n, np.intp), 1, design=design)
-            area = float(found.area[0])
-            rare = int(min(found.positives[0], found.negatives[0]))
-            lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
-            limits = area_limits(found, level=self._level(n))
-            interval = float(limits.lower[0]), float(limits.upper[0])
-        status = OK if not np.isnan(area) else status
-        self.table.add_bounded("roc_auc", area, n, interval, lacking, where, status=status)
-
-    def _mean(self, metric: str, losses: Floats, stratum: Rows, sizes: Rows, where: Where) -> None:
-        if not len(losses):
-            self.table.add(metric, NAN, 0, where, status=_nothing(where))
-            return
-        columns = (np.ones_like(losses), losses, losses**2)
-        labels, total, squares = np.stack(
-            [np.bincount(stratum, weights=each, minlength=len(sizes)) for each in columns]
-        ).astype(np.float64)
+    def _mean(
+        self, metric: str, losses: Floats, stratum: Rows, sizes: Rows, level: float, where: Where
+    ) -> None:
+        """Add a mean loss of weighted labels, with the papers' normal interval."""
+        labels, total, squares = (
+            np.bincount(stratum, weights=column, minlength=len(sizes))
+            for column in (np.ones_like(losses), losses, losses**2)
+        )
         mean = float(weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum())
         variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
-        error = stratified_error(variance, labels, sizes.astype(np.float64))
-        half = NormalDist().inv_cdf((1 + self._level(len(losses))) / 2) * error
+        error = stratified_error(variance, labels.astype(float), sizes.astype(float))
+        half = NormalDist().inv_cdf((1 + level) / 2) * error
         self.table.add(metric, mean, len(losses), where, interval=(mean - half, mean + half))
 
-    def _by_width(self, score: Floats) -> Rows:
-        bins: Rows = np.clip(np.ceil(score * self.bins).astype(np.int64) - 1, 0, self.bins - 1)
-        return bins
+    def _area(
+        self, label: Floats, score: Floats, weight: Floats, level: float, where: Where
+    ) -> None:
+        """Add the area under the ROC curve of weighted labels."""
+        n = len(label)
+        design = Design.of(n, weight=weight)
+        found = areas(label, score, np.zeros(n, np.intp), 1, design=design)
+        rare = int(min(found.positives[0], found.negatives[0]))
+        lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
+        area, lower, upper = area_limits(found, level=level)
+        one_class = undefined(f"only one class in {where.group or 'the part'}")
+        status = one_class if np.isnan(area[0]) else OK
+        self.table.add_bounded("roc_auc", area, n, (lower, upper), lacking, where, status=status)
 
     def _by_mass(self, score: Floats, weight: Floats) -> Rows:
         """Cut where the weight of lower scores passes a bin's share; equal scores stay together."""
@@ -236,12 +234,3 @@ class WeightedScores:
         lower = (np.cumsum(mass) - mass) / max(mass.sum(), 1e-300) * self.bins + 1e-9
         bins: Rows = np.minimum(lower.astype(np.int64), self.bins - 1)[block]
         return bins
-
-
-def _calibration_error(label: Floats, score: Floats, weight: Floats, index: Rows) -> float:
-    gaps = np.bincount(index, weights=weight * (label - score))
-    return float(np.abs(gaps).sum() / weight.sum())
-
-
-def _nothing(where: Where) -> Status:
-    return undefined(no_rows(where.group))

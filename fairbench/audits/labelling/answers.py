@@ -13,105 +13,67 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.labelling.measures import LEVEL, Measure, askable, measure
-from fairbench.audits.labelling.questions import question_of
+from fairbench.audits.labelling.questions import Question, Verdict
 from fairbench.audits.labelling.session import Session
 from fairbench.core.formats import count
 from fairbench.inference.rates import Limits
 
 
-@dataclass(frozen=True)
-class GroupFigure:
-    """The metric in one group.
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What labels say to a question, in words and by group; see :func:`group_figures`."""
 
-    Attributes
-    ----------
-    labels : labelled rows of the group; `rows` are those that the metric rests on.
-    lower, upper : the interval that holds for how labelling was stopped; NaN of too few labels.
-    fixed : the interval of a number of labels that was said before the first.
-    whenever : the interval that holds whenever one stops.
-    few : whether there are too few labels for the group to be called fine.
-    """
-
-    group: str
-    labels: int
-    rows: int
-    value: float
-    lower: float
-    upper: float
-    fixed: tuple[float, float]
-    whenever: tuple[float, float]
-    few: bool
-
-
-@dataclass(frozen=True)
-class QuestionAnswer:
-    """What labels say to a question; `found`, `possible` and `settled` are those of a verdict.
-
-    Attributes
-    ----------
-    asked : the question, and `sentences` the answer in words.
-    stop : at how many answers labelling stops, 0 where that was not said; `answers` there are.
-    whenever : whether figures hold whenever one stops.
-    """
-
-    question: str
-    metric: str
-    asked: str
-    found: Sequence[str]
-    possible: Sequence[str]
-    settled: bool
+    verdict: Verdict
     sentences: Sequence[str]
-    stop: int
-    answers: int
-    whenever: bool
-    groups: Sequence[GroupFigure]
+    groups: pd.DataFrame
 
 
-def answer(session: Session) -> QuestionAnswer:
-    """Return what labels say to the question of a session."""
-    question, state = question_of(session), session.state
+def answer(question: Question) -> Answer:
+    """Return what labels say to a question."""
+    session = question.session
     verdicts = [question.verdict(whenever=whenever) for whenever in (False, True)]
-    verdict = verdicts[state.whenever]
-    return QuestionAnswer(
-        state.question,
-        state.metric,
-        question.sentence,
-        verdict.found,
-        verdict.possible,
-        verdict.settled,
-        [verdict.sentence, *_short(session), _stopping(session, settled=verdict.settled)],
-        state.stop,
-        len(state.labels),
-        state.whenever,
-        _group_figures(question.about, *(each.limits for each in verdicts)),
+    verdict = verdicts[session.state.whenever]
+    sentences = [verdict.sentence, *_short(session), _stopping(session, settled=verdict.settled)]
+    fixed, whenever = (each.limits for each in verdicts)
+    return Answer(verdict, sentences, group_figures(question.about, fixed, whenever))
+
+
+def group_figures(about: Measure, fixed: Limits, whenever: Limits) -> pd.DataFrame:
+    """Return a metric in every group.
+
+    Parameters
+    ----------
+    fixed, whenever : with the intervals of a number of labels that was said before the first, and
+        with those that hold whenever one stops.
+
+    Returns
+    -------
+    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
+    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
+    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    """
+    session, ends = about.session, {}
+    for name, limits in (("fixed", fixed), ("whenever", whenever)):
+        none = ~np.isfinite(limits.upper - limits.lower)
+        lower, upper = (np.where(none, np.nan, end).tolist() for end in limits[1:])
+        ends[name] = list(zip(lower, upper, strict=True))
+    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+    return pd.DataFrame(
+        {
+            "group": session.names,
+            "labels": session.labels,
+            "rows": about.rows,
+            "value": fixed.value,
+            "lower": lower,
+            "upper": upper,
+            **ends,
+            "few": session.few,
+        }
     )
-
-
-def _group_figures(about: Measure, fixed: Limits, whenever: Limits) -> list[GroupFigure]:
-    session, rows = about.session, about.rows
-    shown = whenever if session.state.whenever else fixed
-    return [
-        GroupFigure(
-            name,
-            int(session.labels[g]),
-            int(rows[g]),
-            float(fixed.value[g]),
-            *_ends(shown, g),
-            _ends(fixed, g),
-            _ends(whenever, g),
-            bool(session.few[g]),
-        )
-        for g, name in enumerate(session.names)
-    ]
-
-
-def _ends(limits: Limits, group: int) -> tuple[float, float]:
-    """Return both ends of an interval, NaN where there is none."""
-    _, lower, upper = limits.at(group)
-    return (lower, upper) if np.isfinite(upper - lower) else (np.nan, np.nan)
 
 
 def _short(session: Session) -> Iterator[str]:
@@ -146,13 +108,13 @@ def _stopping(session: Session, *, settled: bool) -> str:
     return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figures:
     """A metric in all groups, each by itself, and of everyone where that is a mean of theirs."""
 
     metric: str
     label: str
-    groups: Sequence[GroupFigure]
+    groups: pd.DataFrame
     everyone: tuple[float, float, float] | None
 
 
@@ -163,6 +125,6 @@ def figures(session: Session) -> list[Figures]:
         about = measure(replace(session, state=replace(session.state, metric=name)))
         fixed, whenever = (about.limits(LEVEL, whenever=when) for when in (False, True))
         everyone = about.everyone(LEVEL, whenever=session.state.whenever)
-        groups = _group_figures(about, fixed, whenever)
+        groups = group_figures(about, fixed, whenever)
         metrics.append(Figures(name, metric.label, groups, everyone))
     return metrics

@@ -29,7 +29,7 @@ from fairbench.inference.active.rewards import (
     Reward,
     WidestGap,
 )
-from fairbench.inference.active.strategies import STRATEGIES, next_arm
+from fairbench.inference.active.strategies import STRATEGIES, next_arms
 from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.rates import Limits
@@ -410,20 +410,16 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     part : (k, m): rows of the k-th of m people who label at the same time.
     """
     state, waiting = session.state, session.waiting(part)
-    generator = rng(state.options.seed, "next", len(state.answers), *part)
     question = question_of(session)
-    reward, posterior = question.reward(), question.about.posterior.take(None)
-    left = session.by_group(waiting)[None]
-    arms = BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left)
-    given = session.by_group(session.answered)
-    queues = [list(waiting[session.codes[waiting] == arm]) for arm in range(len(session.names))]
-    rows: list[int] = []
-    for _ in range(min(labels, len(waiting))):
-        behind = np.where(left[0] > 0, given, np.iinfo(np.int64).max)
-        arm = int(behind.argmin())
-        if state.strategy in _BLIND or behind[arm] >= LEAST_SHARE * given.mean():
-            arm = next_arm(arms, reward, state.strategy, generator)
-        left[0, arm] -= 1
-        given[arm] += 1
-        rows.append(queues[arm].pop(0))
-    return np.array(rows, np.int64)
+    posterior, left = question.about.posterior.take(None), session.by_group(waiting)[None]
+    arms = next_arms(
+        BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left),
+        question.reward(),
+        state.strategy,
+        rng(state.options.seed, "next", len(state.answers), *part),
+        labels=labels,
+        given=session.by_group(session.answered),
+        least_share=0.0 if state.strategy in _BLIND else LEAST_SHARE,
+    )
+    queues = [iter(waiting[session.codes[waiting] == arm]) for arm in range(len(session.names))]
+    return np.array([next(queues[arm]) for arm in arms], np.int64)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-from fairbench.audits.labelling.answers import Figures, QuestionAnswer, answer, figures
+import pandas as pd
+
+from fairbench.audits.labelling.answers import Figures, answer, figures
 from fairbench.audits.labelling.questions import question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
@@ -23,7 +25,6 @@ from fairbench.reporting.document.model import (
 )
 
 _MOST_COLUMNS = 30
-_INTERVAL = Column("95 % interval", "interval")
 
 
 def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
@@ -60,7 +61,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     else:
         blocks += [
             Table(columns, cells),
-            Paragraph(" ".join(answer(session).sentences), "note"),
+            Paragraph(" ".join(answer(question).sentences), "note"),
             Commands([f"fairbench label ask state={state} {cells[0][0]}=LABEL"]),
         ]
     return Document(question.sentence, [Section("", blocks)])
@@ -68,9 +69,51 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
 
 def with_answer(document: Document, session: Session) -> Document:
     """Return a report with what labels say to the question that they were chosen for."""
-    said = answer(session)
-    sections = [Section("The question", _answer(said)), *document.sections]
-    return replace(document, sections=sections, data={**document.data, "labelling": asdict(said)})
+    question, state = question_of(session), session.state
+    said = answer(question)
+    verdict, groups = said.verdict, said.groups
+    # One of the two is the interval that counts; the other stands beside it.
+    other, title = ("fixed", "of a number said before")
+    if not state.whenever:
+        other, title = ("whenever", "whenever one stops")
+    columns = {
+        "group": Column("group"),
+        "labels": Column("labels", "count"),
+        "value": Column(state.metric.replace("_", " "), "number"),
+        "interval": Column("95 % interval", "interval"),
+        other: Column(title, "interval", left_out=1),
+        "remark": Column(""),
+    }
+    place = pd.Series("", groups.index).mask(
+        ~groups["group"].isin(verdict.possible), "surely not it"
+    )
+    if state.question in ("worst", "calibration"):
+        place = place.mask(groups["group"].isin(verdict.found), "looks like it")
+    few = groups["few"].map({True: "too few labels", False: ""})
+    table = _table(columns, groups.assign(remark=(place + ", " + few).str.strip(", ")))
+    text = Paragraph(f"{question.sentence} {' '.join(said.sentences)}")
+    data = {
+        "question": state.question,
+        "metric": state.metric,
+        "asked": question.sentence,
+        "found": verdict.found,
+        "possible": verdict.possible,
+        "settled": verdict.settled,
+        "sentences": said.sentences,
+        "stop": state.stop,
+        "answers": len(state.labels),
+        "whenever": state.whenever,
+        "groups": groups.to_dict("records"),
+    }
+    sections = [Section("The question", [text, table]), *document.sections]
+    return replace(document, sections=sections, data={**document.data, "labelling": data})
+
+
+def _table(columns: Mapping[str, Column], groups: pd.DataFrame) -> Table:
+    """Return a table of figures; `interval` is from `lower` to `upper`."""
+    ends = list(zip(groups["lower"], groups["upper"], strict=True))
+    rows = groups.assign(interval=ends)[list(columns)].to_dict("split")["data"]
+    return Table(list(columns.values()), rows)
 
 
 def session_document(session: Session) -> Document:
@@ -96,43 +139,38 @@ def session_document(session: Session) -> Document:
             Section(f"{metric.label} of each group", [_of_metric(metric, session)])
             for metric in metrics
         ],
-        {"figures": [asdict(metric) for metric in metrics]},
+        {
+            "figures": [
+                {**vars(metric), "groups": metric.groups.to_dict("records")} for metric in metrics
+            ]
+        },
         notes=table.notes,
     )
     return with_answer(document_of(audit), session)
 
 
 def _of_metric(metric: Figures, session: Session) -> Table:
-    columns = [Column("group"), Column("rows", "count"), Column("labels", "count")]
-    columns += [Column(metric.label, "number"), _INTERVAL, Column("")]
-    rows = [
-        [g.group, rows, g.labels, g.value, (g.lower, g.upper), "too few labels" if g.few else ""]
-        for g, rows in zip(metric.groups, session.sizes.tolist(), strict=True)
-    ]
+    columns = {
+        "group": Column("group"),
+        "size": Column("rows", "count"),
+        "labels": Column("labels", "count"),
+        "value": Column(metric.label, "number"),
+        "interval": Column("95 % interval", "interval"),
+        "remark": Column(""),
+    }
+    few = metric.groups["few"].map({True: "too few labels", False: ""})
+    groups = metric.groups.assign(size=session.sizes, remark=few)
     if metric.everyone is not None:
-        value, *ends = metric.everyone
-        labels = int(session.labels.sum())
-        rows.append(["everyone", len(session.table), labels, value, tuple(ends), ""])
-    return Table(columns, rows)
-
-
-def _answer(said: QuestionAnswer) -> list[Block]:
-    # One of the two is the interval that counts; the other stands beside it.
-    other = "of a number said before" if said.whenever else "whenever one stops"
-    columns = [Column("group"), Column("labels", "count")]
-    columns += [Column(said.metric.replace("_", " "), "number"), _INTERVAL]
-    columns += [Column(other, "interval", left_out=1), Column("")]
-    rows = []
-    for group in said.groups:
-        remarks = ["too few labels"] if group.few else []
-        if said.question in ("worst", "calibration") and group.group in said.found:
-            remarks.insert(0, "looks like it")
-        elif group.group not in said.possible:
-            remarks.insert(0, "surely not it")
-        beside = group.fixed if said.whenever else group.whenever
-        ends = group.lower, group.upper
-        rows.append([group.group, group.labels, group.value, ends, beside, ", ".join(remarks)])
-    return [Paragraph(f"{said.asked} {' '.join(said.sentences)}"), Table(columns, rows)]
+        value, lower, upper = metric.everyone
+        everyone = {"group": "everyone", "size": len(session.table), "remark": ""}
+        everyone |= {
+            "labels": groups["labels"].sum(),
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+        }
+        groups = pd.concat([groups, pd.DataFrame([everyone])])
+    return _table(columns, groups)
 
 
 def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:

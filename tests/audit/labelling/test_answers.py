@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
-from fairbench.audits.labelling.answers import answer
+from fairbench.audits.labelling.answers import answer as answer_to
 from fairbench.audits.labelling.measures import askable, measure, metric_named
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.core.errors import UserError
@@ -17,6 +17,10 @@ from tests.audit.labelling.sessions import label_actively, pool, session
 
 def asked(begun, **changes):
     return replace(begun, state=replace(begun.state, **changes))
+
+
+def answer(begun):
+    return answer_to(question_of(begun))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,7 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
                 continue
             found = answer(begun)
             assert len(next_rows(begun, 2)) == 2
-            for each in found.groups:
+            for each in found.groups.itertuples():
                 assert not each.value < each.lower
                 assert not each.value > each.upper
                 if not np.isnan(each.whenever[0]):
@@ -57,7 +61,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     assert "brier_score" not in askable(begun)
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(question_of(begun).known().draws).all()
-    assert np.isnan(answer(begun).groups[0].upper)
+    assert np.isnan(answer(begun).groups["upper"][0])
 
 
 @pytest.mark.parametrize(
@@ -84,22 +88,21 @@ def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(labelled, name
 
 def test_the_worst_is_the_highest_of_an_error(labelled):
     right, wrong = (answer(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
-    assert right.found == wrong.found == ["Female x Black"]
-    assert right.possible == wrong.possible
-    for one, other in zip(right.groups, wrong.groups, strict=True):
-        assert one.lower == pytest.approx(1 - other.upper, abs=1e-9)
+    assert right.verdict.found == wrong.verdict.found == ["Female x Black"]
+    assert right.verdict.possible == wrong.verdict.possible
+    np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
 
 
 def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
     found = answer(labelled)
-    few = [each.group for each in found.groups if each.labels < 30]
+    few = list(found.groups.query("labels < 30")["group"])
     assert few
-    assert [each.group for each in found.groups if each.few] == few
-    assert set(few) <= set(found.possible)
+    assert list(found.groups.query("few")["group"]) == few
+    assert set(few) <= set(found.verdict.possible)
     assert any("Too few labels to be called fine" in each and few[0] in each
                for each in found.sentences)  # fmt: skip
-    if found.found[0] not in few:
-        assert not found.settled
+    if found.verdict.found[0] not in few:
+        assert not found.verdict.settled
 
 
 def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
@@ -123,12 +126,10 @@ def test_intervals_fit_how_labelling_stops(labelled):
     labels = len(labelled.state.labels)
     forever, there = answer(labelled), answer(asked(labelled, stop=labels))
     before, beyond = (answer(asked(labelled, stop=each)) for each in (labels + 10, labels - 10))
-    assert there.whenever is False
-    assert forever.whenever and before.whenever and beyond.whenever
     assert "stop here" in there.sentences[-1]
     assert "10 from here" in before.sentences[-1]
     assert "There are 10 more" in beyond.sentences[-1]
-    for one, other in zip(forever.groups, there.groups, strict=True):
+    for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
         assert (one.lower, one.upper) == one.whenever == other.whenever
         assert (other.lower, other.upper) == other.fixed == one.fixed
 

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling.answers import answer, figures
+from fairbench.audits.labelling.answers import answer as answer_to
+from fairbench.audits.labelling.answers import figures
 from fairbench.audits.labelling.measures import askable
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.audits.labelling.session import PREDICTED, read_session
@@ -57,6 +58,10 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
     return session
 
 
+def answer(session):
+    return answer_to(question_of(session))
+
+
 def of_classes(*more):
     return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
 
@@ -68,12 +73,12 @@ def of_numbers():
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
     session = labelled(of_classes(), frame, true, 300)
-    assert answer(session).found == ["north"]
-    assert not answer(session).settled
+    verdict = answer(session).verdict
+    assert (verdict.found, verdict.settled) == (["north"], False)
     found = answer(replace(session, state=replace(session.state, stop=300)))
-    assert (found.possible, found.settled, found.whenever) == (["north"], True, False)
+    assert (found.verdict.possible, found.verdict.settled) == (["north"], True)
     assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
-    worst = next(each for each in found.groups if each.group == "north")
+    (worst,) = found.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
 
@@ -94,10 +99,9 @@ def test_regression_is_asked_about_its_errors():
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     found = answer(session)
-    assert found.found == ["north"]
+    assert found.verdict.found == ["north"]
     by_name = {each.metric: each for each in figures(session)}
-    places = [each.group for each in by_name["mean_residual"].groups]
-    north = by_name["mean_residual"].groups[places.index("north")]
+    (north,) = by_name["mean_residual"].groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
     assert by_name["rmse"].everyone is None
     value, lower, upper = by_name["mean_residual"].everyone
@@ -137,7 +141,7 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     for seed in range(60):
         frame, true = numeric(700, seed=seed)
         session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
-        for each in answer(session).groups:
+        for each in answer(session).groups.itertuples():
             lower, upper = each.fixed
             assert np.isnan(lower) == np.isnan(upper) == (each.labels < 100)
             if each.labels >= 100:

@@ -24,7 +24,6 @@ from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.rates import Limits, quantile
-from fairbench.metrics.rates import binary_confusion
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 
 Floats = NDArray[np.float64]
@@ -41,22 +40,17 @@ PRIOR = 2.0
 def askable(session: Session) -> Mapping[str, Metric]:
     """Return the metrics that labels of a table teach something about, by name."""
     columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
-    if session.predicted is not None:
-        metrics = metrics_of(REGRESSION, "mean", "root_mean", "explained")
-        needs_none = {"mean_prediction"}
-    else:
-        metrics = metrics_of(BINARY, "rate", "mean", "auc")
-        needs_none = {
-            name
-            for name, metric in metrics.items()
-            if metric.rates and all(map(needs_no_label, metric.rates))
-        }
+    metrics = metrics_of(BINARY, "rate", "mean", "auc")
     if session.classes:
         return {name: metrics[name] for name in _OF_CLASSES}
+    if session.predicted is not None:
+        metrics = metrics_of(REGRESSION, "mean", "root_mean", "explained")
     return {
         name: metric
         for name, metric in metrics.items()
-        if columns.issuperset(metric.needs) and name not in needs_none
+        if columns.issuperset(metric.needs)
+        and name != "mean_prediction"
+        and not (metric.rates and all(map(needs_no_label, metric.rates)))
     }
 
 
@@ -92,16 +86,10 @@ class RateMeasure:
         session = self.session
         return _labelled(replace(session.table, sampling=None), session.state.by, session.arms)
 
-    @cached_property
-    def _counts(self) -> Rows:
-        table, known = self.session.table, self.session.table.known
-        label, decided, group = table.label[known], table.prediction[known], self.session.codes
-        return binary_confusion(label, decided, group[known], n_groups=len(self.session.names))
-
     @property
     def rows(self) -> Rows:
         """The labelled rows (A,) in the denominators of the metric's rates."""
-        sizes = [rate.size(self._counts) for rate in self.metric.rates]
+        sizes = [rate.size(self._intervals.counts) for rate in self.metric.rates]
         return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
@@ -147,7 +135,7 @@ class RateMeasure:
     @property
     def posterior(self) -> Beta:
         """What is known (A,), of a prior that is centred on the scores (Ji et al. 2021)."""
-        value = np.nan_to_num(np.asarray(self.metric(self._counts), float), nan=0.5)
+        value = np.nan_to_num(np.asarray(self.metric(self._intervals.counts), float), nan=0.5)
         prior = np.clip(self.expected, 0.01, 0.99) * PRIOR
         return Beta(prior + value * self.rows, PRIOR - prior + (1 - value) * self.rows)
 

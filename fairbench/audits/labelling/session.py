@@ -204,16 +204,37 @@ def read_session(state: State, frame: pd.DataFrame | None = None) -> Session:
             "have it"
         )
     frame = read_frame(options) if frame is None else frame
-    if options.scores:
-        return _of_classes(state, frame)
-    predictions = class_names(frame[options.prediction]) if options.prediction else pd.Series()
-    if predictions.nunique() <= 2:
+    named = options.prediction and not options.scores
+    predictions = class_names(frame[options.prediction]) if named else pd.Series()
+    if not options.scores and predictions.nunique() <= 2:
         answers = {row - 1: label for row, label in state.labels.items()}
         return Session(state, read_audit_table(options, answers, frame))
+    target, frame = _with_answers(state, frame)
+    file = options.path.name
+    places = {name: Place(file, name) for name in options.columns}
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
-    if not options.score and is_number.all():
-        return _of_numbers(state, frame)
-    return _of_classes(state, frame)
+    if not options.scores and not options.score and is_number.all():
+        told = class_names(frame[target])
+        label = numbers(frame.assign(**{target: told}), target, file, missing="").to_numpy()
+        predicted = numbers(frame, options.prediction, file).to_numpy()
+        groups, cells = read_groups(frame, places, options)
+        nothing, notes = np.zeros(len(frame), np.int64), notes_on_groups(frame, options)
+        table = AuditTable(None, nothing, label, groups, cells, ("", ""), notes=notes)
+        return Session(state, table, predicted=predicted, told=told.to_numpy(object))
+    read = read_multiclass_table(replace(options, target=target, labelled=""), frame)
+    scores, classes = read.scores, np.array(read.scores.classes, object)
+    if options.group:
+        groups, cells = read_groups(frame, places, options)
+    else:
+        cells = pd.Series(pd.Categorical(classes[scores.prediction], scores.classes))
+        cells = cells.cat.remove_unused_categories()
+        groups = {PREDICTED: cells}
+    right, names = np.ones(len(scores), np.int64), ("wrong", "right")
+    table = AuditTable(
+        scores.confidence, right, scores.correct, groups, cells, names, notes=read.notes
+    )
+    told = np.where(np.isnan(scores.correct), "", classes[scores.target])
+    return Session(state, table, scores.classes, bool(options.scores), told=told)
 
 
 def _with_answers(state: State, frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
@@ -229,39 +250,6 @@ def _with_answers(state: State, frame: pd.DataFrame) -> tuple[str, pd.DataFrame]
     text = text.copy()
     text.iloc[[row - 1 for row in state.labels]] = list(state.labels.values())
     return target, frame.assign(**{target: text})
-
-
-def _of_classes(state: State, frame: pd.DataFrame) -> Session:
-    target, frame = _with_answers(state, frame)
-    options = replace(state.options, target=target, labelled="")
-    read = read_multiclass_table(options, frame)
-    scores, names = read.scores, np.array(read.scores.classes, object)
-    if options.group:
-        places = {name: Place(options.path.name, name) for name in options.columns}
-        groups, cells = read_groups(frame, places, options)
-    else:
-        cells = pd.Series(pd.Categorical(names[scores.prediction], read.scores.classes))
-        cells = cells.cat.remove_unused_categories()
-        groups = {PREDICTED: cells}
-    right, confidence = np.ones(len(scores), np.int64), scores.confidence
-    labels = "wrong", "right"
-    table = AuditTable(confidence, right, scores.correct, groups, cells, labels, notes=read.notes)
-    told = np.where(np.isnan(scores.correct), "", names[scores.target])
-    return Session(state, table, scores.classes, bool(options.scores), told=told)
-
-
-def _of_numbers(state: State, frame: pd.DataFrame) -> Session:
-    target, frame = _with_answers(state, frame)
-    options, file = state.options, state.options.path.name
-    places = {name: Place(file, name) for name in options.columns}
-    groups, cells = read_groups(frame, places, options)
-    told = class_names(frame[target])
-    label = numbers(frame.assign(**{target: told}), target, file, missing="").to_numpy()
-    predicted = numbers(frame, options.prediction, file).to_numpy()
-    nothing = np.zeros(len(frame), np.int64)
-    notes = notes_on_groups(frame, options)
-    table = AuditTable(None, nothing, label, groups, cells, ("", ""), notes=notes)
-    return Session(state, table, predicted=predicted, told=told.to_numpy(object))
 
 
 def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,24 +73,12 @@ def with_answer(document: Document, session: Session) -> Document:
     said = answer(question)
     verdict, groups = said.verdict, said.groups
     # One of the two is the interval that counts; the other stands beside it.
-    other, title = ("fixed", "of a number said before")
-    if not state.whenever:
-        other, title = ("whenever", "whenever one stops")
-    columns = {
-        "group": Column("group"),
-        "labels": Column("labels", "count"),
-        "value": Column(state.metric.replace("_", " "), "number"),
-        "interval": Column("95 % interval", "interval"),
-        other: Column(title, "interval", left_out=1),
-        "remark": Column(""),
-    }
-    place = pd.Series("", groups.index).mask(
-        ~groups["group"].isin(verdict.possible), "surely not it"
-    )
+    shown = ["group", "labels", "value", "interval", "fixed" if state.whenever else "whenever"]
+    place = groups["group"].isin(verdict.possible).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
-        place = place.mask(groups["group"].isin(verdict.found), "looks like it")
-    few = groups["few"].map({True: "too few labels", False: ""})
-    table = _table(columns, groups.assign(remark=(place + ", " + few).str.strip(", ")))
+        place = place.mask(groups["group"].isin(verdict.found), "looks like it, ")
+    remark = (place + _few(groups)).str.removesuffix(", ")
+    table = _table(state.metric.replace("_", " "), groups.assign(remark=remark), shown)
     text = Paragraph(f"{question.sentence} {' '.join(said.sentences)}")
     data = {
         "question": state.question,
@@ -109,11 +97,26 @@ def with_answer(document: Document, session: Session) -> Document:
     return replace(document, sections=sections, data={**document.data, "labelling": data})
 
 
-def _table(columns: Mapping[str, Column], groups: pd.DataFrame) -> Table:
-    """Return a table of figures; `interval` is from `lower` to `upper`."""
+def _few(groups: pd.DataFrame) -> pd.Series:
+    return groups["few"].map({True: "too few labels", False: ""})
+
+
+def _table(name: str, groups: pd.DataFrame, shown: Sequence[str]) -> Table:
+    """Return a table of a metric by group, with some of the columns, and remarks."""
+    columns = {
+        "group": Column("group"),
+        "size": Column("rows", "count"),
+        "labels": Column("labels", "count"),
+        "value": Column(name, "number"),
+        "interval": Column("95 % interval", "interval"),
+        "fixed": Column("of a number said before", "interval", left_out=1),
+        "whenever": Column("whenever one stops", "interval", left_out=1),
+        "remark": Column(""),
+    }
+    shown = [*shown, "remark"]
     ends = list(zip(groups["lower"], groups["upper"], strict=True))
-    rows = groups.assign(interval=ends)[list(columns)].to_dict("split")["data"]
-    return Table(list(columns.values()), rows)
+    rows = groups.assign(interval=ends)[shown].to_numpy(object).tolist()
+    return Table([columns[key] for key in shown], rows)
 
 
 def session_document(session: Session) -> Document:
@@ -135,31 +138,15 @@ def session_document(session: Session) -> Document:
         labels,
         [],
         basis,
-        [
-            Section(f"{metric.label} of each group", [_of_metric(metric, session)])
-            for metric in metrics
-        ],
-        {
-            "figures": [
-                {**vars(metric), "groups": metric.groups.to_dict("records")} for metric in metrics
-            ]
-        },
+        [Section(f"{each.label} of each group", [_of_metric(each, session)]) for each in metrics],
+        {"figures": [{**vars(each), "groups": each.groups.to_dict("records")} for each in metrics]},
         notes=table.notes,
     )
     return with_answer(document_of(audit), session)
 
 
 def _of_metric(metric: Figures, session: Session) -> Table:
-    columns = {
-        "group": Column("group"),
-        "size": Column("rows", "count"),
-        "labels": Column("labels", "count"),
-        "value": Column(metric.label, "number"),
-        "interval": Column("95 % interval", "interval"),
-        "remark": Column(""),
-    }
-    few = metric.groups["few"].map({True: "too few labels", False: ""})
-    groups = metric.groups.assign(size=session.sizes, remark=few)
+    groups = metric.groups.assign(size=session.sizes, remark=_few(metric.groups))
     if metric.everyone is not None:
         value, lower, upper = metric.everyone
         everyone = {"group": "everyone", "size": len(session.table), "remark": ""}
@@ -170,7 +157,7 @@ def _of_metric(metric: Figures, session: Session) -> Table:
             "upper": upper,
         }
         groups = pd.concat([groups, pd.DataFrame([everyone])])
-    return _table(columns, groups)
+    return _table(metric.label, groups, ["group", "size", "labels", "value", "interval"])
 
 
 def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:

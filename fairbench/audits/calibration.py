@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import EXCESS, LARGE, NOT_MEASURED, OPEN, Finding
-from fairbench.audits.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.active.intervals import lasting_level
@@ -18,6 +17,7 @@ from fairbench.inference.beta import Beta
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.rates import Limits
+from fairbench.inference.stratified import strata_sizes, stratified_error, weights
 
 Floats = NDArray[np.float64]
 
@@ -183,7 +183,8 @@ def _of_group(
     weight = weights(sizes, labels.astype(np.int64))
     size, score, share = by_stratum[:3] @ weight
     excess = (score - share) / size
-    half = NormalDist().inv_cdf((1 + level) / 2) * _error(by_stratum, sizes)
+    error = stratified_error(labels, by_stratum[1] - by_stratum[2], by_stratum[3], sizes)
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
     weighted = np.einsum("s,csb->cb", weight, sums[:3])
     # Kish: as many equally weighted labels as would be as uncertain.
     effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
@@ -200,14 +201,6 @@ def _of_group(
         float(excess + half),
         bins,
     )
-
-
-def _error(by_stratum: Floats, sizes: NDArray[np.int64]) -> float:
-    """Return the standard error of the mean of score less label, from (4, S) sums."""
-    labels, score, share, squares = by_stratum
-    several = np.maximum(labels, 2)
-    variance = (squares - (score - share) ** 2 / np.maximum(labels, 1)) / (several - 1)
-    return stratified_error(variance, labels, sizes.astype(np.float64))
 
 
 def _bin(column: Floats, level: float) -> Bin:

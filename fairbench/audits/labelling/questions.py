@@ -1,18 +1,27 @@
-"""The questions that labels can answer: what a label teaches, and what labels say, in sentences."""
+"""The questions that labels can answer: what a label teaches, and what labels say, in sentences.
+
+Which group gets the next label, and when labelling ends, depends on what labels said before. Rows
+within a group are drawn at random, so a group's labels are the first of a random sequence; only how
+many there are was chosen. Intervals that hold at all numbers together are not moved by that. Where
+the number of all labels was said beforehand, those of a fixed number hold too (measured, as every
+group gets half of an equal share), and are narrower.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.labelling.measures import LEVEL, Measure, RateMeasure, measure
+from fairbench.audits.gaps import FEWEST_LABELS
+from fairbench.audits.labelling.measures import LEVEL, Measure, RateMeasure, askable, measure
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
@@ -20,6 +29,7 @@ from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import candidates, found_limits, together
+from fairbench.inference.active.lookahead import Knowledge
 from fairbench.inference.active.rewards import (
     Estimation,
     Highest,
@@ -30,46 +40,12 @@ from fairbench.inference.active.rewards import (
     WidestGap,
 )
 from fairbench.inference.active.strategies import STRATEGIES, next_arms
-from fairbench.inference.beta import Beta, Normal
+from fairbench.inference.beta import Beta
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.rates import Limits
 from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
-DRAWS = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class Knowledge:
-    """What is known of the A groups' figures, which steers what is labelled next.
-
-    Attributes
-    ----------
-    posterior : (A,).
-    uniform, draws : (T, A) uniform numbers, and the draws of the figures that are made of them.
-    """
-
-    posterior: Beta | Normal
-    uniform: Floats
-    draws: Floats
-
-    @classmethod
-    def of(cls, posterior: Beta | Normal, seed: int) -> Knowledge:
-        """Draw the figures."""
-        generator = rng(seed, "what a label would settle")
-        uniform = generator.random((DRAWS, len(posterior.mean)))
-        return cls(posterior, uniform, posterior.quantile(uniform))
-
-    def after(self, group: int, *, up: bool) -> Knowledge:
-        """Return what is known after one label of a group that raises its figure, or lowers it.
-
-        Draws are made of the same uniforms: only that group's change, and slightly.
-        """
-        label = np.arange(len(self.posterior.mean)) == group
-        posterior = self.posterior.after(label * int(up), label * int(not up))
-        draws = self.draws.copy()
-        draws[:, group] = posterior.take(group).quantile(self.uniform[:, group])
-        return replace(self, posterior=posterior, draws=draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +105,8 @@ class Question(ABC):
 
     def known(self) -> Knowledge:
         """Return what is known so far."""
-        return Knowledge.of(self.about.posterior, self.session.state.options.seed)
+        generator = rng(self.session.state.options.seed, "what a label would settle")
+        return Knowledge.of(self.about.posterior, generator)
 
     @abstractmethod
     def now(self, known: Knowledge) -> str:
@@ -170,9 +147,9 @@ class _Extreme(Question):
         """Return what of figures (..., A) is compared."""
         return figures
 
-    def compared_limits(self, level: float, *, whenever: bool) -> Limits:
+    def compared_limits(self, limits: Limits) -> Limits:
         """Return that with its limits."""
-        return self.about.limits(level, whenever=whenever)
+        return limits
 
     def _chances(self, known: Knowledge) -> Floats:
         return ranks(self.compared(known.draws), largest=not self.lowest).first
@@ -188,7 +165,7 @@ class _Extreme(Question):
     def verdict(self, *, whenever: bool) -> Verdict:
         names, lowest = self.session.names, self.lowest
         single, wider = (
-            self.compared_limits(level, whenever=whenever)
+            self.compared_limits(self.about.limits(level, whenever=whenever))
             for level in (LEVEL, together(LEVEL, len(names)))
         )
         possible = candidates(wider, lowest=lowest) | self.session.few
@@ -262,11 +239,11 @@ class _Calibration(_Extreme):
     def compared(self, figures: Floats) -> Floats:
         return np.abs(figures - self.foretold)
 
-    def compared_limits(self, level: float, *, whenever: bool) -> Limits:
-        value, *ends = self.about.limits(level, whenever=whenever)
-        lower, upper = (end - self.foretold for end in ends)
+    def compared_limits(self, limits: Limits) -> Limits:
+        lower, upper = limits.lower - self.foretold, limits.upper - self.foretold
         nearest = np.maximum(np.maximum(lower, -upper), 0.0)
-        return Limits(self.compared(value), nearest, np.maximum(np.abs(lower), np.abs(upper)))
+        furthest = np.maximum(np.abs(lower), np.abs(upper))
+        return Limits(self.compared(limits.value), nearest, furthest)
 
 
 class _Gap(Question):
@@ -288,31 +265,19 @@ class _Gap(Question):
             return WidestGap(self.epsilon)
         return LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
-    def furthest_apart(self, draws: Floats) -> tuple[int, int]:
-        """Return the groups of which the second is most probably above by more than epsilon."""
-        beyond = np.stack([(draws - own[:, None] > self.epsilon).mean(axis=0) for own in draws.T])
-        # Where several pairs are as certain, the one furthest apart.
-        mean = draws.mean(axis=0)
-        certain = beyond + 1e-6 * (mean[None, :] - mean[:, None])
-        low, high = np.unravel_index(int(certain.argmax()), certain.shape)
-        return int(low), int(high)
-
     def now(self, known: Knowledge) -> str:
-        low, high = (self.session.names[g] for g in self.furthest_apart(known.draws))
-        beyond = self.certain(known, 0)(known)
+        low, high = known.furthest_apart(self.epsilon)
+        beyond = known.beyond(low, high, self.epsilon)
         none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
+        names = self.session.names
         return (
-            f"{low} is behind {high} by more than {self.epsilon:g} with probability "
+            f"{names[low]} is behind {names[high]} by more than {self.epsilon:g} with probability "
             f"{probability(beyond)}, and no two differ by that much with {probability(none)}"
         )
 
     def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
-        low, high = self.furthest_apart(known.draws)
-
-        def beyond(known: Knowledge) -> float:
-            return float((known.draws[:, high] - known.draws[:, low] > self.epsilon).mean())
-
-        return beyond
+        low, high = known.furthest_apart(self.epsilon)
+        return lambda known: known.beyond(low, high, self.epsilon)
 
     def verdict(self, *, whenever: bool) -> Verdict:
         names = self.session.names
@@ -359,11 +324,7 @@ class _Each(Question):
         return f"known least of {self.session.names[widest]}, where the interval is ± {half:.3f}"
 
     def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
-        def half(known: Knowledge) -> float:
-            lower, upper = known.posterior.take(group).interval()
-            return float(upper - lower) / 2
-
-        return half
+        return lambda known: known.half_width(group)
 
     def verdict(self, *, whenever: bool) -> Verdict:
         limits = self.about.limits(LEVEL, whenever=whenever)
@@ -387,6 +348,116 @@ def shown_interval(lower: float, upper: float) -> str:
     if not np.isfinite(upper - lower):
         return "of too few labels for an interval"
     return f"95 % interval {interval(lower, upper)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What labels say to a question, as a verdict, in words and by group (`group_figures`)."""
+
+    found: Sequence[str]
+    possible: Sequence[str]
+    settled: bool
+    sentences: Sequence[str]
+    groups: pd.DataFrame
+
+
+def answer(question: Question) -> Answer:
+    """Return what labels say to a question."""
+    session = question.session
+    verdicts = [question.verdict(whenever=whenever) for whenever in (False, True)]
+    verdict = verdicts[session.state.whenever]
+    sentences = [verdict.sentence, *_short(session), _stopping(session, settled=verdict.settled)]
+    fixed, whenever = (each.limits for each in verdicts)
+    groups = group_figures(question.about, fixed, whenever)
+    return Answer(verdict.found, verdict.possible, verdict.settled, sentences, groups)
+
+
+def group_figures(about: Measure, fixed: Limits, whenever: Limits) -> pd.DataFrame:
+    """Return a metric in every group.
+
+    Parameters
+    ----------
+    fixed, whenever : with the intervals of a number of labels that was said before the first, and
+        with those that hold whenever one stops.
+
+    Returns
+    -------
+    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
+    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
+    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    """
+    session, ends = about.session, {}
+    for name, limits in (("fixed", fixed), ("whenever", whenever)):
+        none = ~np.isfinite(limits.upper - limits.lower)
+        lower, upper = (np.where(none, np.nan, end).tolist() for end in limits[1:])
+        ends[name] = list(zip(lower, upper, strict=True))
+    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+    return pd.DataFrame(
+        {
+            "group": session.names,
+            "labels": session.labels,
+            "rows": about.rows,
+            "value": fixed.value,
+            "lower": lower,
+            "upper": upper,
+            **ends,
+            "few": session.few,
+        }
+    )
+
+
+def _short(session: Session) -> Iterator[str]:
+    """Name the groups that have too few labels to be called fine."""
+    groups = zip(session.names, session.labels, session.few, strict=True)
+    listed = [f"{name} ({labels})" for name, labels, few in groups if few]
+    if len(listed) == len(session.names):
+        yield f"Every group has too few labels to be called fine, which takes {FEWEST_LABELS}."
+    elif listed:
+        yield (
+            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(listed)}."
+        )
+
+
+def _stopping(session: Session, *, settled: bool) -> str:
+    """Say whether labelling may stop, and what stopping does to the intervals."""
+    state = session.state
+    if not state.whenever:
+        return (
+            f"The {count(state.stop)} labels that were said before the first one are there: stop "
+            "here. Intervals are those of a fixed number of labels."
+        )
+    go_on = (
+        "The question is settled, and you may stop" if settled else "You may stop whenever you like"
+    )
+    at_all = f"{go_on}: these intervals hold at all numbers of labels together"
+    if not state.stop:
+        return f"{at_all}, so that looking often does them no harm."
+    left = state.stop - len(state.labels)
+    if left > 0:
+        return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
+    return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """A metric in all groups, each by itself, and of everyone where that is a mean of theirs."""
+
+    metric: str
+    label: str
+    groups: pd.DataFrame
+    everyone: tuple[float, float, float] | None
+
+
+def figures(session: Session) -> list[Figures]:
+    """Return every metric that labels say something of, in the groups that were chosen among."""
+    metrics = []
+    for name, metric in askable(session).items():
+        about = measure(replace(session, state=replace(session.state, metric=name)))
+        fixed, whenever = (about.limits(LEVEL, whenever=when) for when in (False, True))
+        everyone = about.everyone(LEVEL, whenever=session.state.whenever)
+        groups = group_figures(about, fixed, whenever)
+        metrics.append(Figures(name, metric.label, groups, everyone))
+    return metrics
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.

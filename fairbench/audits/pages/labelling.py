@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.audits.labelling.answers import Figures, answer, figures
-from fairbench.audits.labelling.questions import question_of
+from fairbench.audits.labelling.questions import Figures, answer, figures, question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
 from fairbench.core.formats import count
@@ -71,12 +70,12 @@ def with_answer(document: Document, session: Session) -> Document:
     """Return a report with what labels say to the question that they were chosen for."""
     question, state = question_of(session), session.state
     said = answer(question)
-    verdict, groups = said.verdict, said.groups
+    groups = said.groups
     # One of the two is the interval that counts; the other stands beside it.
     shown = ["group", "labels", "value", "interval", "fixed" if state.whenever else "whenever"]
-    place = groups["group"].isin(verdict.possible).map({True: "", False: "surely not it, "})
+    place = groups["group"].isin(said.possible).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
-        place = place.mask(groups["group"].isin(verdict.found), "looks like it, ")
+        place = place.mask(groups["group"].isin(said.found), "looks like it, ")
     remark = (place + _few(groups)).str.removesuffix(", ")
     table = _table(state.metric.replace("_", " "), groups.assign(remark=remark), shown)
     text = Paragraph(f"{question.sentence} {' '.join(said.sentences)}")
@@ -84,10 +83,7 @@ def with_answer(document: Document, session: Session) -> Document:
         "question": state.question,
         "metric": state.metric,
         "asked": question.sentence,
-        "found": verdict.found,
-        "possible": verdict.possible,
-        "settled": verdict.settled,
-        "sentences": said.sentences,
+        **vars(said),
         "stop": state.stop,
         "answers": len(state.labels),
         "whenever": state.whenever,

@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
-from fairbench.audits.labelling.answers import answer as answer_to
+from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable, measure, metric_named
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.core.errors import UserError
@@ -20,7 +20,7 @@ def asked(begun, **changes):
 
 
 def answer(begun):
-    return answer_to(question_of(begun))
+    return questions.answer(question_of(begun))
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(labelled, name
 
 def test_the_worst_is_the_highest_of_an_error(labelled):
     right, wrong = (answer(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
-    assert right.verdict.found == wrong.verdict.found == ["Female x Black"]
-    assert right.verdict.possible == wrong.verdict.possible
+    assert right.found == wrong.found == ["Female x Black"]
+    assert right.possible == wrong.possible
     np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
 
 
@@ -98,11 +98,11 @@ def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
     few = list(found.groups.query("labels < 30")["group"])
     assert few
     assert list(found.groups.query("few")["group"]) == few
-    assert set(few) <= set(found.verdict.possible)
+    assert set(few) <= set(found.possible)
     assert any("Too few labels to be called fine" in each and few[0] in each
                for each in found.sentences)  # fmt: skip
-    if found.verdict.found[0] not in few:
-        assert not found.verdict.settled
+    if found.found[0] not in few:
+        assert not found.settled
 
 
 def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):

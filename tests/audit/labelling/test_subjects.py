@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling.answers import answer as answer_to
-from fairbench.audits.labelling.answers import figures
+from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.audits.labelling.session import PREDICTED, read_session
@@ -59,7 +58,7 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
 
 
 def answer(session):
-    return answer_to(question_of(session))
+    return questions.answer(question_of(session))
 
 
 def of_classes(*more):
@@ -73,10 +72,10 @@ def of_numbers():
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
     session = labelled(of_classes(), frame, true, 300)
-    verdict = answer(session).verdict
+    verdict = answer(session)
     assert (verdict.found, verdict.settled) == (["north"], False)
     found = answer(replace(session, state=replace(session.state, stop=300)))
-    assert (found.verdict.possible, found.verdict.settled) == (["north"], True)
+    assert (found.possible, found.settled) == (["north"], True)
     assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = found.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
@@ -99,8 +98,8 @@ def test_regression_is_asked_about_its_errors():
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     found = answer(session)
-    assert found.verdict.found == ["north"]
-    by_name = {each.metric: each for each in figures(session)}
+    assert found.found == ["north"]
+    by_name = {each.metric: each for each in questions.figures(session)}
     (north,) = by_name["mean_residual"].groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
     assert by_name["rmse"].everyone is None

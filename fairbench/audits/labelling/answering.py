@@ -23,7 +23,6 @@ from fairbench.audits.labelling.session import (
     Session,
     checked,
     open_session,
-    read_session,
 )
 from fairbench.audits.labelling.state import ACCURACY, Answer, State, StateFile, sha256
 from fairbench.audits.question import Options
@@ -63,7 +62,7 @@ def begin(file: StateFile, options: Options, asking: Asking) -> Session:
     if options.cost or options.against:
         raise UserError("cost= and against= are of fairbench audit: leave them out")
     digest = sha256(options.path) if options.path.is_file() else ""
-    session = read_session(State(options, digest, 0, "", DEFAULT_QUESTION, DEFAULT_STRATEGY))
+    session = open_session(State(options, digest, 0, "", DEFAULT_QUESTION, DEFAULT_STRATEGY))
     by = _by(asking.by, options) if options.group else PREDICTED
     metric = ACCURACY if session.predicted is None else REGRESSION_METRIC
     state = replace(session.state, rows=len(session.table), by=by, metric=metric)
@@ -232,12 +231,7 @@ STOP = ("q", "quit", "exit")
 
 
 def label_in_turn(
-    file: StateFile,
-    session: Session,
-    part: tuple[int, int],
-    *,
-    show: Show,
-    ask: Ask = input,
+    file: StateFile, session: Session, part: tuple[int, int], *, show: Show, ask: Ask = input
 ) -> str:
     """Show rows and ask for their labels until the person stops or none is left.
 

@@ -93,11 +93,9 @@ class RateMeasure:
         return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the rates with their intervals (A,), all that is possible of too few rows.
+        """Return the rates (A,) with intervals, all that is possible of too few rows.
 
-        Parameters
-        ----------
-        whenever : whether they are to hold whenever one stops labelling.
+        They hold `whenever` one stops labelling, or at a number of labels said before.
         """
         return self._limits(self._intervals, level, whenever)
 
@@ -176,12 +174,7 @@ class MeanMeasure:
         return self._parts.size[1:]
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the means with their intervals (A,), infinite where they are of too few rows.
-
-        Parameters
-        ----------
-        whenever : whether they are to hold whenever one stops labelling.
-        """
+        """Return the means (A,) with intervals as those of rates, infinite of too few rows."""
         if not len(self.session.table.known):
             nothing = np.full(len(self.session.names), np.nan)
             return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))

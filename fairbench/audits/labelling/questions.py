@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Answer:
     """What labels say to a question.
 
     Attributes
@@ -58,14 +58,14 @@ class Verdict:
         apart; none where no group is looked for.
     possible : the groups that it may be: all others have labels enough and surely are not.
     settled : whether the question is answered, so that labelling may stop.
-    limits : (A,) to print. sentence : the same in words.
+    limits : (A,) to print. sentences : the same in words.
     """
 
     found: Sequence[str]
     possible: Sequence[str]
     settled: bool
     limits: Limits
-    sentence: str
+    sentences: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +125,8 @@ class Question(ABC):
         return f"{self.certainty} {certain(known):.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
     @abstractmethod
-    def verdict(self, *, whenever: bool) -> Verdict:
-        """Return what labels say.
+    def answer(self, *, whenever: bool) -> Answer:
+        """Return what labels say, in a sentence.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class _Extreme(Question):
     def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
         return lambda known: float(self._chances(known)[group])
 
-    def verdict(self, *, whenever: bool) -> Verdict:
+    def answer(self, *, whenever: bool) -> Answer:
         names, lowest = self.session.names, self.lowest
         single, wider = (
             self.compared_limits(self.about.limits(level, whenever=whenever))
@@ -183,7 +183,7 @@ class _Extreme(Question):
             more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
             said = f"It looks like {name} {shown}; {more}."
         said = self.of_limits.format(self.about.metric.label) + said
-        return Verdict([name], list(compress(names, possible)), not others, limits, said)
+        return Answer([name], list(compress(names, possible)), not others, limits, [said])
 
 
 class _Worst(_Extreme):
@@ -279,14 +279,14 @@ class _Gap(Question):
         low, high = known.furthest_apart(self.epsilon)
         return lambda known: known.beyond(low, high, self.epsilon)
 
-    def verdict(self, *, whenever: bool) -> Verdict:
+    def answer(self, *, whenever: bool) -> Answer:
         names = self.session.names
         wide = simultaneous_level(LEVEL, len(names))
         limits, wider = (self.about.limits(level, whenever=whenever) for level in (LEVEL, wide))
         seen = ~np.isnan(limits.value)
         if seen.sum() < 2:
             said = "Fewer than two groups have labels."
-            return Verdict([], names, settled=False, limits=limits, sentence=said)
+            return Answer([], names, settled=False, limits=limits, sentences=[said])
         gap = largest_gap(GroupLimits(limits.take(seen), wider.take(seen)))
         value, lower, upper = map(float, gap)
         pair = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
@@ -303,7 +303,7 @@ class _Gap(Question):
             f"{said}: the largest gap is {number(value)}, {shown_interval(lower, upper)}; "
             f"{pair[0]} and {pair[1]} look furthest apart."
         )
-        return Verdict(pair, names, large or small, limits, said)
+        return Answer(pair, names, large or small, limits, [said])
 
 
 class _Each(Question):
@@ -326,10 +326,10 @@ class _Each(Question):
     def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
         return lambda known: known.half_width(group)
 
-    def verdict(self, *, whenever: bool) -> Verdict:
+    def answer(self, *, whenever: bool) -> Answer:
         limits = self.about.limits(LEVEL, whenever=whenever)
         said = "Every group's interval holds 95 % of the time, each by itself."
-        return Verdict([], self.session.names, not self.session.few.any(), limits, said)
+        return Answer([], self.session.names, not self.session.few.any(), limits, [said])
 
 
 DEFAULT_QUESTION, DEFAULT_STRATEGY = "worst", "top_two"
@@ -350,26 +350,14 @@ def shown_interval(lower: float, upper: float) -> str:
     return f"95 % interval {interval(lower, upper)}"
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What labels say to a question, as a verdict, in words and by group (`group_figures`)."""
-
-    found: Sequence[str]
-    possible: Sequence[str]
-    settled: bool
-    sentences: Sequence[str]
-    groups: pd.DataFrame
-
-
-def answer(question: Question) -> Answer:
-    """Return what labels say to a question."""
+def answer(question: Question) -> tuple[Answer, pd.DataFrame]:
+    """Return what labels say to a question, and the metric in every group (`group_figures`)."""
     session = question.session
-    verdicts = [question.verdict(whenever=whenever) for whenever in (False, True)]
-    verdict = verdicts[session.state.whenever]
-    sentences = [verdict.sentence, *_short(session), _stopping(session, settled=verdict.settled)]
-    fixed, whenever = (each.limits for each in verdicts)
-    groups = group_figures(question.about, fixed, whenever)
-    return Answer(verdict.found, verdict.possible, verdict.settled, sentences, groups)
+    fixed, whenever = (question.answer(whenever=each) for each in (False, True))
+    said = whenever if session.state.whenever else fixed
+    sentences = [*said.sentences, *_short(session), _stopping(session, settled=said.settled)]
+    groups = group_figures(question.about, fixed.limits, whenever.limits)
+    return replace(said, sentences=sentences), groups
 
 
 def group_figures(about: Measure, fixed: Limits, whenever: Limits) -> pd.DataFrame:

@@ -169,7 +169,9 @@ class Session:
 
 
 def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
-    """Read the predictions that a state is about.
+    """Read the predictions that a state is about, of whichever kind they are.
+
+    The person's labels go before the file's.
 
     Parameters
     ----------
@@ -177,27 +179,15 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
 
     Raises
     ------
-    UserError : they are not there, or not what they were.
+    UserError : a file that is not there or not what it was, a column that is not there, or a value
+        that cannot be.
     """
-    path = state.options.path
+    options, path = state.options, state.options.path
     if frame is None and path.is_file() and sha256(path) != state.sha256:
         raise UserError(
             f"{path} has changed since this audit began, so that labels may belong to other rows: "
             "put the old file back, or start another state"
         )
-    return read_session(state, frame)
-
-
-def read_session(state: State, frame: pd.DataFrame | None = None) -> Session:
-    """Read the file that a state's options describe, of whichever kind its predictions are.
-
-    The person's labels go before the file's.
-
-    Raises
-    ------
-    UserError : a file or column that is not there, or a value that cannot be.
-    """
-    options = state.options
     if options.leave_out:
         raise UserError(
             "leave_out= changes which row is which: while you label, leave it out; a report may "

@@ -60,7 +60,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     else:
         blocks += [
             Table(columns, cells),
-            Paragraph(" ".join(answer(question).sentences), "note"),
+            Paragraph(" ".join(answer(question)[0].sentences), "note"),
             Commands([f"fairbench label ask state={state} {cells[0][0]}=LABEL"]),
         ]
     return Document(question.sentence, [Section("", blocks)])
@@ -69,8 +69,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
 def with_answer(document: Document, session: Session) -> Document:
     """Return a report with what labels say to the question that they were chosen for."""
     question, state = question_of(session), session.state
-    said = answer(question)
-    groups = said.groups
+    said, groups = answer(question)
     # One of the two is the interval that counts; the other stands beside it.
     shown = ["group", "labels", "value", "interval", "fixed" if state.whenever else "whenever"]
     place = groups["group"].isin(said.possible).map({True: "", False: "surely not it, "})
@@ -83,7 +82,10 @@ def with_answer(document: Document, session: Session) -> Document:
         "question": state.question,
         "metric": state.metric,
         "asked": question.sentence,
-        **vars(said),
+        "found": said.found,
+        "possible": said.possible,
+        "settled": said.settled,
+        "sentences": said.sentences,
         "stop": state.stop,
         "answers": len(state.labels),
         "whenever": state.whenever,

@@ -1,6 +1,7 @@
 """What labels say to a question: for any metric, whenever one stops, never of too few labels."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ def asked(begun, **changes):
 
 
 def answer(begun):
-    return questions.answer(question_of(begun))
+    """Return what labels say, with the figures by group."""
+    said, groups = questions.answer(question_of(begun))
+    return SimpleNamespace(**vars(said), groups=groups)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
-from fairbench.audits.labelling.session import PREDICTED, read_session
+from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
@@ -44,7 +45,7 @@ def numeric(rows=900, *, seed=0):
 
 def begun(options, frame, *, by, metric, answers=()):
     state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
-    return read_session(state, frame.astype(str))
+    return open_session(state, frame.astype(str))
 
 
 def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
@@ -58,7 +59,9 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
 
 
 def answer(session):
-    return questions.answer(question_of(session))
+    """Return what labels say, with the figures by group."""
+    said, groups = questions.answer(question_of(session))
+    return SimpleNamespace(**vars(said), groups=groups)
 
 
 def of_classes(*more):

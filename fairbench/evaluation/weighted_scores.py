@@ -104,14 +104,13 @@ class WeightedScores:
                 error = stratified_error(labels, total, squares, sizes)
                 half = NormalDist().inv_cdf((1 + level) / 2) * error
                 self.table.add(name, mean, n, where, interval=(mean - half, mean + half))
-        found = areas(label, score, everyone, 1, design=design)
-        rare = int(min(found.positives[0], found.negatives[0]))
+        curve = areas(label, score, everyone, 1, design=design)
+        rare = int(min(curve.positives[0], curve.negatives[0]))
         lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
-        area, *ends = area_limits(found, level=level)
+        area, lower, upper = area_limits(curve, level=level)
         one_class = undefined(f"only one class in {where.group or 'the part'}")
         status = one_class if np.isnan(area[0]) else OK
-        limits = ends[0], ends[1]
-        self.table.add_bounded("roc_auc", area, n, limits, lacking, where, status=status)
+        self.table.add_bounded("roc_auc", area, n, (lower, upper), lacking, where, status=status)
         by_bin = bins_of_width(score, self.bins), self._by_mass(score, weight)
         for setting, index in zip(settings, by_bin, strict=True):
             gaps = np.bincount(index, weights=weight * (label - score))

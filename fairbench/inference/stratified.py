@@ -21,8 +21,8 @@ def strata_sizes(group: Counts, stratum: Counts) -> Counts:
 def weights(sizes: Counts, labels: Counts) -> Floats:
     """Return how many rows a label of each stratum stands for, 0 where there is none."""
     rows = np.asarray(sizes, float)
-    rows_of_each: Floats = np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
-    return rows_of_each
+    stands_for: Floats = np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
+    return stands_for
 
 
 def stratified_error(

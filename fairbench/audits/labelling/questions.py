@@ -353,7 +353,7 @@ def shown_interval(lower: float, upper: float) -> str:
 def answer(question: Question) -> tuple[Answer, pd.DataFrame]:
     """Return what labels say to a question, and the metric in every group (`group_figures`)."""
     session = question.session
-    fixed, whenever = (question.answer(whenever=each) for each in (False, True))
+    fixed, whenever = (question.answer(whenever=lasting) for lasting in (False, True))
     said = whenever if session.state.whenever else fixed
     sentences = [*said.sentences, *_short(session), _stopping(session, settled=said.settled)]
     groups = group_figures(question.about, fixed.limits, whenever.limits)
@@ -441,7 +441,7 @@ def figures(session: Session) -> list[Figures]:
     metrics = []
     for name, metric in askable(session).items():
         about = measure(replace(session, state=replace(session.state, metric=name)))
-        fixed, whenever = (about.limits(LEVEL, whenever=when) for when in (False, True))
+        fixed, whenever = (about.limits(LEVEL, whenever=lasting) for lasting in (False, True))
         everyone = about.everyone(LEVEL, whenever=session.state.whenever)
         groups = group_figures(about, fixed, whenever)
         metrics.append(Figures(name, metric.label, groups, everyone))

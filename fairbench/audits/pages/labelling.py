@@ -82,10 +82,7 @@ def with_answer(document: Document, session: Session) -> Document:
         "question": state.question,
         "metric": state.metric,
         "asked": question.sentence,
-        "found": said.found,
-        "possible": said.possible,
-        "settled": said.settled,
-        "sentences": said.sentences,
+        **{name: getattr(said, name) for name in ("found", "possible", "settled", "sentences")},
         "stop": state.stop,
         "answers": len(state.labels),
         "whenever": state.whenever,
@@ -130,14 +127,18 @@ def session_document(session: Session) -> Document:
         sampling.stopping,
         *sampling.notes,
     ]
+    sections = [
+        Section(f"{metric.label} of each group", [_of_metric(metric, session)])
+        for metric in metrics
+    ]
     audit = Audit(
         session.state.options,
         rows,
         labels,
         [],
         basis,
-        [Section(f"{each.label} of each group", [_of_metric(each, session)]) for each in metrics],
-        {"figures": [{**vars(each), "groups": each.groups.to_dict("records")} for each in metrics]},
+        sections,
+        {"figures": [{**vars(m), "groups": m.groups.to_dict("records")} for m in metrics]},
         notes=table.notes,
     )
     return with_answer(document_of(audit), session)

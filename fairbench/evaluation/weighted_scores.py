@@ -78,11 +78,8 @@ class WeightedScores:
         label, score, stratum = self.label[known], self.score[known], self.arms[known]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
         weight = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
-        design, everyone, level = (
-            Design.of(n, weight=weight),
-            np.zeros(n, np.intp),
-            self.table.level,
-        )
+        design, everyone = Design.of(n, weight=weight), np.zeros(n, np.intp)
+        level = self.table.level
         if self.whenever:
             level = float(lasting_level(level, n))
         losses, others = (np.stack([m(y, score) for m in metrics]) for y in (label, 1 - label))
@@ -96,13 +93,7 @@ class WeightedScores:
             self.table.add_bounded(names, value, n, (lower, upper), lacking, where)
         else:  # with the papers' normal ones
             for name, loss in zip(names, losses, strict=True):
-                labels, total, squares = (
-                    np.bincount(stratum, weights=column, minlength=len(sizes))
-                    for column in (np.ones_like(loss), loss, loss**2)
-                )
-                mean = weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum()
-                error = stratified_error(labels, total, squares, sizes)
-                half = NormalDist().inv_cdf((1 + level) / 2) * error
+                mean, half = _normal_mean(loss, stratum, sizes, level)
                 self.table.add(name, mean, n, where, interval=(mean - half, mean + half))
         curve = areas(label, score, everyone, 1, design=design)
         rare = int(min(curve.positives[0], curve.negatives[0]))
@@ -125,3 +116,14 @@ class WeightedScores:
         lower = (np.cumsum(mass) - mass) / max(mass.sum(), 1e-300) * self.bins + 1e-9
         bins: Rows = np.minimum(lower.astype(np.int64), self.bins - 1)[block]
         return bins
+
+
+def _normal_mean(loss: Floats, stratum: Rows, sizes: Rows, level: float) -> tuple[float, float]:
+    """Return a post-stratified mean, and half the width of its normal interval."""
+    labels, total, squares = (
+        np.bincount(stratum, weights=column, minlength=len(sizes))
+        for column in (np.ones_like(loss), loss, loss**2)
+    )
+    mean = weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum()
+    error = stratified_error(labels, total, squares, sizes)
+    return float(mean), NormalDist().inv_cdf((1 + level) / 2) * error

@@ -102,7 +102,7 @@ def _stratified(known: Floats, size: Floats, generator: np.random.Generator) -> 
     known : (G, 4) counts of labelled rows. size : (G, 2) all rows by group and decision.
     """
     negative, positive = known[:, :2], known[:, 2:]
-    centre = (positive + 0.5).sum(axis=0) / (known.reshape(-1, 2, 2) + 0.5).sum(axis=(0, 1))
+    centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)
     shape = (DRAWS, *size.shape)
     share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
     unknown = np.rint(size - negative - positive).astype(np.int64)

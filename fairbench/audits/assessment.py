@@ -10,10 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.calibration import GroupCalibration, calibrations
-from fairbench.audits.completion import Calibrated, Completion, complete, population_draws, union
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.group_sampling import WeightedScores, strata_sizes, weights
 from fairbench.audits.impact import ImpactRatio, impact_ratios
 from fairbench.audits.labels_needed import Needed, labels_needed
 from fairbench.audits.question import Options
@@ -33,9 +31,18 @@ from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.weighted_scores import WeightedScores
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.calibration import BETA, SIGNED, Calibration
+from fairbench.inference.few_labels.completion import (
+    Calibrated,
+    Completion,
+    complete,
+    population_draws,
+    union,
+)
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
+from fairbench.inference.stratified import strata_sizes, weights
 from fairbench.metrics.rates import binary_confusion
 from fairbench.metrics.registry import BINARY, metrics_of
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import EXCESS, LARGE, NOT_MEASURED, OPEN, Finding
-from fairbench.audits.group_sampling import strata_sizes, stratified_error, weights
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.inference.active.intervals import lasting_level
@@ -18,6 +17,7 @@ from fairbench.inference.beta import Beta
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.rates import Limits
+from fairbench.inference.stratified import strata_sizes, stratified_error, weights
 
 Floats = NDArray[np.float64]
 
@@ -178,9 +178,7 @@ def _of_group(
     weight = weights(sizes, labels.astype(np.int64))
     size, score, share = by_stratum[:3] @ weight
     excess = (score - share) / size
-    variance = squares - (scores - positives) ** 2 / np.maximum(labels, 1)
-    variance /= np.maximum(labels, 2) - 1
-    error = stratified_error(variance, labels, sizes.astype(np.float64))
+    error = stratified_error(labels, scores - positives, squares, sizes)
     half = NormalDist().inv_cdf((1 + level) / 2) * error
     weighted = np.einsum("s,csb->cb", weight, sums[:3])
     # Kish: as many equally weighted labels as would be as uncertain.

@@ -18,7 +18,7 @@ from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
-from fairbench.inference.rates import Limits, pseudo_count, rate_limits
+from fairbench.inference.rates import quick_limits
 
 Floats = NDArray[np.float64]
 
@@ -46,24 +46,18 @@ class Needed:
     @property
     def enough(self) -> int | None:
         """The number that settles the gap with a probability of 0.8, if one does."""
-        return self.reaching(LIKELY)
+        return self._reaching(LIKELY)
 
     @property
     def few(self) -> int | None:
         """The number that settles the gap with a probability of 0.2, if one does."""
-        return self.reaching(UNLIKELY)
+        return self._reaching(UNLIKELY)
 
-    def reaching(self, chance: float) -> int | None:
-        """Return the number of labels that settles the gap with a probability."""
-        chances = np.maximum.accumulate(self.settled) if len(self.settled) else np.zeros(0)
-        if not len(chances) or chances[-1] < chance:
+    def _reaching(self, chance: float) -> int | None:
+        chances = np.maximum.accumulate(np.asarray(self.settled, float))
+        if chances.max(initial=0.0) < chance:
             return None
-        place = int(np.searchsorted(chances, chance))
-        if not place:
-            return self.labels[0]
-        low, high = chances[place - 1], chances[place]
-        share = (chance - low) / (high - low)
-        return round(float(self.labels[place - 1] ** (1 - share) * self.labels[place] ** share))
+        return round(float(np.exp(np.interp(chance, chances, np.log(self.labels)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +68,14 @@ class KnownRates:
     ----------
     successes, sizes : (G,) of rows that count, and of how many.
     rates : (W, G) what the rates may be.
-    each : (G,) how much a label at random among all rows adds to the sizes.
+    added : (G,) how much a label at random among all rows adds to the sizes.
     luck : (W, G) standard normals: what the further labels may say of these rates.
     """
 
     successes: Floats
     sizes: Floats
     rates: Floats
-    each: Floats
+    added: Floats
     luck: Floats
 
     def settled(self, labels: int, epsilon: float, risk: float) -> float:
@@ -91,59 +85,18 @@ class KnownRates:
         ----------
         risk : the probability with which the verdict may be wrong.
         """
-        more = labels * self.each
+        more = labels * self.added
         spread = np.sqrt(more * self.rates * (1 - self.rates))
-        found = np.clip(more * self.rates + self.luck * spread, 0, more)
-        counts, size = self.successes + found, self.sizes + more
-        wider = simultaneous_level(1 - risk, counts.shape[-1])
-        single, together = (_limits(counts, size, level) for level in (1 - 2 * risk, wider))
-        gap = largest_gap(GroupLimits(single, together))
+        counts = self.successes + np.clip(more * self.rates + self.luck * spread, 0, more)
+        levels = 1 - 2 * risk, simultaneous_level(1 - risk, counts.shape[-1])
+        size = self.sizes + more
+        single, wider = (quick_limits(counts, size, level=level) for level in levels)
+        gap = largest_gap(GroupLimits(single, wider))
         return float(((gap.upper < epsilon) | (gap.lower > epsilon)).mean())
 
 
-_MANY = 4.0  # successes and failures
-_FEW = np.linspace(0, _MANY, 81)
-
-
-def _limits(counts: Floats, size: Floats, level: float) -> Limits:
-    """Return the limits of `rate_limits` of counts (W, G), to a hundredth of their width."""
-    counts, sizes = np.broadcast_arrays(counts, size)
-    many = (counts >= _MANY) & (sizes - counts >= _MANY)
-    lower, upper = np.empty_like(counts), np.empty_like(counts)
-    lower[many], upper[many] = _limits_of_many(counts[many], sizes[many], level)
-    for group in np.flatnonzero(~many.all(axis=0)):
-        rows, n = ~many[:, group], size[group]
-        grid = np.unique(np.clip([_FEW, n - _FEW], 0, n))
-        known = rate_limits(grid, n, level=level)
-        lower[rows, group] = np.interp(counts[rows, group], grid, known.lower)
-        upper[rows, group] = np.interp(counts[rows, group], grid, known.upper)
-    with np.errstate(invalid="ignore"):
-        return Limits(counts / sizes, lower, upper)
-
-
-def _limits_of_many(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the quantiles of Beta distributions that limits are, sixty times as fast.
-
-    Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22.
-    """
-    wide, added = -special.ndtri((1 - level) / 2), pseudo_count(size)
-    failures, bend = size - counts, (wide**2 - 3) / 6
-    ends = []
-    for sign, a in ((1, added), (-1, 1 - added)):
-        first, second = 1 / (2 * (counts + a) - 1), 1 / (2 * (failures - a) + 1)
-        mean = 2 / (first + second)
-        spread = sign * wide * np.sqrt(mean + bend) / mean
-        shift = (second - first) * (bend + 5 / 6 - 2 / (3 * mean))
-        ratio = (failures + 1 - a) / (counts + a)
-        ends.append(1 / (1 + ratio * np.exp(2 * (spread - shift))))
-    return ends[0], ends[1]
-
-
 def labels_needed(
-    table: AuditTable,
-    counted: Sequence[Counted],
-    gaps: Sequence[Gap],
-    options: Options,
+    table: AuditTable, counted: Sequence[Counted], gaps: Sequence[Gap], options: Options
 ) -> list[Needed]:
     """Simulate more labels, in growing numbers, until an open gap is likely settled.
 
@@ -154,76 +107,60 @@ def labels_needed(
     ----------
     counted : what is known, by attribute; of no labels, if scores are right.
     """
-    labels = len(table.known)
-    remaining = len(table) - labels or None
-    by_name = {each.attribute: each for each in counted}
-    asked = [
-        gap
-        for gap in gaps
-        if (gap.verdict == OPEN or gap.assumed)
-        and len(gap.compared) > 1
-        and (gap.metric != NEEDS_NO_LABELS or remaining is None)
-    ]
-    return [_needed(table, by_name[gap.attribute], gap, remaining, options) for gap in asked]
+    remaining = len(table) - len(table.known) or None
+    by_attribute = {groups.attribute: groups for groups in counted}
+    needed = []
+    for gap in gaps:
+        asked = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
+        if not asked or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
+            continue
+        generator = rng(options.seed, "labels needed", gap.attribute, gap.metric)
+        rates = _known_rates(table, by_attribute[gap.attribute], gap, generator)
+        tried: list[int] = []
+        chances: list[float] = []
+        for labels in numbers(len(table.known), remaining):
+            tried.append(labels)
+            chances.append(rates.settled(labels, options.epsilon, ERROR_RATE / len(RATE_OF)))
+            if chances[-1] >= LIKELY:
+                break
+        needed.append(Needed(gap, tried, chances, remaining))
+    return needed
 
 
-def _needed(
-    table: AuditTable, counted: Counted, gap: Gap, remaining: int | None, options: Options
-) -> Needed:
-    generator = rng(options.seed, "labels needed", gap.attribute, gap.metric)
-    known = _known(table, counted, gap, generator)
-    risk = ERROR_RATE / len(RATE_OF)
-    tried: list[int] = []
-    chances: list[float] = []
-    for labels in numbers(len(table.known), remaining):
-        tried.append(labels)
-        chances.append(known.settled(labels, options.epsilon, risk))
-        if chances[-1] >= LIKELY:
-            break
-    return Needed(gap, tried, chances, remaining)
-
-
-def _known(
+def _known_rates(
     table: AuditTable, counted: Counted, gap: Gap, generator: np.random.Generator
 ) -> KnownRates:
     rate, groups = RATE_OF[gap.metric], table.groups[gap.attribute].cat.codes.to_numpy()
-    names, labels = len(counted.groups), len(table.known)
+    compared, names, labels = gap.compared, len(counted.groups), len(table.known)
     rows = np.bincount(groups, minlength=names)
     if not isinstance(counted.intervals, CountIntervals):
-        draws = counted.intervals.draws[
-            generator.permutation(len(counted.intervals.draws))[:WORLDS]
-        ]
+        draws = counted.intervals.draws
+        draws = draws[generator.permutation(len(draws))[:WORLDS]]
         # Draws are shares of everyone; a label is as many rows of the rate as a row of the group.
-        each = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0) * rows / len(table)
-        nothing = np.zeros(len(gap.compared))
-        luck = special.ndtri(spread_evenly(len(nothing), generator))[: len(draws)]
-        return KnownRates(nothing, nothing, rate(draws)[:, gap.compared], each[gap.compared], luck)
+        added = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0) * rows / len(table)
+        nothing = np.zeros(len(compared))
+        luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
+        return KnownRates(nothing, nothing, rate(draws)[:, compared], added[compared], luck)
     (successes,), (sizes,) = counted.intervals.effective_counts([rate])
     labelled = np.bincount(groups[table.known], minlength=names)
     worth = sizes / np.maximum(labelled, 1)
     worth = np.where(labelled > 0, worth, sizes.sum() / labels)
     left = rows if len(table) == labels else rows - labelled
-    x, n = successes[gap.compared], sizes[gap.compared]
-    truth, luck = np.split(spread_evenly(2 * len(x), generator), 2, axis=1)
+    added = worth * left / left.sum()
+    x, n = successes[compared], sizes[compared]
+    truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)
     rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
-    each = (worth * left / left.sum())[gap.compared]
-    return KnownRates(x, n, rates, each, special.ndtri(luck))
-
-
-def spread_evenly(columns: int, generator: np.random.Generator) -> Floats:
-    """Draw (WORLDS, columns) numbers in (0, 1) that fill it evenly, so that seeds hardly matter."""
-    return sobol(columns, WORLDS, generator)
+    return KnownRates(x, n, rates, added[compared], special.ndtri(luck))
 
 
 def numbers(labels: int, remaining: int | None) -> list[int]:
     """Return 10, 20, 50, 100, ... from a tenth of the labels there are to all that can be had."""
     most = _MOST_ROWS if remaining is None else remaining
     steps = [step * 10**power for power in range(1, 8) for step in (1, 2, 5)]
-    wanted = [each for each in steps if 10 * each >= labels and each < most]
+    wanted = [step for step in steps if 10 * step >= labels and step < most]
     return [*wanted, most] if remaining is not None else wanted
 
 
 def rounded(labels: int) -> int:
     """Return a number to two digits, as sure as a simulation of it is."""
-    digits = max(len(str(labels)) - 2, 0)
-    return round(labels, -digits)
+    return round(labels, 2 - max(len(str(labels)), 2))

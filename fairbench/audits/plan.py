@@ -12,26 +12,16 @@ from scipy import special
 
 from fairbench.audits.findings import ERROR_RATE
 from fairbench.audits.gaps import RATE_OF
-from fairbench.audits.labels_needed import LIKELY, UNLIKELY, spread_evenly
+from fairbench.audits.labels_needed import LIKELY, UNLIKELY, WORLDS
 from fairbench.audits.question import PlanOptions
 from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 Floats = NDArray[np.float64]
 
 MOST = 50_000_000  # labels; more are not planned
 _EXACT = 1.01  # the number of labels is found up to this factor
-
-
-@dataclass(frozen=True)
-class LabelsFor:
-    """How many labels settle a question with a probability of 0.2, and with one of 0.8.
-
-    None where even `MOST` do not.
-    """
-
-    few: int | None
-    enough: int | None
 
 
 @dataclass(frozen=True)
@@ -54,48 +44,43 @@ class AuditPlan:
         """The position of the smallest group."""
         return int(np.argmin(self.options.groups))
 
-    def alike(self, *, equally: bool) -> LabelsFor:
-        """Return the labels that show that no two groups differ by the gap, if all are alike.
+    def labels(self, *, alike: bool, equally: bool) -> tuple[int | None, int | None]:
+        """Return how many labels show what is true with a probability of 0.2, and of 0.8.
 
         Parameters
         ----------
+        alike : all groups are, which is to be shown of the gap; otherwise the smallest differs by
+            it, which is to be shown of the groups.
         equally : as many labels go to every group; otherwise they go to people at random.
+
+        Returns
+        -------
+        None where even `MOST` do not.
         """
-        rates = np.full(len(self.options.groups), self.options.rate)
-        return self._answer(lambda labels: self._shown(labels, rates, equally, small=True))
-
-    def apart(self, *, equally: bool) -> LabelsFor:
-        """Return the labels that show that groups differ, if the smallest differs by the gap."""
-        rates = np.full(len(self.options.groups), self.options.rate)
-        rates[self.smallest] = self.other
-        return self._answer(lambda labels: self._shown(labels, rates, equally, small=False))
-
-    def _shown(self, labels: float, rates: Floats, equally: bool, *, small: bool) -> float:
-        """Return how often so many labels show that the gap is small, or that there is one."""
         options = self.options
-        share = np.array(options.groups)
-        each = np.full(len(share), 1 / len(share)) if equally else share / share.sum()
-        size = labels * each * options.among
-        counts = rates * size + self._luck * np.sqrt(size * rates * (1 - rates))
-        counts = np.clip(counts, 0, size)
+        shares, rates = np.array(options.groups), np.full(len(options.groups), options.rate)
+        given = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
+        if not alike:
+            rates[self.smallest] = self.other
         risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
-        if small:
-            upper = largest_gap(GroupLimits.of(counts, size, level=1 - 2 * risk)).upper
-            return float((upper < options.gap).mean())
-        lower = largest_gap(GroupLimits.of(counts, size, level=1 - risk)).lower
-        return float((lower > 0).mean())
+
+        def chance(labels: float) -> float:
+            size = labels * given * options.among
+            counts = rates * size + self._luck * np.sqrt(size * rates * (1 - rates))
+            level = 1 - 2 * risk if alike else 1 - risk
+            gap = largest_gap(GroupLimits.of(np.clip(counts, 0, size), size, level=level))
+            return float(((gap.upper < options.gap) if alike else (gap.lower > 0)).mean())
+
+        smallest = min(options.groups) * options.among
+        start = options.rate * (1 - options.rate) / options.gap**2 / smallest
+        few = _least(chance, UNLIKELY, start)
+        return few, None if few is None else _least(chance, LIKELY, few)
 
     @cached_property
     def _luck(self) -> Floats:
         """Standard normals (W, G): what the labels may say."""
         generator = rng(self.options.seed, "plan")
-        return np.asarray(special.ndtri(spread_evenly(len(self.options.groups), generator)))
-
-    def _answer(self, chance: Callable[[float], float]) -> LabelsFor:
-        smallest = min(self.options.groups) * self.options.among
-        start = self.options.rate * (1 - self.options.rate) / self.options.gap**2 / smallest
-        few = _least(chance, UNLIKELY, start)
-        return LabelsFor(few, None if few is None else _least(chance, LIKELY, few))
+        return np.asarray(special.ndtri(sobol(len(self.options.groups), WORLDS, generator)))
 
 
 def _least(chance: Callable[[float], float], wanted: float, start: float) -> int | None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.audits.completion import Calibrated, population_draws, union
 from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import RATE_OF, Gap, sizes_of
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.completion import Calibrated, population_draws, union
 from fairbench.inference.posterior import central_interval
 
 # What the slope of one group is multiplied by, from nearly nothing to much, either way.

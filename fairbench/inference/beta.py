@@ -47,6 +47,10 @@ class Beta:
         """Return the posterior once these counts are known too."""
         return Beta(self.successes + successes, self.failures + failures)
 
+    def take(self, place: Any) -> Beta:
+        """Return the distributions at some places, which the arrays are indexed by."""
+        return Beta(self.successes[place], self.failures[place])
+
     def below(self, share: ArrayLike) -> Floats:
         """Return P(theta < share)."""
         inside = np.clip(share, 0, 1)
@@ -100,6 +104,21 @@ class Normal:
     def of(mean: Floats, spread: ArrayLike, strength: Floats) -> Normal:
         """Return means of values whose variance is `spread`."""
         return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
+
+    def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
+        """Return the posterior once so many labels are known too.
+
+        Parameters
+        ----------
+        above, below : (...) 0 or 1 labels that are a standard deviation above the mean, or below.
+        """
+        spread, strength = self.variance * self.strength, self.strength + above + below
+        moved = (above - below) * np.sqrt(spread) / strength
+        return Normal.of(self.mean + moved, spread, strength)
+
+    def take(self, place: Any) -> Normal:
+        """Return the distributions at some places, which the arrays are indexed by."""
+        return Normal(self.mean[place], self.variance[place], self.strength[place])
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the values under which the means lie with a probability."""

@@ -44,8 +44,8 @@ class ReliabilityDiagram:
         error = np.zeros((draws, len(self.weight)))
         # Bin by bin, as draws of a thousand classes' bins are not held in memory all at once.
         for b, (weight, score) in enumerate(zip(self.weight.T, self.score.T, strict=True)):
-            bin_accuracy = Beta(self.accuracy.successes[:, b], self.accuracy.failures[:, b])
-            error += weight * np.abs(bin_accuracy.draws(draws, generator) - score)
+            accuracy = self.accuracy.take((..., b)).draws(draws, generator)
+            error += weight * np.abs(accuracy - score)
         return self._of_groups(error)
 
     def _of_groups(self, error: Floats) -> Floats:

@@ -8,10 +8,11 @@ import pytest
 
 from fairbench.audits.assessment import assess, labelled_counts, one_group
 from fairbench.audits.calibration import calibrations
-from fairbench.audits.group_sampling import GroupSampling, WeightedScores
+from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.columns import setting_text, values_of
 from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.weighted_scores import WeightedScores
 from fairbench.metrics.rates import accuracy
 from tests.audit.tables import concluded, parse, predictions, written
 

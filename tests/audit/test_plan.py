@@ -38,9 +38,10 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
     plan = planned(groups=shares, rate=rate, gap=0.05)
     rates = np.full(len(shares), rate)
     other = np.where(np.arange(len(shares)) == plan.smallest, plan.other, rate)
-    alike, apart = plan.alike(equally=equally), plan.apart(equally=equally)
-    assert alike.few < alike.enough
-    for needed, truth, gap in ((alike.enough, rates, 0.05), (apart.enough, other, None)):
+    few, alike = plan.labels(alike=True, equally=equally)
+    _, apart = plan.labels(alike=False, equally=equally)
+    assert few < alike
+    for needed, truth, gap in ((alike, rates, 0.05), (apart, other, None)):
         fewer, more = (
             shown(round(times * needed), shares, truth, gap, equally=equally)
             for times in (0.9, 1.1)
@@ -50,28 +51,28 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
 
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
     all_, some = (
-        AuditPlan(PlanOptions(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among)).apart(
-            equally=False
+        planned(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among).labels(
+            alike=False, equally=False
         )
         for among in (1.0, 0.2)
     )
-    assert some.enough == pytest.approx(5 * all_.enough, rel=0.02)
+    assert some[1] == pytest.approx(5 * all_[1], rel=0.02)
 
 
 def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
     enough = [
-        AuditPlan(PlanOptions(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed)).apart(
-            equally=False
-        )
+        planned(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed).labels(
+            alike=False, equally=False
+        )[1]
         for seed in (0, 1)
     ]
-    assert enough[0].enough == pytest.approx(enough[1].enough, rel=0.05)
+    assert enough[0] == pytest.approx(enough[1], rel=0.05)
     assert planned(groups=(0.7, 0.3), rate=0.02, gap=0.05).other == pytest.approx(0.07)
 
 
 def test_what_takes_too_many_labels_has_no_number():
     plan = planned(groups=(0.999999, 0.000001), rate=0.5, gap=0.001)
-    assert plan.alike(equally=False).enough is None
+    assert plan.labels(alike=True, equally=False)[1] is None
 
 
 @pytest.mark.parametrize(

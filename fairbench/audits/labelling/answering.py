@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
-
 from fairbench.audits.columns import read_frame
 from fairbench.audits.labelling.measures import REGRESSION_METRIC, metric_named
 from fairbench.audits.labelling.questions import (
@@ -17,6 +15,7 @@ from fairbench.audits.labelling.questions import (
     ONE_AT_A_TIME,
     QUESTIONS,
     next_rows,
+    question_of,
 )
 from fairbench.audits.labelling.session import (
     CANNOT_TELL,
@@ -24,7 +23,6 @@ from fairbench.audits.labelling.session import (
     Session,
     checked,
     open_session,
-    read_subject,
 )
 from fairbench.audits.labelling.state import ACCURACY, Answer, State, StateFile, sha256
 from fairbench.audits.question import Options
@@ -64,12 +62,11 @@ def begin(file: StateFile, options: Options, asking: Asking) -> Session:
     if options.cost or options.against:
         raise UserError("cost= and against= are of fairbench audit: leave them out")
     digest = sha256(options.path) if options.path.is_file() else ""
-    subject = read_subject(options, {})
+    session = open_session(State(options, digest, 0, "", DEFAULT_QUESTION, DEFAULT_STRATEGY))
     by = _by(asking.by, options) if options.group else PREDICTED
-    metric = ACCURACY if subject.predicted is None else REGRESSION_METRIC
-    state = State(options, digest, len(subject.table), by, DEFAULT_QUESTION, DEFAULT_STRATEGY)
-    session = Session(replace(state, metric=metric), subject.table, subject)
-    session = _asked(session, asking)
+    metric = ACCURACY if session.predicted is None else REGRESSION_METRIC
+    state = replace(session.state, rows=len(session.table), by=by, metric=metric)
+    session = _asked(replace(session, state=state), asking)
     file.create(session.state)
     return session
 
@@ -86,20 +83,20 @@ def go_on(file: StateFile, options: Options, given: Collection[str], asking: Ask
     UserError : what was given is another audit, or the predictions have changed.
     """
     session = _asked(resume(file, options.path), asking)
-    _check_same(file, session.state, options, given, asking.by)
-    mine = session.state
-
-    def change(state: State) -> State:
-        return replace(
-            state,
-            options=mine.options,
-            question=mine.question,
-            strategy=mine.strategy,
-            metric=mine.metric,
-            stop=state.stop if state.labels else mine.stop,
+    state = session.state
+    given = {field.name for field in fields(Options)} & {*given} - {"path"}
+    given |= {"scores"} if "score" in given else set()
+    changed = {name for name in given if getattr(options, name) != getattr(state.options, name)}
+    if asking.by and _by(asking.by, state.options) != state.by:
+        changed.add("by")
+    if changed:
+        name = min(changed)
+        raise UserError(
+            f"{file.path} was started with another {name}: leave {name}= out, or start "
+            "another state"
         )
-
-    file.change(change)
+    asked = {name: getattr(state, name) for name in ("options", "question", "strategy", "metric")}
+    file.change(lambda now: replace(now, **asked, stop=now.stop if now.labels else state.stop))
     return session
 
 
@@ -114,22 +111,25 @@ def resume(file: StateFile, path: Path) -> Session:
 def _asked(session: Session, asking: Asking) -> Session:
     """Return the session with the question and strategy that are asked for."""
     state = session.state
-    question = asking.question or state.question
-    strategy = asking.strategy or state.strategy
-    metric = state.metric if asking.metric is None else metric_named(asking.metric, session)
     stop = state.stop if asking.stop is None else asking.stop
-    check_choice("question", question, QUESTIONS)
-    check_choice("strategy", strategy, ONE_AT_A_TIME)
+    asked = replace(
+        state,
+        question=asking.question or state.question,
+        strategy=asking.strategy or state.strategy,
+        metric=state.metric if asking.metric is None else metric_named(asking.metric, session),
+        stop=stop,
+    )
+    check_choice("question", asked.question, QUESTIONS)
+    check_choice("strategy", asked.strategy, ONE_AT_A_TIME)
     if stop != state.stop and state.labels:
         raise UserError(
             f"stop={stop} comes too late: at how many labels to stop is said before the first one, "
             f"and there are {len(state.labels)}"
         )
     check_minimum("stop", stop, 0)
-    changed = replace(state, question=question, strategy=strategy, metric=metric, stop=stop)
-    asked = replace(session, state=changed)
-    QUESTIONS[question].reward(asked)  # refuses a question that this table cannot answer
-    return asked
+    session = replace(session, state=asked)
+    question_of(session).reward()  # refuses a question that this table cannot answer
+    return session
 
 
 def _by(names: Sequence[str], options: Options) -> str:
@@ -141,28 +141,6 @@ def _by(names: Sequence[str], options: Options) -> str:
     return " x ".join(name for name in options.group if name in names or not names)
 
 
-def _check_same(
-    file: StateFile, state: State, options: Options, given: Collection[str], by: Sequence[str]
-) -> None:
-    mine = {each.name for each in fields(Options)} & {*given} - {"path"}
-    mine |= {"scores"} if "score" in given else set()
-    changed = {name for name in mine if getattr(options, name) != getattr(state.options, name)}
-    if by and _by(by, state.options) != state.by:
-        changed.add("by")
-    if changed:
-        name = min(changed)
-        raise UserError(
-            f"{file.path} was started with another {name}: leave {name}= out, or start "
-            "another state"
-        )
-
-
-Ask = Callable[[str], str]
-# Takes the session, the position of a row and what may be shown of it.
-Show = Callable[[Session, int, Mapping[str, str]], None]
-STOP = ("q", "quit", "exit")
-
-
 def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
     """Return row -> label of pairs such as ``("17", "1")``.
 
@@ -170,21 +148,21 @@ def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
     ------
     UserError : a row that is no number, or one that is given two labels.
     """
-    found: dict[int, str] = {}
+    labels: dict[int, str] = {}
     for row, label in pairs:
         if not row.isdecimal():
             raise UserError(f"'{row}' is no row: rows are whole numbers, counted from 1")
-        if found.setdefault(int(row), label) != label:
+        if labels.setdefault(int(row), label) != label:
             raise UserError(f"row {int(row)} is given two labels")
-    return found
+    return labels
 
 
-def labels_in(path: Path, target: str) -> dict[int, str]:
-    """Return row -> label of a CSV file with columns row and label (or the target's name).
+def pairs_in(path: Path, target: str) -> Iterable[tuple[str, str]]:
+    """Return rows and labels of a CSV file with columns row and label (or the target's name).
 
     Raises
     ------
-    UserError : no such file or column, or a row that is no number or named twice.
+    UserError : no such file or column.
     """
     from fairbench.data.delimited import read_table
 
@@ -196,8 +174,8 @@ def labels_in(path: Path, target: str) -> dict[int, str]:
     if "row" not in frame or not label:
         raise UserError(f"{path.name}: columns row and label are needed, not {', '.join(frame)}")
     # Where a file lists rows that are still to be labelled, they are no answers.
-    filled = frame[frame[label].astype(str) != ""]
-    return row_labels(zip(filled["row"].astype(str), filled[label].astype(str), strict=True))
+    columns = (frame[name].astype(str) for name in ("row", label))
+    return [(row, text) for row, text in zip(*columns, strict=True) if text]
 
 
 def store(
@@ -214,23 +192,31 @@ def store(
     UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
         the state has become that of another table.
     """
-    before = _labels_of_file(session)
+    rows = {int(position) + 1: int(position) for position in session.table.known}
+    in_file = {
+        row: session.label_in_file(position)
+        for row, position in rows.items()
+        if row not in session.state.labels
+    }
     time = datetime.now(UTC).isoformat(timespec="seconds")
     new: list[Answer] = []
 
     def change(state: State) -> State:
         if state.sha256 != session.state.sha256:
             raise UserError(f"{file.path} has become the state of another table meanwhile")
-        known = {**before, **state.labels}
-        new[:] = [Answer(row, label, time) for row, label in labels.items()
-                  if known.get(row) != label]  # fmt: skip
-        for answer in new:
-            if known.get(answer.row) and not overwrite:
+        before = {**in_file, **state.labels}
+        for row, label in labels.items():
+            if before.get(row) == label:
+                continue
+            if before.get(row) and not overwrite:
                 raise UserError(
-                    f"row {answer.row} is labelled {known[answer.row]} already; overwrite=true "
-                    "replaces it"
+                    f"row {row} is labelled {before[row]} already; overwrite=true replaces it"
                 )
-        _check_names({**known, **labels}, session)
+            new.append(Answer(row, label, time))
+        # A third name is refused, which two people can bring about where one was still open.
+        names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
+        if session.told is None and len(names) > 2:
+            raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
         # The file of predictions may be found in another place by now.
         return replace(state, options=session.state.options).answered(tuple(new))
 
@@ -238,32 +224,14 @@ def store(
     return new
 
 
-def _check_names(labels: Mapping[int, str], session: Session) -> None:
-    """Refuse a third name, which two people can bring about where one name was still open."""
-    if session.subject.told is not None:
-        return
-    names = {*labels.values(), session.table.labels[1]} - {""}
-    if len(names) > 2:
-        raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
-
-
-def _labels_of_file(session: Session) -> dict[int, str]:
-    """Return the labels that are in the table of predictions itself."""
-    mine = session.state.labels
-    return {
-        int(position) + 1: session.subject.label_in_file(int(position))
-        for position in session.table.known
-        if int(position) + 1 not in mine
-    }
+Ask = Callable[[str], str]
+# Takes the session, the position of a row and what may be shown of it.
+Show = Callable[[Session, int, Mapping[str, str]], None]
+STOP = ("q", "quit", "exit")
 
 
 def label_in_turn(
-    file: StateFile,
-    session: Session,
-    part: tuple[int, int],
-    *,
-    show: Show,
-    ask: Ask = input,
+    file: StateFile, session: Session, part: tuple[int, int], *, show: Show, ask: Ask = input
 ) -> str:
     """Show rows and ask for their labels until the person stops or none is left.
 
@@ -277,45 +245,39 @@ def label_in_turn(
     -------
     How far it went, as a sentence.
     """
-    frame = read_frame(session.state.options, every=True)
-    shown = _shown_columns(frame, session.state.options)
-    asked = True
-    while asked and len(rows := next_rows(session, 1, part).rows):
+    options = session.state.options
+    frame = read_frame(options, every=True)
+    # The score and the decision would sway a person.
+    hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
+    shown = frame[[name for name in frame if name not in hidden]]
+    said = "No row is left to label"
+    while len(rows := next_rows(session, 1, part)):
         position = int(rows[0])
-        row = {str(name): str(value) for name, value in shown.iloc[position].items()}
-        show(session, position, row)
+        show(session, position, {str(k): str(v) for k, v in shown.iloc[position].items()})
         asked = _answered(file, session, position + 1, ask)
         # As it is now, with the labels of others.
-        state = replace(file.read(), options=session.state.options)
-        session = open_session(state, frame)
-    said = "Stopped" if not asked else "No row is left to label"
+        session = open_session(replace(file.read(), options=options), frame)
+        if not asked:
+            said = "Stopped"
+            break
     return f"{said}: {session.progress}; all labels are stored in {file.path}."
-
-
-def _shown_columns(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
-    """Return the columns that may be shown: the score and the decision would sway a person."""
-    hidden = (options.target, options.score, options.prediction, options.labelled, *options.scores)
-    return frame[[name for name in frame if name not in hidden]]
 
 
 def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
-    names = session.subject.expected
+    prompt = f"label of row {row} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
     while True:
         try:
-            text = ask(
-                f"label of row {row} ({names}; {CANNOT_TELL} cannot tell; q stops): "
-            ).strip()
+            text = ask(prompt).strip()
         except (EOFError, KeyboardInterrupt):
             print()
             return False
-        if text.lower() in STOP and text not in session.table.labels + session.subject.classes:
+        if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
             store(file, session, checked(session, {row: text}))
         except UserError as error:
             print(error)
-            if row in file.read().labels:  # somebody else was quicker, and says otherwise
-                return True
-        else:
-            return True
+            if row not in file.read().labels:
+                continue  # otherwise somebody else was quicker, and says otherwise
+        return True

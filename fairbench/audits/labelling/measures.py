@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,72 +17,40 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.seeds import rng
 from fairbench.evaluation import regression, scores
-from fairbench.evaluation.estimates import Batch, Kinds, declared_batches
+from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Parts
-from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.rates import Limits, quantile
-from fairbench.metrics.rates import binary_confusion
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
-_KINDS: Kinds = {**scores.KINDS, **regression.KINDS}
+_SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
 LEVEL = 0.95
-PRIOR = 2.0  # labels that what is known before any label is worth
-
-
-class Measure(Protocol):
-    """A metric of the A groups that rows are chosen among."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric."""
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """The labelled rows (A,) that it rests on."""
-
-    def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return it with its intervals (A,): all that is possible where there are too few rows.
-
-        Parameters
-        ----------
-        whenever : whether they are to hold whenever one stops labelling.
-        """
-
-    def arms(self, left: NDArray[np.int64]) -> BetaArms | NormalArms:
-        """Return what is known of it, with the rows (A,) that are left to label.
-
-        What is assumed before any label steers which row is next, and has no part in the report.
-        """
-
-
-def measure(session: Session) -> Measure:
-    """Return what a session's question is about."""
-    metric = askable(session)[session.state.metric]
-    return RateMeasure(session, metric) if metric.interval == "rate" else Means(session, metric)
+# Labels that what is known before any label is worth. It steers which row is next, and has no part
+# in the report.
+PRIOR = 2.0
 
 
 def askable(session: Session) -> Mapping[str, Metric]:
     """Return the metrics that labels of a table teach something about, by name."""
     columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
-    if session.subject.predicted is not None:
-        found = metrics_of(REGRESSION, "mean", "root_mean", "explained")
-        known = metrics_of(REGRESSION)["mean_prediction"]
-        return {n: m for n, m in found.items() if m is not known and columns.issuperset(m.needs)}
-    found = metrics_of(BINARY, "rate", "mean", "auc")
-    if session.subject.classes:
-        return {name: found[name] for name in _OF_CLASSES}
+    metrics = metrics_of(BINARY, "rate", "mean", "auc")
+    if session.classes:
+        return {name: metrics[name] for name in _OF_CLASSES}
+    if session.predicted is not None:
+        metrics = metrics_of(REGRESSION, "mean", "root_mean", "explained")
     return {
         name: metric
-        for name, metric in found.items()
+        for name, metric in metrics.items()
         if columns.issuperset(metric.needs)
-        and not (metric.rates and all(needs_no_label(rate) for rate in metric.rates))
+        and name != "mean_prediction"
+        and not (metric.rates and all(map(needs_no_label, metric.rates)))
     }
 
 
@@ -95,18 +63,20 @@ def metric_named(name: str, session: Session) -> str:
     """
     names = askable(session)
     gap = metrics_of(BINARY, "widest", "difference", "ratio").get(name)
-    if gap is not None and len(gap.rates) == 1 and gap.rates[0].name in names:
-        return gap.rates[0].name
-    if gap is not None and len(gap.rates) > 1:
-        rates = " and ".join(rate.name for rate in gap.rates)
-        raise UserError(f"metric={name} is of {rates}: ask about one of them, with question=gap")
+    rates = [rate.name for rate in gap.rates] if gap is not None else []
+    if len(rates) > 1:
+        raise UserError(
+            f"metric={name} is of {' and '.join(rates)}: ask about one of them, with question=gap"
+        )
+    if rates and rates[0] in names:
+        return rates[0]
     check_choice("metric", name, names)
     return name
 
 
 @dataclass(frozen=True, eq=False)
 class RateMeasure:
-    """A rate of every group, from labels that are helped by scores."""
+    """A rate of the A groups that rows are chosen among, from labels that are helped by scores."""
 
     session: Session
     metric: Metric
@@ -116,34 +86,35 @@ class RateMeasure:
         session = self.session
         return _labelled(replace(session.table, sampling=None), session.state.by, session.arms)
 
-    @cached_property
-    def _counts(self) -> NDArray[np.int64]:
-        table, known = self.session.table, self.session.table.known
-        label, decided, group = table.label[known], table.prediction[known], self.session.codes
-        return binary_confusion(label, decided, group[known], n_groups=len(self.session.names))
-
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Rows:
         """The labelled rows (A,) in the denominators of the metric's rates."""
-        sizes = [rate.size(self._counts) for rate in self.metric.rates]
+        sizes = [rate.size(self._intervals.counts) for rate in self.metric.rates]
         return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the rates with their intervals."""
-        return self._limits(replace(self._intervals, level=level, whenever=whenever))
+        """Return the rates (A,) with intervals, all that is possible of too few rows.
 
-    def everyone(self, level: float, *, whenever: bool) -> Limits:
-        """Return the rate of all rows (1,) with its interval, as a report on the labels has it.
+        They hold `whenever` one stops labelling, or at a number of labels said before.
+        """
+        return self._limits(self._intervals, level, whenever)
+
+    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
+        """Return the rate of all rows with its interval, as a report on the labels has it.
 
         Each label weighs as many rows of its group as it stands for. Joining the groups' intervals
         would not do: of ten groups with intervals that hold whenever one stops, the joined one
-        missed at some number of labels in 10 to 38 % of runs.
+        missed at some number of labels in 10 to 38 % of runs. None of a rate of some rows alone,
+        or if a group has no label.
         """
-        found = _labelled(self.session.audited(), "", one_group(len(self.session.table)))
-        return self._limits(replace(found, level=level, whenever=whenever))
+        if self.metric.name not in _SHARES or not self.session.labels.all():
+            return None
+        audited = self.session.audited()
+        return self._limits(_labelled(audited, "", one_group(len(audited))), level, whenever).at(0)
 
-    def _limits(self, intervals: LabelledIntervals) -> Limits:
-        lower, upper = (each[0] for each in intervals.rates([self.metric]))
+    def _limits(self, intervals: LabelledIntervals, level: float, whenever: bool) -> Limits:
+        intervals = replace(intervals, level=level, whenever=whenever)
+        lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
         with np.errstate(invalid="ignore"):
             value = self.metric(intervals.counts_of(self.metric))
         return Limits(value, np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0))
@@ -159,12 +130,12 @@ class RateMeasure:
         counts += np.bincount(cell + 2, table.score, 4 * groups)
         return np.asarray(np.nan_to_num(self.metric(counts.reshape(groups, 4)), nan=0.5))
 
-    def arms(self, left: NDArray[np.int64]) -> BetaArms:
-        """Return Beta posteriors, of a prior that is centred on the scores (Ji et al. 2021)."""
-        found = np.nan_to_num(np.asarray(self.metric(self._counts), float), nan=0.5)
+    @property
+    def posterior(self) -> Beta:
+        """What is known (A,), of a prior that is centred on the scores (Ji et al. 2021)."""
+        value = np.nan_to_num(np.asarray(self.metric(self._intervals.counts), float), nan=0.5)
         prior = np.clip(self.expected, 0.01, 0.99) * PRIOR
-        won, lost = found * self.rows, (1 - found) * self.rows
-        return BetaArms(Beta((prior + won)[None], (PRIOR - prior + lost)[None]), left[None].copy())
+        return Beta(prior + value * self.rows, PRIOR - prior + (1 - value) * self.rows)
 
 
 def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
@@ -174,7 +145,7 @@ def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledI
 
 
 @dataclass(frozen=True, eq=False)
-class Means:
+class MeanMeasure:
     """A mean, or an area, of every group, from its labelled rows."""
 
     session: Session
@@ -188,58 +159,74 @@ class Means:
 
     @cached_property
     def _batch(self) -> Batch:
-        table = self.session.table
-        known, score = table.known, table.score
-        predicted = self.session.subject.predicted
+        table, predicted = self.session.table, self.session.predicted
         predicted = table.prediction.astype(float) if predicted is None else predicted
-        columns = {"prediction": predicted[known]}
-        if score is not None:
-            columns["score"] = score[known]
-        (batch,) = declared_batches(
-            [self.metric],
-            table.label[known],
-            columns,
-            self._parts,
-            {**scores.KINDS, **regression.KINDS},
-        )
+        columns = {"prediction": predicted[table.known]}
+        if table.score is not None:
+            columns["score"] = table.score[table.known]
+        label, kinds = table.label[table.known], {**scores.KINDS, **regression.KINDS}
+        (batch,) = declared_batches([self.metric], label, columns, self._parts, kinds)
         return batch
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Rows:
         """The labelled rows (A,)."""
         return self._parts.size[1:]
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the means with their intervals, infinite where they are of too few rows."""
+        """Return the means (A,) with intervals as those of rates, infinite of too few rows."""
         if not len(self.session.table.known):
             nothing = np.full(len(self.session.names), np.nan)
             return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))
-        found = self._limits(level, whenever=whenever).take(slice(1, None))
-        least = self.metric.least
-        lower = np.where(np.isnan(found.lower), least, found.lower)
-        return Limits(found.value, lower, np.where(np.isnan(found.upper), np.inf, found.upper))
+        value, lower, upper = self._limits(level, whenever).take(slice(1, None))
+        lower = np.where(np.isnan(lower), self.metric.least, lower)
+        return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
 
-    def _limits(self, level: float, *, whenever: bool) -> Limits:
+    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
+        """Return the mean of all rows with an interval; None of an area, or without some label.
+
+        It is the mean of the groups by their rows: the distances to the ends of independent
+        intervals add as their squares (Zou and Donner 2008).
+        """
+        limits = self.limits(level, whenever=whenever)
+        if self.metric.interval != "mean" or np.isnan(limits.value).any():
+            return None
+        share = self.session.sizes / self.session.sizes.sum()
+        value = float(share @ limits.value)
+        below, above = limits.value - limits.lower, limits.upper - limits.value
+        down, up = (float(np.sqrt(((share * far) ** 2).sum())) for far in (below, above))
+        return value, value - down, value + up
+
+    def _limits(self, level: float, whenever: bool) -> Limits:
+        """Return the mean of everyone who has a label and of each group (1 + A,)."""
         levels = np.full(len(self._parts.size), level)
         if whenever:
             levels = lasting_level(level, self._parts.size)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = self._batch.limits(levels[None])
-        return Limits(self._batch.value[0], found.lower[0], found.upper[0])
+            limits = self._batch.limits(levels[None])
+        return Limits(self._batch.value[0], limits.lower[0], limits.upper[0])
 
-    def arms(self, left: NDArray[np.int64]) -> NormalArms:
-        """Return normal posteriors, of a prior that is everyone's mean and spread."""
-        groups, unlabelled = len(self.session.names), left[None].copy()
+    @property
+    def posterior(self) -> Normal:
+        """What is known (A,), of a prior that is the mean and spread of everyone with a label."""
+        groups = len(self.session.names)
         if not len(self.session.table.known):
-            nothing = Normal.of(np.zeros((1, groups)), 1.0, np.full((1, groups), PRIOR))
-            return NormalArms(nothing, unlabelled)
-        found, n = self._limits(LEVEL, whenever=False), np.array(self._parts.size, float)
-        error = (found.upper - found.lower) / (2 * quantile(0.95))
-        spread = error**2 * n
+            return Normal.of(np.zeros(groups), 1.0, np.full(groups, PRIOR))
+        limits, n = self._limits(LEVEL, whenever=False), np.array(self._parts.size, float)
+        spread = ((limits.upper - limits.lower) / (2 * quantile(0.95))) ** 2 * n
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
-        centre = np.nan_to_num(found.value[0])
-        value = np.where(np.isfinite(found.value), found.value, centre)
+        centre = np.nan_to_num(limits.value[0])
+        value = np.where(np.isfinite(limits.value), limits.value, centre)
         strength = n[1:] + PRIOR
         mean = (n[1:] * value[1:] + PRIOR * centre) / strength
-        own = np.where(np.isfinite(spread[1:]), spread[1:], common)
-        return NormalArms(Normal.of(mean[None], own, strength[None]), unlabelled)
+        return Normal.of(mean, np.where(np.isfinite(spread), spread, common)[1:], strength)
+
+
+Measure: TypeAlias = RateMeasure | MeanMeasure
+
+
+def measure(session: Session) -> Measure:
+    """Return what a session's question is about."""
+    metric = askable(session)[session.state.metric]
+    kind = RateMeasure if metric.interval == "rate" else MeanMeasure
+    return kind(session, metric)

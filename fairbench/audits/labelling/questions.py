@@ -1,22 +1,35 @@
-"""The questions that labels can answer, each with what a label teaches and sentences for people."""
+"""The questions that labels can answer: what a label teaches, and what labels say, in sentences.
+
+Which group gets the next label, and when labelling ends, depends on what labels said before. Rows
+within a group are drawn at random, so a group's labels are the first of a random sequence; only how
+many there are was chosen. Intervals that hold at all numbers together are not moved by that. Where
+the number of all labels was said beforehand, those of a fixed number hold too (measured, as every
+group gets half of an equal share), and are narrower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from types import MappingProxyType
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.labelling.measures import Measure, RateMeasure, measure
-from fairbench.audits.labelling.session import Session
+from fairbench.audits.gaps import FEWEST_LABELS
+from fairbench.audits.labelling.measures import LEVEL, Measure, RateMeasure, askable, measure
+from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
-from fairbench.core.formats import probability
+from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
+from fairbench.inference.active.arms import BetaArms, NormalArms
+from fairbench.inference.active.intervals import candidates, found_limits, together
+from fairbench.inference.active.lookahead import Knowledge
 from fairbench.inference.active.rewards import (
     Estimation,
     Highest,
@@ -26,75 +39,63 @@ from fairbench.inference.active.rewards import (
     Reward,
     WidestGap,
 )
-from fairbench.inference.active.strategies import STRATEGIES, next_arm
-from fairbench.inference.beta import Beta, Normal
+from fairbench.inference.active.strategies import STRATEGIES, next_arms
+from fairbench.inference.beta import Beta
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
+from fairbench.inference.rates import Limits
 from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
-DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class KnownFigures:
-    """What is known of the groups' figures, which steers what is labelled next.
+class Answer:
+    """What labels say to a question.
 
     Attributes
     ----------
-    posterior : (A,).
+    found : the group that looks worst, or furthest from the scores, or both that are furthest
+        apart; none where no group is looked for.
+    possible : the groups that it may be: all others have labels enough and surely are not.
+    settled : whether the question is answered, so that labelling may stop.
+    limits : (A,) to print. sentences : the same in words.
     """
 
-    session: Session
-    posterior: Beta | Normal
-
-    @staticmethod
-    def of(session: Session) -> KnownFigures:
-        """Return what a session knows."""
-        left = session.left(session.waiting())
-        found = measure(session).arms(left).posterior
-        if isinstance(found, Beta):
-            return KnownFigures(session, Beta(found.successes[0], found.failures[0]))
-        return KnownFigures(session, Normal(found.mean[0], found.variance[0], found.strength[0]))
-
-    @cached_property
-    def draws(self) -> Floats:
-        """Figures, (T, A)."""
-        return self.posterior.quantile(self._uniform)
-
-    def after(self, arm: int, *, right: bool) -> Floats:
-        """Return figures after one label of an arm that raises its own, or that lowers it.
-
-        They are drawn from the same uniforms: only that arm's change, and slightly.
-        """
-        drawn = self.draws.copy()
-        drawn[:, arm] = self.one_more(arm, right=right).quantile(self._uniform[:, arm])
-        return drawn
-
-    def one_more(self, arm: int, *, right: bool) -> Beta | Normal:
-        """Return the posterior of an arm after one label that raises it, or that lowers it."""
-        if isinstance(self.posterior, Beta):
-            won, lost = self.posterior.successes[arm], self.posterior.failures[arm]
-            return Beta(won + right, lost + (not right))
-        mean, strength = self.posterior.mean[arm], self.posterior.strength[arm]
-        spread = self.posterior.variance[arm] * strength
-        moved = np.sqrt(spread) / (strength + 1) * (1 if right else -1)
-        return Normal.of(np.asarray(mean + moved), spread, np.asarray(strength + 1))
-
-    @cached_property
-    def _uniform(self) -> Floats:
-        generator = rng(self.session.state.options.seed, "what a label would settle")
-        return generator.random((DRAWS, len(self.session.names)))
+    found: Sequence[str]
+    possible: Sequence[str]
+    settled: bool
+    limits: Limits
+    sentences: Sequence[str]
 
 
-DEFAULT_QUESTION = "worst"
+@dataclass(frozen=True, eq=False)
+class Question(ABC):
+    """A question about a metric of groups, and how labels answer it.
 
+    Attributes
+    ----------
+    of_accuracy, of_metric : the question as a sentence, with a place for the metric.
+    certainty : what a label changes, in short.
+    """
 
-class Question(Protocol):
-    """A question, and how labels answer it."""
+    about: Measure
+    of_accuracy: ClassVar[str]
+    of_metric: ClassVar[str]
+    certainty: ClassVar[str]
 
-    def asks(self, about: Measure) -> str:
-        """Return the question as a sentence."""
+    @property
+    def session(self) -> Session:
+        """The labels so far."""
+        return self.about.session
 
-    def reward(self, session: Session) -> Reward:
+    @property
+    def sentence(self) -> str:
+        """The question as a sentence."""
+        right = self.about.metric.name == ACCURACY
+        return (self.of_accuracy if right else self.of_metric).format(self.about.metric.label)
+
+    @abstractmethod
+    def reward(self) -> Reward:
         """Return the expected reward of a label in each group.
 
         Raises
@@ -102,206 +103,351 @@ class Question(Protocol):
         UserError : this cannot be asked of this table, or of this metric.
         """
 
-    def now(self, known: KnownFigures) -> str:
+    def known(self) -> Knowledge:
+        """Return what is known so far."""
+        generator = rng(self.session.state.options.seed, "what a label would settle")
+        return Knowledge.of(self.about.posterior, generator)
+
+    @abstractmethod
+    def now(self, known: Knowledge) -> str:
         """Say what is known so far."""
 
-    def why(self, known: KnownFigures, arm: int) -> str:
-        """Say what a label of this group would do."""
+    @abstractmethod
+    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+        """Return what tells how certain the answer is, as far as it is about this group."""
+
+    def why(self, known: Knowledge, group: int) -> str:
+        """Say what a label of this group would do: how certain the answer is, now and after it."""
+        certain = self.certain(known, group)
+        up, down = (certain(known.after(group, up=raised)) for raised in (True, False))
+        right = self.about.metric.name == ACCURACY
+        ups, downs = ("right", "wrong") if right else ("up", "down")
+        return f"{self.certainty} {certain(known):.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
+
+    @abstractmethod
+    def answer(self, *, whenever: bool) -> Answer:
+        """Return what labels say, in a sentence.
+
+        Parameters
+        ----------
+        whenever : whether limits are to hold whenever one stops labelling.
+        """
 
 
-def lowest_is_worst(about: Measure) -> bool:
-    """Say whether the worst group is that of the lowest figure, rather than of the highest.
+class _Extreme(Question):
+    """In which group a figure is the highest, or the lowest."""
 
-    Raises
-    ------
-    UserError : neither is worse.
-    """
-    if about.metric.better not in ("higher", "lower"):
-        raise UserError(
-            f"question=worst needs a metric of which more is better or worse, and "
-            f"{about.metric.name} is neither: ask question=gap or question=each"
+    of_limits = ""  # what limits are of, as a sentence
+
+    @property
+    def lowest(self) -> bool:
+        return False
+
+    def compared(self, figures: Floats) -> Floats:
+        """Return what of figures (..., A) is compared."""
+        return figures
+
+    def compared_limits(self, limits: Limits) -> Limits:
+        """Return that with its limits."""
+        return limits
+
+    def _chances(self, known: Knowledge) -> Floats:
+        return ranks(self.compared(known.draws), largest=not self.lowest).first
+
+    def now(self, known: Knowledge) -> str:
+        chances = self._chances(known)
+        best = int(chances.argmax())
+        return f"{self.session.names[best]}, with probability {probability(chances[best])}"
+
+    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+        return lambda known: float(self._chances(known)[group])
+
+    def answer(self, *, whenever: bool) -> Answer:
+        names, lowest = self.session.names, self.lowest
+        single, wider = (
+            self.compared_limits(self.about.limits(level, whenever=whenever))
+            for level in (LEVEL, together(LEVEL, len(names)))
         )
-    return about.metric.better == "higher"
+        possible = candidates(wider, lowest=lowest) | self.session.few
+        limits = found_limits(single, wider, lowest=lowest)
+        order = limits.value if lowest else -limits.value
+        extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
+        value, lower, upper = limits.at(extreme)
+        name, others = names[extreme], int(possible.sum()) - 1
+        shown = f"({self.about.metric.label} {number(value)}, {shown_interval(lower, upper)})"
+        if np.isnan(value):
+            said = "No label says anything yet."
+        elif not others:
+            said = f"It is {name}, surely {shown}."
+        else:
+            more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
+            said = f"It looks like {name} {shown}; {more}."
+        said = self.of_limits.format(self.about.metric.label) + said
+        return Answer([name], list(compress(names, possible)), not others, limits, [said])
 
 
-@dataclass(frozen=True)
-class Worst:
-    """The question in which group a metric is worst."""
+class _Worst(_Extreme):
+    """In which group a metric is worst."""
 
-    def asks(self, about: Measure) -> str:
-        """Return the question as a sentence."""
-        if about.metric.name == ACCURACY:
-            return "In which group are predictions least often right?"
-        return f"In which group is the {about.metric.label} worst?"
+    of_accuracy = "In which group are predictions least often right?"
+    of_metric = "In which group is the {} worst?"
+    certainty = "P(worst)"
 
-    def reward(self, session: Session) -> Reward:
-        """Return the figure, or its negative."""
-        return Lowest() if lowest_is_worst(measure(session)) else Highest()
+    @property
+    def lowest(self) -> bool:
+        metric = self.about.metric
+        if metric.better not in ("higher", "lower"):
+            raise UserError(
+                f"question=worst needs a metric of which more is better or worse, and "
+                f"{metric.name} is neither: ask question=gap or question=each"
+            )
+        return metric.better == "higher"
 
-    def now(self, known: KnownFigures) -> str:
-        """Name the group that most probably is."""
-        return _most_probable(known, self._first(known, known.draws))
-
-    def why(self, known: KnownFigures, arm: int) -> str:
-        """Tell the probability that it is this one, now and after either answer."""
-        after = (self._first(known, known.after(arm, right=right))[arm] for right in (True, False))
-        return _turns(known, "P(worst)", self._first(known, known.draws)[arm], *after)
-
-    def _first(self, known: KnownFigures, draws: Floats) -> Floats:
-        return ranks(draws, largest=not lowest_is_worst(measure(known.session))).first
+    def reward(self) -> Reward:
+        return Lowest() if self.lowest else Highest()
 
 
-@dataclass(frozen=True)
-class GapSize:
-    """The question whether the two groups that are furthest apart really differ.
+class _Calibration(_Extreme):
+    """In which group scores are furthest from the truth."""
+
+    of_accuracy = "In which group are scores furthest from how often predictions are right?"
+    of_metric = "In which group is the {} furthest from what scores foretell?"
+    of_limits = "Distances are of the {} from what scores say. "
+    certainty = "P(furthest)"
+
+    @property
+    def foretold(self) -> Floats:
+        """What scores say that a rate is in each group, (A,).
+
+        Raises
+        ------
+        UserError : there are no scores, or the metric is no rate.
+        """
+        if not isinstance(self.about, RateMeasure):
+            raise UserError(
+                f"question=calibration compares a rate with the scores, and "
+                f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
+                "each"
+            )
+        if self.session.table.score is None:
+            raise UserError("question=calibration needs scores: name their column, score=...")
+        return self.about.expected
+
+    def reward(self) -> Reward:
+        return LeastCalibrated(self.foretold)
+
+    def compared(self, figures: Floats) -> Floats:
+        return np.abs(figures - self.foretold)
+
+    def compared_limits(self, limits: Limits) -> Limits:
+        lower, upper = limits.lower - self.foretold, limits.upper - self.foretold
+        nearest = np.maximum(np.maximum(lower, -upper), 0.0)
+        furthest = np.maximum(np.abs(lower), np.abs(upper))
+        return Limits(self.compared(limits.value), nearest, furthest)
+
+
+class _Gap(Question):
+    """Whether the two groups that are furthest apart really differ.
 
     As in the report, a gap is large where one group is surely ahead of another: that some two of
     many groups differ is likely of any that are little known.
     """
 
-    def asks(self, about: Measure) -> str:
-        """Return the question as a sentence."""
-        return f"Does the {about.metric.label} of any two groups differ by more than epsilon?"
+    of_accuracy = of_metric = "Does the {} of any two groups differ by more than epsilon?"
+    certainty = "P(gap)"
 
-    def reward(self, session: Session) -> Reward:
-        """Return the reward of comparing the two."""
-        if isinstance(measure(session), RateMeasure):
-            return WidestGap(session.state.options.epsilon)
-        return LeastKnown(np.ones(len(session.names)), furthest=True)
+    @property
+    def epsilon(self) -> float:
+        return self.session.state.options.epsilon
 
-    def now(self, known: KnownFigures) -> str:
-        """Name the two, and the probabilities that they differ and that no two do."""
-        epsilon, names = known.session.state.options.epsilon, known.session.names
-        low, high = _furthest_apart(known.draws, epsilon)
-        beyond = float((known.draws[:, high] - known.draws[:, low] > epsilon).mean())
-        none = float((np.ptp(known.draws, axis=1) < epsilon).mean())
+    def reward(self) -> Reward:
+        if isinstance(self.about, RateMeasure):
+            return WidestGap(self.epsilon)
+        return LeastKnown(np.ones(len(self.session.names)), furthest=True)
+
+    def now(self, known: Knowledge) -> str:
+        low, high = known.furthest_apart(self.epsilon)
+        beyond = known.beyond(low, high, self.epsilon)
+        none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
+        names = self.session.names
         return (
-            f"{names[low]} is behind {names[high]} by more than {epsilon:g} with "
-            f"probability {probability(beyond)}, and no two differ by that much with "
-            f"{probability(none)}"
+            f"{names[low]} is behind {names[high]} by more than {self.epsilon:g} with probability "
+            f"{probability(beyond)}, and no two differ by that much with {probability(none)}"
         )
 
-    def why(self, known: KnownFigures, arm: int) -> str:
-        """Tell the probability that the two differ, now and after either answer."""
-        epsilon = known.session.state.options.epsilon
-        low, high = _furthest_apart(known.draws, epsilon)
-        now, right, wrong = (
-            float((draws[:, high] - draws[:, low] > epsilon).mean())
-            for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
+    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+        low, high = known.furthest_apart(self.epsilon)
+        return lambda known: known.beyond(low, high, self.epsilon)
+
+    def answer(self, *, whenever: bool) -> Answer:
+        names = self.session.names
+        wide = simultaneous_level(LEVEL, len(names))
+        limits, wider = (self.about.limits(level, whenever=whenever) for level in (LEVEL, wide))
+        seen = ~np.isnan(limits.value)
+        if seen.sum() < 2:
+            said = "Fewer than two groups have labels."
+            return Answer([], names, settled=False, limits=limits, sentences=[said])
+        gap = largest_gap(GroupLimits(limits.take(seen), wider.take(seen)))
+        value, lower, upper = map(float, gap)
+        pair = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
+        large = lower > self.epsilon
+        small = upper < self.epsilon and not self.session.few.any() and bool(seen.all())
+        said = (
+            f"Yes, some two differ by more than {self.epsilon:g}"
+            if large
+            else f"No two differ by {self.epsilon:g}"
+            if small
+            else f"Open whether any two differ by more than {self.epsilon:g}"
         )
-        return _turns(known, "P(gap)", now, right, wrong)
+        said = (
+            f"{said}: the largest gap is {number(value)}, {shown_interval(lower, upper)}; "
+            f"{pair[0]} and {pair[1]} look furthest apart."
+        )
+        return Answer(pair, names, large or small, limits, [said])
 
 
-def _furthest_apart(rates: Floats, epsilon: float) -> tuple[int, int]:
-    """Return the groups of which the second is most probably above by more than epsilon.
+class _Each(Question):
+    """How large a metric is in every group."""
 
-    Parameters
-    ----------
-    rates : (T, A) draws.
-    """
-    beyond = np.stack([(rates - rate[:, None] > epsilon).mean(axis=0) for rate in rates.T])
-    # Where several pairs are as certain, the one furthest apart.
-    mean = rates.mean(axis=0)
-    certain = beyond + 1e-6 * (mean[None, :] - mean[:, None])
-    low, high = (int(place) for place in np.unravel_index(int(certain.argmax()), certain.shape))
-    return low, high
+    of_accuracy = "How often are predictions right in each group?"
+    of_metric = "What is the {} of each group?"
+    certainty = "±"
 
+    def reward(self) -> Reward:
+        share = self.session.sizes / self.session.sizes.sum()
+        return Estimation(share) if isinstance(self.about, RateMeasure) else LeastKnown(share)
 
-@dataclass(frozen=True)
-class Each:
-    """The question how large a metric is in every group."""
-
-    def asks(self, about: Measure) -> str:
-        """Return the question as a sentence."""
-        if about.metric.name == ACCURACY:
-            return "How often are predictions right in each group?"
-        return f"What is the {about.metric.label} of each group?"
-
-    def reward(self, session: Session) -> Reward:
-        """Return the fall in variance, weighted by the group's share of rows."""
-        share = session.sizes / session.sizes.sum()
-        rate = isinstance(measure(session), RateMeasure)
-        return Estimation(share) if rate else LeastKnown(share)
-
-    def now(self, known: KnownFigures) -> str:
-        """Name the group that is known least."""
+    def now(self, known: Knowledge) -> str:
         lower, upper = known.posterior.interval()
         widest = int((upper - lower).argmax())
         half = (upper - lower)[widest] / 2
-        return f"known least of {known.session.names[widest]}, where the interval is ± {half:.3f}"
+        return f"known least of {self.session.names[widest]}, where the interval is ± {half:.3f}"
 
-    def why(self, known: KnownFigures, arm: int) -> str:
-        """Tell the width of the interval, now and after either answer."""
-        lower, upper = known.posterior.interval()
-        ends = (known.one_more(arm, right=right).interval() for right in (True, False))
-        after = (float(high - low) / 2 for low, high in ends)
-        return _turns(known, "±", float(upper[arm] - lower[arm]) / 2, *after)
+    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+        return lambda known: known.half_width(group)
 
-
-@dataclass(frozen=True)
-class CalibrationError:
-    """The question in which group scores are furthest from the truth."""
-
-    def asks(self, about: Measure) -> str:
-        """Return the question as a sentence."""
-        if about.metric.name == ACCURACY:
-            return "In which group are scores furthest from how often predictions are right?"
-        return f"In which group is the {about.metric.label} furthest from what scores foretell?"
-
-    def reward(self, session: Session) -> Reward:
-        """Return the distance of a rate and of what the scores say it is."""
-        return LeastCalibrated(foretold(measure(session)))
-
-    def now(self, known: KnownFigures) -> str:
-        """Name the group that most probably is."""
-        return _most_probable(known, self._furthest(known, known.draws))
-
-    def why(self, known: KnownFigures, arm: int) -> str:
-        """Tell the probability that it is this one, now and after either answer."""
-        now, right, wrong = (
-            self._furthest(known, draws)[arm]
-            for draws in (known.draws, *(known.after(arm, right=right) for right in (True, False)))
-        )
-        return _turns(known, "P(furthest)", now, right, wrong)
-
-    def _furthest(self, known: KnownFigures, draws: Floats) -> Floats:
-        return ranks(np.abs(draws - foretold(measure(known.session)))).first
+    def answer(self, *, whenever: bool) -> Answer:
+        limits = self.about.limits(LEVEL, whenever=whenever)
+        said = "Every group's interval holds 95 % of the time, each by itself."
+        return Answer([], self.session.names, not self.session.few.any(), limits, [said])
 
 
-def foretold(about: Measure) -> Floats:
-    """Return what scores say that a rate is in each group, (A,).
-
-    Raises
-    ------
-    UserError : there are no scores, or the metric is no rate.
-    """
-    if not isinstance(about, RateMeasure):
-        raise UserError(
-            f"question=calibration compares a rate with the scores, and {about.metric.name} is "
-            "none: ask about a rate, or question=worst, gap or each"
-        )
-    if about.session.table.score is None:
-        raise UserError("question=calibration needs scores: name their column, score=...")
-    return about.expected
-
-
-QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {"worst": Worst(), "gap": GapSize(), "each": Each(), "calibration": CalibrationError()}
+DEFAULT_QUESTION, DEFAULT_STRATEGY = "worst", "top_two"
+QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
+    {"worst": _Worst, "gap": _Gap, "each": _Each, "calibration": _Calibration}
 )
 
 
-def _most_probable(known: KnownFigures, chances: Floats) -> str:
-    best = int(chances.argmax())
-    return f"{known.session.names[best]}, with probability {probability(chances[best])}"
+def question_of(session: Session) -> Question:
+    """Return the question of a session."""
+    return QUESTIONS[session.state.question](measure(session))
 
 
-def _turns(known: KnownFigures, name: str, now: float, up: float, down: float) -> str:
-    metric = known.session.state.metric
-    ups, downs = ("right", "wrong") if metric == ACCURACY else ("up", "down")
-    return f"{name} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
+def shown_interval(lower: float, upper: float) -> str:
+    """Return an interval as part of a sentence."""
+    if not np.isfinite(upper - lower):
+        return "of too few labels for an interval"
+    return f"95 % interval {interval(lower, upper)}"
 
 
-DEFAULT_STRATEGY = "top_two"
+def answer(question: Question) -> tuple[Answer, pd.DataFrame]:
+    """Return what labels say to a question, and the metric in every group (`group_figures`)."""
+    session = question.session
+    fixed, whenever = (question.answer(whenever=lasting) for lasting in (False, True))
+    said = whenever if session.state.whenever else fixed
+    sentences = [*said.sentences, *_short(session), _stopping(session, settled=said.settled)]
+    groups = group_figures(question.about, fixed.limits, whenever.limits)
+    return replace(said, sentences=sentences), groups
+
+
+def group_figures(about: Measure, fixed: Limits, whenever: Limits) -> pd.DataFrame:
+    """Return a metric in every group.
+
+    Parameters
+    ----------
+    fixed, whenever : with the intervals of a number of labels that was said before the first, and
+        with those that hold whenever one stops.
+
+    Returns
+    -------
+    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
+    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
+    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    """
+    session, ends = about.session, {}
+    for name, limits in (("fixed", fixed), ("whenever", whenever)):
+        none = ~np.isfinite(limits.upper - limits.lower)
+        lower, upper = (np.where(none, np.nan, end).tolist() for end in limits[1:])
+        ends[name] = list(zip(lower, upper, strict=True))
+    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+    return pd.DataFrame(
+        {
+            "group": session.names,
+            "labels": session.labels,
+            "rows": about.rows,
+            "value": fixed.value,
+            "lower": lower,
+            "upper": upper,
+            **ends,
+            "few": session.few,
+        }
+    )
+
+
+def _short(session: Session) -> Iterator[str]:
+    """Name the groups that have too few labels to be called fine."""
+    groups = zip(session.names, session.labels, session.few, strict=True)
+    listed = [f"{name} ({labels})" for name, labels, few in groups if few]
+    if len(listed) == len(session.names):
+        yield f"Every group has too few labels to be called fine, which takes {FEWEST_LABELS}."
+    elif listed:
+        yield (
+            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(listed)}."
+        )
+
+
+def _stopping(session: Session, *, settled: bool) -> str:
+    """Say whether labelling may stop, and what stopping does to the intervals."""
+    state = session.state
+    if not state.whenever:
+        return (
+            f"The {count(state.stop)} labels that were said before the first one are there: stop "
+            "here. Intervals are those of a fixed number of labels."
+        )
+    go_on = (
+        "The question is settled, and you may stop" if settled else "You may stop whenever you like"
+    )
+    at_all = f"{go_on}: these intervals hold at all numbers of labels together"
+    if not state.stop:
+        return f"{at_all}, so that looking often does them no harm."
+    left = state.stop - len(state.labels)
+    if left > 0:
+        return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
+    return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """A metric in all groups, each by itself, and of everyone where that is a mean of theirs."""
+
+    metric: str
+    label: str
+    groups: pd.DataFrame
+    everyone: tuple[float, float, float] | None
+
+
+def figures(session: Session) -> list[Figures]:
+    """Return every metric that labels say something of, in the groups that were chosen among."""
+    metrics = []
+    for name, metric in askable(session).items():
+        about = measure(replace(session, state=replace(session.state, metric=name)))
+        fixed, whenever = (about.limits(LEVEL, whenever=lasting) for lasting in (False, True))
+        everyone = about.everyone(LEVEL, whenever=session.state.whenever)
+        groups = group_figures(about, fixed, whenever)
+        metrics.append(Figures(name, metric.label, groups, everyone))
+    return metrics
+
+
 # Multiple play is a strategy of studies, where several arms are labelled at once.
 ONE_AT_A_TIME = tuple(name for name in STRATEGIES if name != "multiple_play")
 # These do not look at labels.
@@ -313,48 +459,26 @@ _BLIND = ("random", "random_arm")
 LEAST_SHARE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Suggested:
-    """Rows to label, by position, and the group of each."""
+def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> Rows:
+    """Return the positions of up to so many rows to label; the same ones for the same state.
 
-    rows: NDArray[np.int64]
-    arms: NDArray[np.int64]
-
-
-def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> Suggested:
-    """Return up to so many rows; the same ones for the same state.
+    Groups are chosen one after the other, as if the labels before were not known yet.
 
     Parameters
     ----------
     part : (k, m): rows of the k-th of m people who label at the same time.
     """
-    waiting = session.waiting(part)
-    arms = _next_arms(session, waiting, labels, part)
-    codes = session.codes[waiting]
-    # The k-th time that an arm is chosen, it gives the k-th of its rows.
-    turn = [int((arms[:i] == arm).sum()) for i, arm in enumerate(arms)]
-    rows = [waiting[np.flatnonzero(codes == arm)[k]] for arm, k in zip(arms, turn, strict=True)]
-    return Suggested(np.array(rows, np.int64), arms)
-
-
-def _next_arms(
-    session: Session, waiting: NDArray[np.int64], labels: int, part: tuple[int, int]
-) -> NDArray[np.int64]:
-    """Choose groups one after the other, as if the labels before were not known yet."""
-    state = session.state
-    generator = rng(state.options.seed, "next", len(state.answers), *part)
-    known = measure(session).arms(session.left(waiting))
-    reward = QUESTIONS[state.question].reward(session)
-    given = session.answered.copy()
-    arms: list[int] = []
-    for _ in range(min(labels, len(waiting))):
-        behind = np.where(known.unlabelled[0] > 0, given, np.iinfo(np.int64).max)
-        fewest = int(behind.argmin())
-        if state.strategy not in _BLIND and behind[fewest] < LEAST_SHARE * given.mean():
-            arm = fewest
-        else:
-            arm = next_arm(known, reward, state.strategy, generator)
-        known.unlabelled[0, arm] -= 1
-        given[arm] += 1
-        arms.append(arm)
-    return np.array(arms, np.int64)
+    state, waiting = session.state, session.waiting(part)
+    question = question_of(session)
+    posterior, left = question.about.posterior.take(None), session.by_group(waiting)[None]
+    arms = next_arms(
+        BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left),
+        question.reward(),
+        state.strategy,
+        rng(state.options.seed, "next", len(state.answers), *part),
+        labels=labels,
+        given=session.by_group(session.answered),
+        least_share=0.0 if state.strategy in _BLIND else LEAST_SHARE,
+    )
+    queues = [iter(waiting[session.codes[waiting] == arm]) for arm in range(len(session.names))]
+    return np.array([next(queues[arm]) for arm in arms], np.int64)

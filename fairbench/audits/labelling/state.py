@@ -22,6 +22,7 @@ ACCURACY = "accuracy"
 _RENAMED = {"accuracy": "each"}  # questions that were called otherwise
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
+_PLAIN = ("by", "question", "strategy", "metric", "stop")
 
 
 @dataclass(frozen=True)
@@ -77,84 +78,46 @@ class State:
         return replace(self, answers=self.answers + answers)
 
 
-def to_json(state: State, folder: Path) -> dict[str, Any]:
-    """Return a state as plain values; the path of the predictions is seen from `folder`."""
-    chosen = {k: v for k, v in asdict(state.options).items() if k not in _ELSEWHERE}
-    path = state.options.path.resolve()
-    return {
-        "schema": SCHEMA,
-        "predictions": {
-            # Relative, so that the two files can move together.
-            "path": Path(os.path.relpath(path, folder.resolve())).as_posix(),
-            "sha256": state.sha256,
-            "rows": state.rows,
-        },
-        "options": chosen,
-        "by": state.by,
-        "question": state.question,
-        "strategy": state.strategy,
-        "metric": state.metric,
-        "stop": state.stop,
-        "labels": [asdict(answer) for answer in state.answers],
-    }
-
-
-def from_json(content: Any, folder: Path) -> State:
-    """Return the state that plain values describe.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError : they describe none.
-    """
-    if content["schema"] != SCHEMA:
-        raise ValueError(f"its schema is {content['schema']}; this version reads {SCHEMA}")
-    predictions = content["predictions"]
-    options = _options(content["options"], folder / predictions["path"])
-    answers = tuple(_answer(each, int(predictions["rows"])) for each in content["labels"])
-    by, question, strategy = (_text(content, name) for name in ("by", "question", "strategy"))
-    question = _RENAMED.get(question, question)
-    digest, rows = _text(predictions, "sha256"), int(predictions["rows"])
-    # Earlier states asked about accuracy alone, and said no number.
-    metric, stop = str(content.get("metric", ACCURACY)), int(content.get("stop", 0))
-    return State(options, digest, rows, by, question, strategy, answers, metric, stop)
-
-
-def _options(values: Mapping[str, Any], path: Path) -> Options:
-    known = {each.name for each in fields(Options)}
-    if unknown := set(values) - known:
-        raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
-    plain: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
-    return Options(path=path, **plain)
-
-
-def _answer(value: Mapping[str, Any], rows: int) -> Answer:
-    answer = Answer(int(value["row"]), _text(value, "label"), _text(value, "time"))
-    if not 1 <= answer.row <= rows:
-        raise ValueError(f"it has a label of row {answer.row}, of {rows}")
-    return answer
-
-
-def _text(values: Mapping[str, Any], name: str) -> str:
-    if not isinstance(values[name], str):
-        raise TypeError(f"'{name}' is no text")
-    return str(values[name])
-
-
 class StateFile(JsonFile[State]):
     """The file of an audit that is being labelled."""
 
     of, start = "an audit", "fairbench label next PREDICTIONS"
     otherwise = "since labels cannot be made again"
 
+    def values(self, state: State) -> Mapping[str, Any]:
+        """Return a state as plain values; the path of the predictions is seen from the file's."""
+        folder, path = self.path.parent.resolve(), state.options.path.resolve()
+        return {
+            "schema": SCHEMA,
+            "predictions": {
+                # Relative, so that the two files can move together.
+                "path": Path(os.path.relpath(path, folder)).as_posix(),
+                "sha256": state.sha256,
+                "rows": state.rows,
+            },
+            "options": {k: v for k, v in asdict(state.options).items() if k not in _ELSEWHERE},
+            **{name: getattr(state, name) for name in _PLAIN},
+            "labels": [asdict(answer) for answer in state.answers],
+        }
+
     def parsed(self, content: bytes) -> State:
         """Return the state that a file's content describes."""
-        return from_json(_values(content), self.path.parent)
-
-    def values(self, state: State) -> Mapping[str, Any]:
-        """Return a state as plain values."""
-        return to_json(state, self.path.parent)
+        values = _values(content)
+        if values["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
+        predictions, rows = values["predictions"], int(values["predictions"]["rows"])
+        return State(
+            _options(values["options"], self.path.parent / predictions["path"]),
+            _text(predictions, "sha256"),
+            rows,
+            _text(values, "by"),
+            _RENAMED.get(question := _text(values, "question"), question),
+            _text(values, "strategy"),
+            tuple(_answer(label, rows) for label in values["labels"]),
+            # Earlier states asked about accuracy alone, and said no number.
+            str(values.get("metric", ACCURACY)),
+            int(values.get("stop", 0)),
+        )
 
 
 def _values(content: bytes) -> dict[str, Any]:
@@ -168,6 +131,28 @@ def _values(content: bytes) -> dict[str, Any]:
             if known and values.get("schema") == _UNSEALED:
                 return {**values, "schema": SCHEMA}
         raise
+
+
+def _options(values: Mapping[str, Any], path: Path) -> Options:
+    if unknown := set(values) - {field.name for field in fields(Options)}:
+        raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    return Options(path=path, **plain)
+
+
+def _answer(values: Mapping[str, Any], rows: int) -> Answer:
+    answer = Answer(int(values["row"]), _text(values, "label"), _text(values, "time"))
+    if not 1 <= answer.row <= rows:
+        raise ValueError(f"it has a label of row {answer.row}, of {rows}")
+    return answer
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    if not isinstance(values[name], str):
+        raise TypeError(f"'{name}' is no text")
+    return str(values[name])
 
 
 def sha256(path: Path) -> str:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from fairbench.audits.labelling.answers import (
-    Figures,
-    GroupFigure,
-    QuestionAnswer,
-    answer,
-    figures,
-)
-from fairbench.audits.labelling.measures import measure
-from fairbench.audits.labelling.questions import QUESTIONS, KnownFigures, Suggested
-from fairbench.audits.labelling.session import Session
+import pandas as pd
+
+from fairbench.audits.labelling.questions import Figures, answer, figures, question_of
+from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
 from fairbench.core.formats import count
 from fairbench.reporting.document.model import (
@@ -33,152 +26,137 @@ from fairbench.reporting.document.model import (
 _MOST_COLUMNS = 30
 
 
-def next_rows_document(session: Session, suggested: Suggested, state: Path) -> Document:
+def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     """Return the rows to label next, their groups, and what a label would do.
 
     Parameters
     ----------
-    state : the file that labels are stored in.
+    rows : by position. state : the file that labels are stored in.
     """
-    return Document(
-        QUESTIONS[session.state.question].asks(measure(session)),
-        [Section("", list(_suggestions(session, suggested, state)))],
-    )
-
-
-def _suggestions(session: Session, suggested: Suggested, state: Path) -> Iterator[Block]:
-    known = KnownFigures.of(session)
-    so_far = QUESTIONS[session.state.question].now(known)
-    yield Paragraph(f"So far: {so_far} ({session.progress}).")
-    if not len(suggested.rows):
-        yield Paragraph("No row is left to label.")
-        return
-    rows = [
-        [str(row + 1), session.names[arm], *_arm(known, arm)]
-        for row, arm in zip(suggested.rows, suggested.arms.tolist(), strict=True)
+    question = question_of(session)
+    known = question.known()
+    blocks: list[Block] = [Paragraph(f"So far: {question.now(known)} ({session.progress}).")]
+    columns = [
+        Column("row", "text", right=True),
+        Column("group"),
+        Column("labels", "count"),
+        Column(question.about.metric.label),
+        Column("what its label would settle"),
     ]
-    yield Table(
-        [
-            Column("row", "text", right=True),
-            Column("group"),
-            Column("labels", "count"),
-            Column(measure(session).metric.label),
-            Column("what its label would settle"),
-        ],
-        rows,
-    )
-    yield Paragraph(" ".join(answer(session).sentences), "note")
-    yield Commands([f"fairbench label ask state={state} {suggested.rows[0] + 1}=LABEL"])
-
-
-def _arm(known: KnownFigures, arm: int) -> tuple[int, str, str]:
-    """Return a group's labels, its figure with an interval, and what a label would do."""
-    session = known.session
-    lower, upper = (ends[arm] for ends in known.posterior.interval())
-    figure = f"{known.posterior.mean[arm]:.2f} ({lower:.2f}-{upper:.2f})"
-    if session.subject.predicted is not None and not len(session.table.known):
-        figure = ""  # nothing is known of numbers before the first
-    why = QUESTIONS[session.state.question].why(known, arm)
-    labels = int((session.codes[session.table.known] == arm).sum())
-    return labels, figure, why
+    posterior, (lower, upper) = known.posterior, known.posterior.interval()
+    # Nothing is known of numbers before the first.
+    unknown = session.predicted is not None and not session.labels.any()
+    figure = [
+        "" if unknown else f"{mean:.2f} ({low:.2f}-{high:.2f})"
+        for mean, low, high in zip(posterior.mean, lower, upper, strict=True)
+    ]
+    groups = session.codes[rows].tolist()
+    cells = [
+        [str(row + 1), session.names[g], int(session.labels[g]), figure[g], question.why(known, g)]
+        for row, g in zip(rows, groups, strict=True)
+    ]
+    if not cells:
+        blocks.append(Paragraph("No row is left to label."))
+    else:
+        blocks += [
+            Table(columns, cells),
+            Paragraph(" ".join(answer(question)[0].sentences), "note"),
+            Commands([f"fairbench label ask state={state} {cells[0][0]}=LABEL"]),
+        ]
+    return Document(question.sentence, [Section("", blocks)])
 
 
 def with_answer(document: Document, session: Session) -> Document:
     """Return a report with what labels say to the question that they were chosen for."""
-    found = answer(session)
-    sections = [Section("The question", list(_answer(found))), *document.sections]
-    return replace(document, sections=sections, data={**document.data, "labelling": asdict(found)})
+    question, state = question_of(session), session.state
+    said, groups = answer(question)
+    # One of the two is the interval that counts; the other stands beside it.
+    shown = ["group", "labels", "value", "interval", "fixed" if state.whenever else "whenever"]
+    place = groups["group"].isin(said.possible).map({True: "", False: "surely not it, "})
+    if state.question in ("worst", "calibration"):
+        place = place.mask(groups["group"].isin(said.found), "looks like it, ")
+    remark = (place + _few(groups)).str.removesuffix(", ")
+    table = _table(state.metric.replace("_", " "), groups.assign(remark=remark), shown)
+    text = Paragraph(f"{question.sentence} {' '.join(said.sentences)}")
+    data = {
+        "question": state.question,
+        "metric": state.metric,
+        "asked": question.sentence,
+        **{name: getattr(said, name) for name in ("found", "possible", "settled", "sentences")},
+        "stop": state.stop,
+        "answers": len(state.labels),
+        "whenever": state.whenever,
+        "groups": groups.to_dict("records"),
+    }
+    sections = [Section("The question", [text, table]), *document.sections]
+    return replace(document, sections=sections, data={**document.data, "labelling": data})
+
+
+def _few(groups: pd.DataFrame) -> pd.Series:
+    return groups["few"].map({True: "too few labels", False: ""})
+
+
+def _table(name: str, groups: pd.DataFrame, shown: Sequence[str]) -> Table:
+    """Return a table of a metric by group, with some of the columns, and remarks."""
+    columns = {
+        "group": Column("group"),
+        "size": Column("rows", "count"),
+        "labels": Column("labels", "count"),
+        "value": Column(name, "number"),
+        "interval": Column("95 % interval", "interval"),
+        "fixed": Column("of a number said before", "interval", left_out=1),
+        "whenever": Column("whenever one stops", "interval", left_out=1),
+        "remark": Column(""),
+    }
+    shown = [*shown, "remark"]
+    ends = list(zip(groups["lower"], groups["upper"], strict=True))
+    rows = groups.assign(interval=ends)[shown].to_numpy(object).tolist()
+    return Table([columns[key] for key in shown], rows)
 
 
 def session_document(session: Session) -> Document:
     """Return the report of a session about several classes, or about numbers."""
-    found = figures(session)
+    metrics, table = figures(session), session.audited()
+    rows, labels, sampling = len(table), len(table.known), table.sampling
+    assert sampling is not None
+    basis = [
+        f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
+        f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
+        "which ones, at random within the group. Everyone's figures give each group its share of "
+        "the rows, not of the labels.",
+        sampling.stopping,
+        *sampling.notes,
+    ]
     sections = [
-        Section(f"{each.label} of each group", list(_of_metric(each, session))) for each in found
+        Section(f"{metric.label} of each group", [_of_metric(metric, session)])
+        for metric in metrics
     ]
     audit = Audit(
         session.state.options,
-        len(session.table),
-        len(session.table.known),
+        rows,
+        labels,
         [],
-        list(_basis(session)),
+        basis,
         sections,
-        {"figures": [asdict(each) for each in found]},
-        notes=session.table.notes,
+        {"figures": [{**vars(m), "groups": m.groups.to_dict("records")} for m in metrics]},
+        notes=table.notes,
     )
     return with_answer(document_of(audit), session)
 
 
-def _basis(session: Session) -> Iterator[str]:
-    sampling = session.audited().sampling
-    assert sampling is not None
-    rows, labels = len(session.table), len(session.table.known)
-    yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    yield (
-        f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
-        "which ones, at random within the group. Everyone's figures give each group its share of "
-        "the rows, not of the labels."
-    )
-    yield sampling.stopping
-    yield from sampling.notes
-
-
-def _of_metric(found: Figures, session: Session) -> Iterator[Block]:
-    columns = [Column("group"), Column("rows", "count"), Column("labels", "count")]
-    columns += [Column(found.label, "number"), Column("95 % interval", "interval"), Column("")]
-    rows: list[list[Any]] = [
-        [
-            each.group,
-            int(session.sizes[g]),
-            each.labels,
-            each.value,
-            (each.lower, each.upper),
-            "too few labels" if each.few else "",
-        ]
-        for g, each in enumerate(found.groups)
-    ]
-    if found.everyone is not None:
-        value, *ends = found.everyone
-        labels = sum(each.labels for each in found.groups)
-        rows.append(["everyone", len(session.table), labels, value, tuple(ends), ""])
-    yield Table(columns, rows)
-
-
-def _answer(found: QuestionAnswer) -> Iterator[Block]:
-    yield Paragraph(f"{found.asked} {' '.join(found.sentences)}")
-    # One of the two is the interval that counts; the other stands beside it.
-    stopped = any(each.whenever != (each.lower, each.upper) for each in found.groups)
-    columns = [
-        Column("group"),
-        Column("labels", "count"),
-        Column(found.metric.replace("_", " "), "number"),
-        Column("95 % interval", "interval"),
-        Column(
-            "whenever one stops" if stopped else "of a number said before", "interval", left_out=1
-        ),
-        Column(""),
-    ]
-    rows = [
-        [
-            each.group,
-            each.labels,
-            each.value,
-            (each.lower, each.upper),
-            each.whenever if stopped else each.fixed,
-            _remark(found, each),
-        ]
-        for each in found.groups
-    ]
-    yield Table(columns, rows)
-
-
-def _remark(found: QuestionAnswer, each: GroupFigure) -> str:
-    few = "too few labels" if each.few else ""
-    place = ""
-    if found.question in ("worst", "calibration"):
-        place = "surely not it" if each.group not in found.possible else ""
-        place = "looks like it" if each.group in found.found else place
-    return ", ".join(part for part in (place, few) if part)
+def _of_metric(metric: Figures, session: Session) -> Table:
+    groups = metric.groups.assign(size=session.sizes, remark=_few(metric.groups))
+    if metric.everyone is not None:
+        value, lower, upper = metric.everyone
+        everyone = {"group": "everyone", "size": len(session.table), "remark": ""}
+        everyone |= {
+            "labels": groups["labels"].sum(),
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+        }
+        groups = pd.concat([groups, pd.DataFrame([everyone])])
+    return _table(metric.label, groups, ["group", "size", "labels", "value", "interval"])
 
 
 def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:

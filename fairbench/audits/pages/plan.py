@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fairbench.audits.labels_needed import rounded
-from fairbench.audits.plan import MOST, AuditPlan, LabelsFor
+from fairbench.audits.plan import MOST, AuditPlan
 from fairbench.core.formats import count
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 
 def plan_document(plan: AuditPlan) -> Document:
-    """Return the numbers of labels, and what they suppose."""
-    options = plan.options
+    """Return the numbers of labels to two digits, and what they suppose."""
+    options, smallest = plan.options, plan.options.groups[plan.smallest]
     sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
-    columns = [
-        Column("to show that"),
-        Column("labels"),
-        Column("perhaps from", right=True),
-        Column("probably from", right=True),
+    claims = {
+        True: f"no two groups differ by {options.gap:g} or more, if all are alike",
+        False: f"groups differ, if the one of {100 * smallest:g} % has a rate of {plan.other:g}",
+    }
+    rows = [
+        [claim, "as many in each group" if equally else "at random"]
+        + [
+            f"over {count(MOST)}" if labels is None else count(rounded(labels))
+            for labels in plan.labels(alike=alike, equally=equally)
+        ]
+        for alike, claim in claims.items()
+        for equally in (False, True)
     ]
-    table = Table(columns, list(_rows(plan)))
+    columns = [Column("to show that"), Column("labels")]
+    columns += [Column(f"{chance} from", right=True) for chance in ("perhaps", "probably")]
     text = (
         f"Groups of {sizes}, a rate of {options.rate:g}, a gap of {options.gap:g}. With the first "
         "number of labels the audit says so in 20 % of simulations, with the second in 80 %. It "
@@ -31,21 +37,5 @@ def plan_document(plan: AuditPlan) -> Document:
         "there are some. People who belong together, such as households, count for fewer."
     )
     lead = [Paragraph(text), Paragraph(assumed, "note")]
-    return Document("Labels that an audit will take", [Section("", [table])], lead=lead)
-
-
-def _rows(plan: AuditPlan) -> Iterator[list[str]]:
-    gap, smallest = plan.options.gap, plan.options.groups[plan.smallest]
-    small = f"no two groups differ by {gap:g} or more, if all are alike"
-    apart = f"groups differ, if the one of {100 * smallest:g} % has a rate of {plan.other:g}"
-    for claim, answered in ((small, plan.alike), (apart, plan.apart)):
-        for equally, how in ((False, "at random"), (True, "as many in each group")):
-            yield [claim, how, *_numbers(answered(equally=equally))]
-
-
-def _numbers(answer: LabelsFor) -> list[str]:
-    """Return both numbers to two digits."""
-    return [
-        f"over {count(MOST)}" if each is None else count(rounded(each))
-        for each in (answer.few, answer.enough)
-    ]
+    sections = [Section("", [Table(columns, rows)])]
+    return Document("Labels that an audit will take", sections, lead=lead)

@@ -171,14 +171,10 @@ def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
 
 def _answers(options: AskOptions, target: str) -> dict[int, str]:
     """Return the labels on the command line and in the file that it names."""
-    from fairbench.audits.labelling.answering import labels_in, row_labels
+    from fairbench.audits.labelling.answering import pairs_in, row_labels
 
-    pairs = row_labels(options.answers)
-    if options.labels:
-        for row, label in labels_in(Path(options.labels), target).items():
-            if pairs.setdefault(row, label) != label:
-                raise UserError(f"row {row} is given two labels")
-    return pairs
+    in_file = pairs_in(Path(options.labels), target) if options.labels else []
+    return row_labels([*options.answers, *in_file])
 
 
 def report(options: LabelReportOptions) -> None:
@@ -193,7 +189,7 @@ def report(options: LabelReportOptions) -> None:
     if options.epsilon is not None:
         asked = replace(asked, epsilon=options.epsilon)
     session = replace(session, state=replace(session.state, options=asked))
-    if session.subject.told is not None:
+    if session.told is not None:
         document = session_document(session)
     else:
         document = with_answer(document_of_table(asked, session.audited()), session)

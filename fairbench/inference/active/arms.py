@@ -76,8 +76,7 @@ class BetaArms:
 
     def take(self, rows: Integers) -> BetaArms:
         """Return some of the replications."""
-        posterior = Beta(self.posterior.successes[rows], self.posterior.failures[rows])
-        return BetaArms(posterior, self.unlabelled[rows])
+        return BetaArms(self.posterior.take(rows), self.unlabelled[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +98,7 @@ class NormalArms:
 
     def take(self, rows: Integers) -> NormalArms:
         """Return some of the replications."""
-        posterior = self.posterior
-        parts = (posterior.mean[rows], posterior.variance[rows], posterior.strength[rows])
-        return NormalArms(Normal(*parts), self.unlabelled[rows])
+        return NormalArms(self.posterior.take(rows), self.unlabelled[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +181,7 @@ class BinnedArms:
 
     def take(self, rows: Integers) -> BinnedArms:
         """Return some of the replications."""
-        posterior = Beta(self.posterior.successes[rows], self.posterior.failures[rows])
-        return BinnedArms(posterior, self.unlabelled[rows])
+        return BinnedArms(self.posterior.take(rows), self.unlabelled[rows])
 
 
 Rate = Callable[[Floats, Floats, Floats], Floats]

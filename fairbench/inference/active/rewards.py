@@ -219,9 +219,7 @@ class ComparisonReward:
 
         The five are now, a success of either arm, a failure of either arm.
         """
-        first, second = (
-            Beta(posterior.successes[..., i], posterior.failures[..., i]) for i in (0, 1)
-        )
+        first, second = (posterior.take((..., i)) for i in (0, 1))
         first_larger = _exceeds(first, second, self.margin)
         # Seen from the second arm, the labels of the arms change places.
         second_larger = _exceeds(second, first, self.margin)[..., [0, 2, 1, 4, 3]]

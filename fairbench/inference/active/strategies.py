@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.errors import unknown_name
-from fairbench.inference.active.arms import Arms, BetaArms, DirichletArms, Integers
+from fairbench.inference.active.arms import Arms, BetaArms, DirichletArms, Integers, NormalArms
 from fairbench.inference.active.rewards import Reward
 
 Floats = NDArray[np.float64]
@@ -217,26 +217,36 @@ def next_arm(arms: Arms, reward: Reward, strategy: str, generator: np.random.Gen
 
 
 def next_arms(
-    arms: BetaArms | DirichletArms,
+    arms: BetaArms | NormalArms | DirichletArms,
     reward: Reward,
     strategy: str,
     generator: np.random.Generator,
     *,
     labels: int,
+    given: Integers | None = None,
+    least_share: float = 0.0,
 ) -> Integers:
     """Return the arms of the next labels, chosen before any of them is known, (at most labels,).
 
     A row is chosen with what is known now, and counts as used up for the next choice: with
     Thompson's draws the arms spread as the posterior does, so that a sitting is not spent on one
     arm (batched Thompson sampling, Kandasamy et al. 2018).
+
+    Parameters
+    ----------
+    given : (A,) the labels that each arm was given before; none by default.
+    least_share : an arm that has less than this part of an equal share of the labels goes first.
     """
     left = replace(arms, unlabelled=arms.unlabelled.copy())
+    had = np.zeros(left.unlabelled.shape[1], np.int64) if given is None else given.copy()
     chosen: list[int] = []
-    while len(chosen) < labels:
-        arm = next_arm(left, reward, strategy, generator)
-        if arm < 0:
-            break
+    while len(chosen) < labels and left.unlabelled.any():
+        behind = np.where(left.unlabelled[0] > 0, had, np.iinfo(np.int64).max)
+        arm = int(behind.argmin())
+        if behind[arm] >= least_share * had.mean():
+            arm = next_arm(left, reward, strategy, generator)
         left.unlabelled[0, arm] -= 1
+        had[arm] += 1
         chosen.append(arm)
     return np.array(chosen, np.int64)
 

@@ -51,5 +51,5 @@ def answer(begun, rows, label):
 def label_actively(begun, label, number, *, step=1):
     """Return the session after so many labels, `step` of them chosen at a time."""
     for left in range(number, 0, -step):
-        begun = answer(begun, next_rows(begun, min(step, left)).rows, label)
+        begun = answer(begun, next_rows(begun, min(step, left)), label)
     return begun

@@ -1,15 +1,16 @@
 """What labels say to a question: for any metric, whenever one stops, never of too few labels."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
-from fairbench.audits.labelling.answers import answer
+from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable, measure, metric_named
-from fairbench.audits.labelling.questions import QUESTIONS, KnownFigures, next_rows
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.core.errors import UserError
 from tests.audit.labelling.sessions import answer as answered
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -17,6 +18,12 @@ from tests.audit.labelling.sessions import label_actively, pool, session
 
 def asked(begun, **changes):
     return replace(begun, state=replace(begun.state, **changes))
+
+
+def answer(begun):
+    """Return what labels say, with the figures by group."""
+    said, groups = questions.answer(question_of(begun))
+    return SimpleNamespace(**vars(said), groups=groups)
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +40,14 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
         for question in QUESTIONS:
             begun = asked(labelled, metric=name, question=question)
             try:
-                QUESTIONS[question].reward(begun)
+                question_of(begun).reward()
             except UserError:
                 neither = question == "worst" and metric.better == "neither"
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
             found = answer(begun)
-            assert len(next_rows(begun, 2).rows) == 2
-            for each in found.groups:
+            assert len(next_rows(begun, 2)) == 2
+            for each in found.groups.itertuples():
                 assert not each.value < each.lower
                 assert not each.value > each.upper
                 if not np.isnan(each.whenever[0]):
@@ -53,11 +60,11 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     for name in ("accuracy", "false_positive_rate"):
         begun = asked(session(replace(table, score=None)), metric=name)
         assert answer(begun).sentences[0] == "No label says anything yet."
-        assert len(next_rows(begun, 3).rows) == 3
+        assert len(next_rows(begun, 3)) == 3
     assert "brier_score" not in askable(begun)
     begun = asked(session(table), metric="brier_score")
-    assert np.isfinite(KnownFigures.of(begun).draws).all()
-    assert np.isnan(answer(begun).groups[0].upper)
+    assert np.isfinite(question_of(begun).known().draws).all()
+    assert np.isnan(answer(begun).groups["upper"][0])
 
 
 @pytest.mark.parametrize(
@@ -86,15 +93,14 @@ def test_the_worst_is_the_highest_of_an_error(labelled):
     right, wrong = (answer(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
     assert right.found == wrong.found == ["Female x Black"]
     assert right.possible == wrong.possible
-    for one, other in zip(right.groups, wrong.groups, strict=True):
-        assert one.lower == pytest.approx(1 - other.upper, abs=1e-9)
+    np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
 
 
 def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
     found = answer(labelled)
-    few = [each.group for each in found.groups if each.labels < 30]
+    few = list(found.groups.query("labels < 30")["group"])
     assert few
-    assert [each.group for each in found.groups if each.few] == few
+    assert list(found.groups.query("few")["group"]) == few
     assert set(few) <= set(found.possible)
     assert any("Too few labels to be called fine" in each and few[0] in each
                for each in found.sentences)  # fmt: skip
@@ -123,12 +129,10 @@ def test_intervals_fit_how_labelling_stops(labelled):
     labels = len(labelled.state.labels)
     forever, there = answer(labelled), answer(asked(labelled, stop=labels))
     before, beyond = (answer(asked(labelled, stop=each)) for each in (labels + 10, labels - 10))
-    assert there.whenever is False
-    assert forever.whenever and before.whenever and beyond.whenever
     assert "stop here" in there.sentences[-1]
     assert "10 from here" in before.sentences[-1]
     assert "There are 10 more" in beyond.sentences[-1]
-    for one, other in zip(forever.groups, there.groups, strict=True):
+    for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
         assert (one.lower, one.upper) == one.whenever == other.whenever
         assert (other.lower, other.upper) == other.fixed == one.fixed
 

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 
-from fairbench.audits.labelling.measures import measure
-from fairbench.audits.labelling.questions import DRAWS, QUESTIONS, KnownFigures
+from fairbench.audits.labelling.questions import QUESTIONS, question_of
 from fairbench.inference.active.arms import BetaArms
+from fairbench.inference.active.lookahead import DRAWS, Knowledge
 from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
 
 
-def known(arms=(3, 7, 2, 5), **options):
-    """Return knowledge of the four groups, made up."""
-    begun = session(pool(500)[0], **options)
-    won = np.array(arms, float)
-    return KnownFigures(begun, Beta(won, 10 - won))
+def known(*successes):
+    """Return knowledge of groups of ten labels, made up."""
+    won = np.array(successes, float)
+    return Knowledge.of(Beta(won, 10 - won), np.random.default_rng(0))
 
 
 def test_the_gap_of_two_arms_is_their_comparison():
@@ -43,9 +42,10 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 
 def test_probability_of_being_worst_is_a_double_integral():
-    begun = session(pool(500)[0], by="sex")
-    knowledge = KnownFigures(begun, Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])))
-    told = QUESTIONS["worst"].why(knowledge, 0)
+    knowledge = Knowledge.of(
+        Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])), np.random.default_rng(0)
+    )
+    told = question_of(session(pool(500)[0], by="sex")).why(knowledge, 0)
     exact = [
         float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
         for won, lost in ((6, 4), (7, 4), (6, 5))
@@ -56,8 +56,8 @@ def test_probability_of_being_worst_is_a_double_integral():
 
 
 def test_one_label_more_changes_one_group_slightly():
-    knowledge = known()
-    after = knowledge.after(2, right=True)
+    knowledge = known(3, 7, 2, 5)
+    after = knowledge.after(2, up=True).draws
     changed = (after != knowledge.draws).any(axis=0)
     np.testing.assert_array_equal(changed, [False, False, True, False])
     # The same uniforms: every draw moves the same way.
@@ -67,8 +67,8 @@ def test_one_label_more_changes_one_group_slightly():
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_sentences_fit_the_terminal(question):
-    knowledge = known(question=question)
-    asked = QUESTIONS[question]
+    knowledge = known(3, 7, 2, 5)
+    asked = question_of(session(pool(500)[0], question=question))
     assert len(asked.why(knowledge, 1)) <= 50
     assert "probability" in asked.now(knowledge) or "±" in asked.now(knowledge)
 
@@ -76,11 +76,11 @@ def test_sentences_fit_the_terminal(question):
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     table, label = pool(1000)
     begun = label_actively(session(table), label, 50)
-    posterior = KnownFigures.of(begun).posterior
+    posterior = question_of(begun).about.posterior
     known = begun.table.known
     right = begun.table.label[known] == begun.table.prediction[known]
     right, wrong = (np.bincount(begun.codes[known[each]], minlength=4) for each in (right, ~right))
-    confidence = measure(begun).expected
+    confidence = question_of(begun).about.expected
     assert (right + wrong).sum() == 50
     np.testing.assert_allclose(posterior.strength, right + wrong + 2)
     np.testing.assert_allclose(posterior.successes, right + 2 * confidence)

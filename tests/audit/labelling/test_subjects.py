@@ -2,15 +2,16 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling.answers import answer, figures
+from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable
-from fairbench.audits.labelling.questions import QUESTIONS, next_rows
-from fairbench.audits.labelling.session import PREDICTED, Session, read_subject
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
+from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
@@ -43,20 +44,24 @@ def numeric(rows=900, *, seed=0):
 
 
 def begun(options, frame, *, by, metric, answers=()):
-    labels = {each.row - 1: each.label for each in answers}
-    subject = read_subject(options, labels, frame.astype(str))
     state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
-    return Session(state, subject.table, subject)
+    return open_session(state, frame.astype(str))
 
 
 def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
     session = begun(options, frame, by=by, metric=metric)
     given = []
     for _ in range(0, number, step):
-        rows = next_rows(session, step).rows
+        rows = next_rows(session, step)
         given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
         session = begun(options, frame, by=by, metric=metric, answers=given)
     return session
+
+
+def answer(session):
+    """Return what labels say, with the figures by group."""
+    said, groups = questions.answer(question_of(session))
+    return SimpleNamespace(**vars(said), groups=groups)
 
 
 def of_classes(*more):
@@ -70,12 +75,12 @@ def of_numbers():
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
     session = labelled(of_classes(), frame, true, 300)
-    assert answer(session).found == ["north"]
-    assert not answer(session).settled
+    verdict = answer(session)
+    assert (verdict.found, verdict.settled) == (["north"], False)
     found = answer(replace(session, state=replace(session.state, stop=300)))
-    assert (found.possible, found.settled, found.whenever) == (["north"], True, False)
+    assert (found.possible, found.settled) == (["north"], True)
     assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
-    worst = next(each for each in found.groups if each.group == "north")
+    (worst,) = found.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
 
@@ -86,7 +91,9 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
     session = labelled(options, frame, true, 60, by=PREDICTED)
     assert session.names == list(CLASSES)
     for question in QUESTIONS:
-        assert QUESTIONS[question].reward(session)
+        assert question_of(
+            replace(session, state=replace(session.state, question=question))
+        ).reward()
 
 
 def test_regression_is_asked_about_its_errors():
@@ -95,9 +102,8 @@ def test_regression_is_asked_about_its_errors():
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     found = answer(session)
     assert found.found == ["north"]
-    by_name = {each.metric: each for each in figures(session)}
-    places = [each.group for each in by_name["mean_residual"].groups]
-    north = by_name["mean_residual"].groups[places.index("north")]
+    by_name = {each.metric: each for each in questions.figures(session)}
+    (north,) = by_name["mean_residual"].groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
     assert by_name["rmse"].everyone is None
     value, lower, upper = by_name["mean_residual"].everyone
@@ -110,9 +116,9 @@ def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
     frame, true = numeric(300)
     session = labelled(of_numbers(), frame, true, 40, metric="mae")
     state = session.state
-    changed = State(state.options, "", 300, "place", question, "thompson", state.answers, metric)
-    asked = Session(changed, session.table, session.of)
-    rows = next_rows(asked, 5).rows
+    changed = replace(state, question=question, strategy="thompson", metric=metric)
+    asked = replace(session, state=changed)
+    rows = next_rows(asked, 5)
     assert len(set(rows)) == 5
     assert np.isnan(asked.table.label[rows]).all()
     assert answer(asked).sentences
@@ -122,7 +128,7 @@ def test_a_mean_residual_is_neither_better_nor_worse():
     frame, _ = numeric(100)
     session = begun(of_numbers(), frame, by="place", metric="mean_residual")
     with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
-        QUESTIONS["worst"].reward(session)
+        question_of(session).reward()
 
 
 @pytest.mark.thorough
@@ -137,7 +143,7 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     for seed in range(60):
         frame, true = numeric(700, seed=seed)
         session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
-        for each in answer(session).groups:
+        for each in answer(session).groups.itertuples():
             lower, upper = each.fixed
             assert np.isnan(lower) == np.isnan(upper) == (each.labels < 100)
             if each.labels >= 100:

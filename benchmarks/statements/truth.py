@@ -129,8 +129,8 @@ Judge = Callable[[Finding, Truth, float], bool]
 
 def _gap(finding: Finding, truth: Truth, error: float) -> bool:
     question = question_of(finding)
-    if finding.verdict == SMALL:
-        return truth.gap(question) < finding.bound + error
+    if finding.verdict == SMALL:  # which says that no two differ by more, and so holds at the bound
+        return truth.gap(question) <= finding.bound + abs(error)
     if not finding.groups:
         return truth.gap(question) > finding.bound - error
     values = truth.values[question]

@@ -160,7 +160,7 @@ def _gaps(findings: Sequence[Finding], brief: bool) -> str:
     elif not is_small and not scope:
         scope = ": these rows cannot tell"
     start = "no two groups differ" if is_small else "it is open whether groups differ"
-    return _say(gap, f"{start} by {bound} or more in {measures}{scope}")
+    return _say(gap, f"{start} by more than {bound} in {measures}{scope}")
 
 
 def _in_detail(gap: Finding) -> str:

@@ -30,7 +30,7 @@ def assessed(frame, folder, *more):
 
 
 def places(audit):
-    return pd.DataFrame(audit.figures)
+    return pd.DataFrame(audit.data["ranking"])
 
 
 def test_shares_are_those_counted_by_hand(tmp_path):
@@ -101,5 +101,5 @@ def test_the_report_is_printed_and_written(tmp_path, capsys):
     for title in ("Among the first 5 of each list", "Exposure", "Scores by group"):
         assert title in printed
     content = json.loads((tmp_path / "audit.json").read_text())
-    assert {each["kind"] for each in content["figures"]} == {TOP, EXPOSURE}
+    assert {row["kind"] for row in content["ranking"]} == {TOP, EXPOSURE}
     assert '<svg class="chart"' in (tmp_path / "audit.html").read_text()

@@ -45,10 +45,10 @@ OPEN_GAP = Finding(
 def test_what_is_small_of_an_attribute_is_one_sentence():
     other = Finding(GAP, "sex", "base rate", SMALL, bound=0.05)
     assert sentences_of([SMALL_GAP, other]) == [
-        "By sex, no two groups differ by 0.05 or more in accuracy, base rate."
+        "By sex, no two groups differ by more than 0.05 in accuracy, base rate."
     ]
     assert sentences_of([SMALL_GAP, other], brief=True) == [
-        "By sex, no two groups differ by 5 percentage points or more in accuracy and base rate."
+        "By sex, no two groups differ by more than 5 percentage points in accuracy and base rate."
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_large_gap_names_both_groups_and_what_would_undo_it():
 
 def test_what_is_open_says_what_would_settle_it():
     assert sentence_of(OPEN_GAP) == (
-        "By sex, it is open whether groups differ by 0.05 or more in selection rate (95 % interval "
+        "By sex, it is open whether groups differ by more than 0.05 in selection rate (95 % interval "
         "0.000 to 0.100; 300 more labels would probably settle it)."
     )
     nothing = Finding(GAP, "sex", "accuracy", NOT_MEASURED, needs="there are no labels")

@@ -75,7 +75,7 @@ def _truth(about, values, **more):
         (_finding(GAP, LARGE, bound=0.2), RATES, True),
         (_finding(GAP, SMALL), RATES, True),
         (_finding(GAP, SMALL, bound=0.21), RATES, False),
-        (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.45}, True),  # "by 0.05 or more"
+        (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.45}, False),  # "by more than 0.05"
         (_finding(GAP, LARGE, ("G0", "G1")), {"G0": 0.5, "G1": 0.45}, True),
         (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.4501}, False),
         (_finding(GAP, OPEN), RATES, False),

@@ -73,6 +73,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         {
             "lists": 1 if lists is None else int(lists.max()) + 1,
+            "ranking": shares.to_dict("records"),
             "scores": [asdict(distribution) for distribution in scores],
         },
         notes=notes_on_groups(frame, options),
@@ -80,7 +81,19 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo=["Read what stays open, and rank more rows for what matters most."]
         * (not shares["surely"].all()),
-        figures=shares.to_dict("records"),
+        figures=[
+            {
+                "metric": f"{row['kind']}_{quantity}",
+                "attribute": row["attribute"],
+                "group": row["group"],
+                "value": row[quantity],
+                "lower": row[f"{quantity}_lower"],
+                "upper": row[f"{quantity}_upper"],
+                "n": row["rows"],
+            }
+            for row in shares.to_dict("records")
+            for quantity in ("share", "ratio")
+        ],
     )
 
 

@@ -66,8 +66,8 @@ def test_a_large_gap_names_both_groups_and_what_would_undo_it():
 
 def test_what_is_open_says_what_would_settle_it():
     assert sentence_of(OPEN_GAP) == (
-        "By sex, it is open whether groups differ by more than 0.05 in selection rate (95 % interval "
-        "0.000 to 0.100; 300 more labels would probably settle it)."
+        "By sex, it is open whether groups differ by more than 0.05 in selection rate (95 % "
+        "interval 0.000 to 0.100; 300 more labels would probably settle it)."
     )
     nothing = Finding(GAP, "sex", "accuracy", NOT_MEASURED, needs="there are no labels")
     assert (

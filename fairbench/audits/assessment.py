@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.calibration import GroupCalibration, calibrations
-from fairbench.audits.findings import ErrorBudget
+from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.impact import ImpactRatio, impact_ratios
 from fairbench.audits.labels_needed import Needed, labels_needed
@@ -157,7 +157,8 @@ def assess(
         assumed, supposed = _measured(table, evaluator, seed, alike)
     asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
-    budget = ErrorBudget(len(counted) * len(asked) + constrained + others)
+    rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
+    budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(counted, supposed, bounds, assumed=from_scores, metrics=asked)
     found = Assessment(

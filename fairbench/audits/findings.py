@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # of pages, on which any finding is wrong
 LEVEL = 0.95  # of the intervals that are printed
+# Of a report on rows that were labelled for a question: half the error rate is for the answer.
+QUESTION_RATE = ERROR_RATE / 2
 
 # What a finding is about.
 GAP = "gap"  # the largest difference between two groups
@@ -34,6 +36,10 @@ SHARE = "share of places"  # what a group gets of a ranking, over its share of t
 UNLIKE = "unlike everyone else"  # a group's rate against that of everybody else
 COMPARISON = "comparison"  # a measure of a second classifier, less that of the first
 CONSTRAINT = "constraint"  # what a threshold was asked to achieve, on rows it was not chosen on
+WATCHED = "watched gap"  # the difference between two groups, of all rows that came so far
+# Alarms of a watch, which it keeps: a gap is beyond its bound, or is another than it was, or scores
+# are off by another amount than they were.
+PASSED, CHANGED, DRIFTED = "passed", "changed", "drifted"
 
 
 @dataclass(frozen=True, eq=False)

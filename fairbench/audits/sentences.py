@@ -12,8 +12,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 import numpy as np
 
 from fairbench.audits.findings import (
+    CHANGED,
     COMPARISON,
     CONSTRAINT,
+    DRIFTED,
     EXCESS,
     GAP,
     LARGE,
@@ -21,10 +23,12 @@ from fairbench.audits.findings import (
     NOT_MEASURED,
     OPEN,
     PAIR,
+    PASSED,
     RATIO,
     SHARE,
     SMALL,
     UNLIKE,
+    WATCHED,
     Finding,
 )
 from fairbench.core.formats import count, interval, number, signed
@@ -111,7 +115,7 @@ def _said_with(finding: Finding) -> Hashable:
         return (*where, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
     if about == RATIO:
         return (*where, finding.groups[1:])
-    if about == COMPARISON and verdict in (OPEN, NOT_MEASURED):
+    if (about, verdict) in ((COMPARISON, OPEN), (COMPARISON, NOT_MEASURED), (WATCHED, OPEN)):
         return where
     return id(finding)
 
@@ -303,6 +307,31 @@ def _constraints(findings: Sequence[Finding], brief: bool) -> str:
     return _say(first, f"{first.scope}, {holds} {first.measure}{reason}{shown}")
 
 
+def _watched(findings: Sequence[Finding], brief: bool) -> str:
+    first, bound = findings[0], _bound(findings[0])
+    if first.verdict == OPEN:
+        number_of_gaps = f"{count(len(findings))} gap{'s' * (len(findings) > 1)}"
+        start = f"it is open whether a gap is beyond {bound} in {_measures(findings)}"
+        return _say(first, f"{start} ({number_of_gaps})")
+    ends = interval(*first.interval)
+    return f"{first.groups[0]}: the gap is at most {bound} ({ends} {first.scope})."
+
+
+def _alarm(findings: Sequence[Finding], brief: bool) -> str:
+    alarm = findings[0]
+    low, high = map(signed, alarm.interval)
+    before = f"; {' to '.join(map(signed, alarm.values))} before" if alarm.values else ""
+    if alarm.about == DRIFTED:
+        low = f"labels less scores {low}"
+        high = f"{high} on average"
+    said = {
+        PASSED: f"the gap is beyond {_bound(alarm)}",
+        CHANGED: "the gap has changed",
+        DRIFTED: "they have drifted",
+    }[alarm.about]
+    return f"{alarm.measure}: {said} ({low} to {high} {alarm.scope}{before})."
+
+
 _WORDS: Mapping[str, Words] = {
     GAP: _gaps,
     PAIR: _pairs,
@@ -313,4 +342,8 @@ _WORDS: Mapping[str, Words] = {
     UNLIKE: _unlike,
     COMPARISON: _comparisons,
     CONSTRAINT: _constraints,
+    WATCHED: _watched,
+    PASSED: _alarm,
+    CHANGED: _alarm,
+    DRIFTED: _alarm,
 }

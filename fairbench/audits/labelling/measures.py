@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import labelled_counts, one_group
+from fairbench.audits.findings import LEVEL
 from fairbench.audits.labelling.session import Session
 from fairbench.audits.table import AuditTable
 from fairbench.core.errors import UserError, check_choice
@@ -31,7 +32,6 @@ Rows = NDArray[np.int64]
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
-LEVEL = 0.95
 # Labels that what is known before any label is worth. It steers which row is next, and has no part
 # in the report.
 PRIOR = 2.0

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits.findings import LEVEL, QUESTION_RATE
 from fairbench.audits.gaps import FEWEST_LABELS
-from fairbench.audits.labelling.measures import LEVEL, Measure, RateMeasure, askable, measure
+from fairbench.audits.labelling.measures import Measure, RateMeasure, askable, measure
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
@@ -46,6 +47,7 @@ from fairbench.inference.rates import Limits
 from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
+_SURE = 1 - QUESTION_RATE  # the level at which limits of all groups together settle a question
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +166,11 @@ class _Extreme(Question):
 
     def answer(self, *, whenever: bool) -> Answer:
         names, lowest = self.session.names, self.lowest
-        single, wider = (
+        single, wider, sure = (
             self.compared_limits(self.about.limits(level, whenever=whenever))
-            for level in (LEVEL, together(LEVEL, len(names)))
+            for level in (LEVEL, *(together(of_all, len(names)) for of_all in (LEVEL, _SURE)))
         )
-        possible = candidates(wider, lowest=lowest) | self.session.few
+        possible = candidates(sure, lowest=lowest) | self.session.few
         limits = found_limits(single, wider, lowest=lowest)
         order = limits.value if lowest else -limits.value
         extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
@@ -281,21 +283,24 @@ class _Gap(Question):
 
     def answer(self, *, whenever: bool) -> Answer:
         names = self.session.names
-        wide = simultaneous_level(LEVEL, len(names))
-        limits, wider = (self.about.limits(level, whenever=whenever) for level in (LEVEL, wide))
+        levels = (LEVEL, *(simultaneous_level(level, len(names)) for level in (LEVEL, _SURE)))
+        limits, wider, sure = (self.about.limits(level, whenever=whenever) for level in levels)
         seen = ~np.isnan(limits.value)
         if seen.sum() < 2:
             said = "Fewer than two groups have labels."
             return Answer([], names, settled=False, limits=limits, sentences=[said])
-        gap = largest_gap(GroupLimits(limits.take(seen), wider.take(seen)))
+        gap, surely = (
+            largest_gap(GroupLimits(limits.take(seen), joint.take(seen))) for joint in (wider, sure)
+        )
         value, lower, upper = map(float, gap)
         pair = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
-        large = lower > self.epsilon
+        large = float(surely.lower) > self.epsilon
+        # One end of a 95 % interval is wrong as seldom as the answer may be.
         small = upper < self.epsilon and not self.session.few.any() and bool(seen.all())
         said = (
             f"Yes, some two differ by more than {self.epsilon:g}"
             if large
-            else f"No two differ by {self.epsilon:g}"
+            else f"No two differ by more than {self.epsilon:g}"
             if small
             else f"Open whether any two differ by more than {self.epsilon:g}"
         )

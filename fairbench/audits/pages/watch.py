@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby
 
 import numpy as np
 
 from fairbench.audits.findings import OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.pages.parts import bars, table_of
-from fairbench.audits.watching.alarms import CHANGED, PASSED
+from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
     BEYOND,
     GapNow,
     RateNow,
     ScoresNow,
+    alarm_finding,
+    findings_of,
     gaps_now,
     rates_now,
     scores_now,
 )
-from fairbench.audits.watching.state import Alarm, WatchState
+from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
-from fairbench.core.formats import count, interval, signed
+from fairbench.core.formats import count
 from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document.model import (
     Column,
@@ -50,22 +51,15 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
     """
     gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
     new = state.rows - before[0], state.marks[-1].labels - before[1]
-    alarms = [_alarm_sentence(alarm, state) for alarm in state.alarms]
-    epsilon = f"{state.options.epsilon:g}"
-    small = [
-        f"{gap.gap}: the gap of all rows so far is under {epsilon} "
-        f"({interval(gap.lower, gap.upper)})."
-        for gap in gaps
-        if gap.verdict == SMALL
-    ]
+    findings = findings_of(state, gaps)
     history = [
         {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
         | {"gaps": dict(mark.limits)}
         for mark in state.marks
     ]
     given = "1 alarm was given; it begins"
-    if len(alarms) > 1:
-        given = f"{count(len(alarms))} alarms were given; they begin"
+    if len(state.alarms) > 1:
+        given = f"{count(len(state.alarms))} alarms were given; they begin"
     return Document(
         f"Watch of {state.options.path.name}",
         [
@@ -75,10 +69,10 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             Section("Rates by group", [_rate_table(rates)]),
         ],
         Verdict(
-            [*alarms, *small],
-            list(_open_sentences(gaps, epsilon)),
+            can_be_concluded(findings),
+            cannot_be_concluded(findings),
             list(_basis(state, new, len(gaps), len(scores))),
-            f"{given} what can be concluded." if alarms else "",
+            f"{given} what can be concluded." if state.alarms else "",
         ),
         notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
@@ -89,6 +83,9 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             "repeats": state.repeats,
             "labels": state.marks[-1].labels,
             "new": list(new),
+            "findings": [
+                {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
+            ],
             "alarms": [asdict(alarm) for alarm in state.alarms],
             "gaps": [asdict(gap) for gap in gaps],
             "rates": [asdict(rate) for rate in rates],
@@ -96,35 +93,6 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             "history": history,
         },
     )
-
-
-def _alarm_sentence(alarm: Alarm, state: WatchState) -> str:
-    ends = f"{signed(alarm.lower)} to {signed(alarm.upper)}"
-    whose = f"of the rows after row {count(alarm.since)}" if alarm.since else "of all rows so far"
-    when = f"found at row {count(alarm.row)}" + f", {alarm.period}" * bool(alarm.period)
-    if alarm.kind == PASSED:
-        epsilon = f"{state.options.epsilon:g}"
-        return f"{alarm.about}: the gap is beyond {epsilon} ({ends} {whose}; {when})."
-    assert alarm.before is not None
-    earlier = f"{signed(alarm.before[0])} to {signed(alarm.before[1])} up to there"
-    if alarm.kind == CHANGED:
-        return f"{alarm.about}: the gap has changed ({ends} {whose}, {earlier}; {when})."
-    return (
-        f"{alarm.about}: they have drifted (labels less scores {ends} on average {whose}, "
-        f"{earlier}; {when})."
-    )
-
-
-def _open_sentences(gaps: Sequence[GapNow], epsilon: str) -> Iterator[str]:
-    """Yield, for each attribute, what is open by now."""
-    for name, rows in groupby(gaps, lambda gap: gap.attribute):
-        verdicts = [(gap.verdict, RATE_NAMES[gap.metric]) for gap in rows]
-        still = [rate for verdict, rate in verdicts if verdict == OPEN]
-        if still:
-            yield (
-                f"{name}: open whether the gap is beyond {epsilon} in "
-                f"{', '.join(dict.fromkeys(still))} ({len(still)} of {len(verdicts)} gaps)."
-            )
 
 
 def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
@@ -267,7 +235,10 @@ def _chart(gap: GapNow, state: WatchState) -> str:
     ]  # fmt: skip
     for alarm in state.alarms:
         if alarm.about == gap.gap:
-            height, hint = np.interp([alarm.row], rows, value), _alarm_sentence(alarm, state)
+            height, hint = (
+                np.interp([alarm.row], rows, value),
+                sentence_of(alarm_finding(alarm, state)),
+            )
             at = Series(alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True, hint=hint)
             series.append(at)
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]

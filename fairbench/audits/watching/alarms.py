@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
 from fairbench.audits.watching.counting import (
     Counted,
     GapOf,
@@ -32,7 +33,6 @@ Floats = NDArray[np.float64]
 FALSE_ALARMS = 0.05  # the share of watches that may ever give a false alarm
 OF_SCORES = 0.2  # of that, what is left to scores where they are watched
 FROM_START = 0.9  # of a quantity's share, what is left to the interval of all rows
-PASSED, CHANGED, DRIFTED = "passed", "changed", "drifted"
 
 
 def risk_of_gap(gaps: int, scores: int) -> float:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
+from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.watching.alarms import (
     FALSE_ALARMS,
-    PASSED,
     needed,
     risk_of_gap,
     risk_of_scores,
@@ -23,7 +23,8 @@ from fairbench.audits.watching.counting import (
     scores_watched,
     weights,
 )
-from fairbench.audits.watching.state import WatchState
+from fairbench.audits.watching.state import Alarm, WatchState
+from fairbench.core.formats import count
 from fairbench.inference.sequential.gaps import rows_until_beyond
 from fairbench.inference.sequential.means import labels_until_above, rate_sequence
 
@@ -79,6 +80,53 @@ def gaps_now(state: WatchState) -> list[GapNow]:
     counts, gaps, scores = counts_now(state), gaps_watched(state), scores_watched(state)
     risk = risk_of_gap(len(gaps), len(scores))
     return [_gap(gap, counts[gap.attribute], state, risk) for gap in gaps]
+
+
+def findings_of(state: WatchState, gaps: Sequence[GapNow]) -> list[Finding]:
+    """Return what is said: every alarm so far, then the gaps that gave none.
+
+    Alarms share an error rate over all looks; the intervals of gaps hold together at every look.
+    """
+    alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
+    others = [
+        Finding(
+            WATCHED,
+            gap.attribute,
+            RATE_NAMES[gap.metric],
+            gap.verdict,
+            (gap.gap,),
+            value=gap.value,
+            lower=gap.lower,
+            upper=gap.upper,
+            bound=state.options.epsilon,
+            n=state.rows,
+            scope=_of_rows(0),
+        )
+        for gap in gaps
+        if gap.verdict != LARGE
+    ]
+    return alarms + others
+
+
+def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
+    """Return what an alarm says."""
+    when = f"row {count(alarm.row)}" + (f", {alarm.period}" if alarm.period else "")
+    return Finding(
+        alarm.kind,
+        "",
+        alarm.about,
+        LARGE,
+        lower=alarm.lower,
+        upper=alarm.upper,
+        values=alarm.before or (),
+        bound=state.options.epsilon,
+        n=alarm.row,
+        scope=f"{_of_rows(alarm.since)}, found at {when}",
+    )
+
+
+def _of_rows(since: int) -> str:
+    return f"of the rows after row {count(since)}" if since else "of all rows so far"
 
 
 def _gap(gap: GapOf, counts: Floats, state: WatchState, risk: float) -> GapNow:

@@ -6,6 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.audits.findings import Finding
+from fairbench.audits.pages.watch import watch_document
+from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
+from fairbench.audits.watching.state import WatchFile
 from fairbench.cli.main import main
 from tests.audit.tables import predictions
 
@@ -84,6 +88,19 @@ def test_a_gap_is_an_alarm_that_stays(look, state):
     assert 0 < alarm["row"] < 1500
     assert "nothing is new" in look(rows(3000, against=0.4), status=1)
     assert content(state)["alarms"][0] == alarm
+
+
+def test_every_sentence_of_the_page_words_a_finding(look, state):
+    look(rows(6000, against=0.4), *USUAL, status=1)
+    document = watch_document(WatchFile(state).read(), (0, 0))
+    plain = pd.DataFrame(document.data["findings"]).drop(columns="sentence").to_dict("records")
+    findings = [Finding(**row) for row in plain]
+    assert document.verdict.can == can_be_concluded(findings) != []
+    assert document.verdict.cannot == cannot_be_concluded(findings)
+    calm = rows(20_000).assign(score=lambda frame: (frame["score"] > 0.5).astype(float))
+    state.unlink()
+    out = look(calm, *USUAL, "metrics=[statistical_parity]", "epsilon=0.2")
+    assert "Female less Male, selection rate: the gap is at most 0.2 (" in out
 
 
 def test_a_change_is_an_alarm(look, state):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "4861a3e865f5fde77f92f5410b6cfd66dd0a7f09"
+COMMIT = "789bd85698fe762fec9e46d2e93150ff41c0bfb1"
 ROOT = Path(__file__).resolve().parents[2]
 
 

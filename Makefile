@@ -103,7 +103,7 @@ coverage: $(STAMP) ## how often every interval holds the truth: writes docs/cove
 	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
 
 statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (an hour or two)
-	@$(BIN)/python -m benchmarks.statements write=docs/statements.md $(ARGS)
+	@$(BIN)/python -m benchmarks.statements workers=2 write=docs/statements.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; no network)
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs $(ARGS)

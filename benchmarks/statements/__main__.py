@@ -1,19 +1,21 @@
 """Audit populations of which the truth is known: ``python -m benchmarks.statements``.
 
 Options are written name=value: ``kind=pair``, ``only=alike``, ``replications=100``, ``short=true``,
-``write=FILE`` and ``seed=0``.
+``write=FILE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.statements.populations import KINDS, populations
 from benchmarks.statements.report import line, written
-from benchmarks.statements.simulate import PAGES, Result, simulate
+from benchmarks.statements.simulate import PAGES, Population, Result, simulate
 from fairbench.cli.options import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
@@ -28,6 +30,7 @@ class Options:
     only: str = option("", "Only populations whose name contains this.")
     replications: int = option(0, "Audits of each population, if not its own number.", least=0)
     pages: int = option(PAGES, "How many of these pages are made in full.", least=0)
+    workers: int = option(1, "How many populations are audited at the same time.", least=1)
     seed: int = option(0, "Of everything that is drawn.")
     write: Path | None = option(None, "Where the table is written; otherwise it is printed.")
 
@@ -58,20 +61,32 @@ def run(options: Options) -> list[Result]:
     """Return the results of every population that is asked for."""
     if options.kind and options.kind not in KINDS:
         raise unknown_name("kind", options.kind, list(KINDS))
+    asked = [
+        place
+        for place, population in enumerate(_populations(options.kind))
+        if (population.short or not options.short) and options.only in population.name
+    ]
     results = []
-    for population in populations(options.kind):
-        if (population.short or not options.short) and options.only in population.name:
-            results.append(
-                simulate(
-                    population,
-                    replications=options.replications,
-                    pages=options.pages,
-                    short=options.short,
-                    seed=options.seed,
-                )
-            )
-            print(line(results[-1]), file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(options.workers) as pool:
+        for result in pool.map(partial(_result, options), asked):
+            results.append(result)
+            print(line(result), file=sys.stderr, flush=True)
     return results
+
+
+@cache
+def _populations(kind: str) -> Sequence[Population]:
+    return tuple(populations(kind))
+
+
+def _result(options: Options, place: int) -> Result:
+    return simulate(
+        _populations(options.kind)[place],
+        replications=options.replications,
+        pages=options.pages,
+        short=options.short,
+        seed=options.seed,
+    )
 
 
 if __name__ == "__main__":

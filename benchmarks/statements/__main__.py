@@ -28,7 +28,9 @@ class Options:
     short: bool = option(False, "Fewer populations and audits: a minute.")
     kind: str = option("", "The only kind of audit.")
     only: str = option("", "Only populations whose name contains this.")
-    replications: int = option(0, "Audits of each population, if not its own number.", least=0)
+    replications: int = option(
+        0, "Audits of each population, if not as many as it takes to be sure.", least=0
+    )
     pages: int = option(PAGES, "How many of these pages are made in full.", least=0)
     workers: int = option(1, "How many populations are audited at the same time.", least=1)
     seed: int = option(0, "Of everything that is drawn.")

@@ -175,12 +175,8 @@ def drawn(people: Predicted, generator: np.random.Generator) -> Sample:
 def populations() -> Iterator[Population]:
     """Yield the populations: errors of several shapes, alike in all groups or not."""
 
-    def of(
-        name: str, people: Predicted, *, short: bool = False, replications: int = 400
-    ) -> Population:
-        return Population(
-            "numbers", name, partial(drawn, people), people.truth(), replications, short
-        )
+    def of(name: str, people: Predicted, *, short: bool = False) -> Population:
+        return Population("numbers", name, partial(drawn, people), people.truth(), short)
 
     shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
     for shape in shapes:
@@ -195,7 +191,6 @@ def populations() -> Iterator[Population]:
         yield of(
             f"2 alike, {shape}, 20,000 rows",
             Predicted.of(shape, 20_000, reach=1.5),
-            replications=200,
         )
         unequal = Predicted.of(shape, 1000, shares=(0.95, 0.05), reach=1.5)
         yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
@@ -204,6 +199,6 @@ def populations() -> Iterator[Population]:
         small = Predicted.of(shape, 1000, shares=(0.95, 0.05), level=0.2, bias=0.15, scale=1.2)
         yield of(f"2 apart, one of 5 %, {shape}, 1,000 rows", small)
     several = Predicted.of("normal", 20_000, 30, reach=1.5)
-    yield of("30 alike, normal, 20,000 rows", several, replications=150)
+    yield of("30 alike, normal, 20,000 rows", several)
     at = Predicted.of("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
-    yield of("2 at epsilon, normal, 20,000 rows", at, replications=200)
+    yield of("2 at epsilon, normal, 20,000 rows", at)

@@ -90,6 +90,5 @@ def populations() -> Iterator[Population]:
             f"2 {name}, {rows:,} rows",
             partial(drawn, people),
             people.truth(),
-            250,
             short=rows == 2000,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.statements.simulate import CERTAINTY, HIGHEST, PAGES, Result
+from benchmarks.statements.simulate import CERTAINTY, HIGHEST, LOOKS, PAGES, Result
 from fairbench.audits.findings import ERROR_RATE
 
 HEADER = (
@@ -18,21 +18,27 @@ rate: in at most {rate:.0f} % of pages is any of them wrong. `make statements` a
 which the truth is known and writes this page; seeds are fixed, so that it comes out the same again.
 
 A page counts as wrong if any of its findings contradicts the truth. *Interval* is the exact
-{certainty} % interval of the share of wrong pages. A population fails where it begins above
-{rate:.0f} %; where it ends above {highest:.1f} %, it is marked (?): more audits would have to show
-that it is low. *Wrong findings* are counted by kind. *Differences found* is the share of true,
-sizeable differences that pages find (gaps of 1.2 times epsilon, impact ratios under 0.75, scores
-off by 0.02, shares of places off by a tenth, groups 0.05 from everyone else, two classifiers'
-measures 0.02 apart). *Of large gaps* is that share of gaps between groups alone, beside what a
-simultaneous test of the labelled rows alone finds at the same budget. On {pages} pages of each
-population every sentence is compared with its finding; on all, verdicts with intervals.
+{certainty} % interval of the share of wrong pages, which holds at all looks together: after {looks}
+audits it is seen whether it is sure by now that the share is under {highest:.1f} %, or over
+{rate:.0f} %, in which case the population fails; if not, there are more audits. Where it is not
+sure after the last look, the population is marked (?). *Wrong findings* are counted by kind.
+*Differences found* is the share of true, sizeable differences that pages find (gaps of 1.2 times
+epsilon, impact ratios under 0.75, scores off by 0.02, shares of places off by a tenth, groups 0.05
+from everyone else, two classifiers' measures 0.02 apart). *Of large gaps* is that share of
+gaps between groups alone, beside what a simultaneous test of the labelled rows alone finds at the
+same budget. On {pages} pages of each population every sentence is compared with its finding; on
+all, verdicts with intervals.
 """
 
 
 def written(results: Sequence[Result], *, short: bool = False) -> str:
     """Return the whole page."""
     title = _TITLE.format(
-        rate=100 * ERROR_RATE, certainty=100 * CERTAINTY, highest=100 * HIGHEST, pages=PAGES
+        rate=100 * ERROR_RATE,
+        certainty=100 * CERTAINTY,
+        highest=100 * HIGHEST,
+        pages=PAGES,
+        looks=", ".join(map(str, LOOKS[:-1])) + f" and {LOOKS[-1]}",
     )
     if short:
         title += "\nThis is the short run: fewer populations, and fewer audits of each.\n"

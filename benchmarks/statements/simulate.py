@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -24,6 +24,9 @@ CERTAINTY = 0.999  # of the interval of a share of pages
 HIGHEST = 0.065  # a share whose interval ends above this is not known to be low
 PAGES = 2  # of each population, that are made in full
 SHORT = 20  # audits of each population in the short form
+# After how many audits a full run looks whether it is sure by now; intervals of all looks together
+# hold with `CERTAINTY`.
+LOOKS = (150, 300, 600, 1200, 2400, 4800)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +55,13 @@ class Population:
     ----------
     kind : of the audit, as ``kind=`` names it. name : what tables call it.
     draw : takes a generator to a sample of them.
-    replications : of a full run. short : whether a short run has it.
+    short : whether a short run has it.
     """
 
     kind: str
     name: str
     draw: Callable[[np.random.Generator], Sample]
     truth: Truth
-    replications: int = 400
     short: bool = False
 
 
@@ -96,8 +98,8 @@ class Result:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its exact 99.9 % interval."""
-        tail, rest = (1 - CERTAINTY) / 2, self.audits - self.wrong
+        """Its exact interval, which holds with 99.9 % at all looks together."""
+        tail, rest = (1 - CERTAINTY) / 2 / len(LOOKS), self.audits - self.wrong
         lower = special.betaincinv(self.wrong, rest + 1, tail) if self.wrong else 0.0
         upper = special.betaincinv(self.wrong + 1, rest, 1 - tail) if rest else 1.0
         return float(lower), float(upper)
@@ -133,36 +135,47 @@ def simulate(
 ) -> Result:
     """Return what comes of the audits of a population.
 
+    There are as many as it takes to be sure that pages are wrong too often, or that they are not.
+
     Parameters
     ----------
-    replications : how many there are, where that is not the population's own number.
+    replications : how many audits there are all the same.
     pages : how many of them are made in full.
     """
-    audits = replications or (min(SHORT, population.replications) if short else 0)
-    audits = audits or population.replications
+    fixed = replications or SHORT * short
     generator = rng(seed, "statements", population.kind, population.name)
     sizeable = set(population.truth.sizeable())
-    tally, began, tested = _Tally(), perf_counter(), False
-    for number in range(audits):
-        sample = population.draw(generator)
-        tested = sample.alone is not None
-        _audit(sample, population.truth, sizeable, tally)
-        if number < pages:
-            tally.amiss += _page(sample)
-    gaps = _tested(sizeable) if tested else set()
+    tally, began, tested, audits = _Tally(), perf_counter(), False, 0
+    for look in [fixed] if fixed else LOOKS:
+        for number in range(audits, look):
+            sample = population.draw(generator)
+            tested = sample.alone is not None
+            _audit(sample, population.truth, sizeable, tally)
+            if number < pages:
+                tally.amiss += _page(sample)
+        audits = look
+        gaps = _tested(sizeable) if tested else set()
+        result = _result(population, tally, audits, len(sizeable), len(gaps))
+        if result.failed or not result.unsettled:
+            break
+    return replace(result, seconds=perf_counter() - began)
+
+
+def _result(
+    population: Population, tally: _Tally, audits: int, differences: int, gaps: int
+) -> Result:
     return Result(
         population.kind,
         population.name,
         audits,
         tally.wrong,
         dict(tally.kinds),
-        audits * len(sizeable),
+        audits * differences,
         tally.found,
-        audits * len(gaps),
+        audits * gaps,
         tally.gaps_found,
         tally.alone,
         tuple(dict.fromkeys(tally.amiss)),
-        perf_counter() - began,
     )
 
 

@@ -287,12 +287,11 @@ def _binary(
     name: str,
     drawing: Drawing,
     *,
-    replications: int = 400,
     short: bool = False,
     right: bool = False,
 ) -> Population:
     truth = truth_of(drawing.people, right=right)
-    return Population("binary", name, partial(audited, drawing), truth, replications, short)
+    return Population("binary", name, partial(audited, drawing), truth, short)
 
 
 def _all_labels() -> Iterator[Population]:
@@ -300,7 +299,7 @@ def _all_labels() -> Iterator[Population]:
     two = two_groups(alike, alike)
     for rows in (60, 400, 2000):
         yield _binary(f"2 alike, {rows} rows", Drawing(two, rows), short=rows == 400)
-    yield _binary("2 alike, 20,000 rows", Drawing(two, 20_000), replications=600)
+    yield _binary("2 alike, 20,000 rows", Drawing(two, 20_000))
     for groups, rows in ((3, 300), (10, 1000), (30, 3000), (30, 15_000)):
         many = Drawing(several([alike] * groups), rows)
         yield _binary(f"{groups} alike, {rows:,} rows", many, short=rows == 1000)
@@ -353,7 +352,6 @@ def _all_labels() -> Iterator[Population]:
     yield _binary(
         "10 alike, households of 4, 4,000 rows",
         Drawing(several([alike] * 10), 4000, clusters=4),
-        replications=200,
     )
 
 
@@ -368,7 +366,7 @@ def _of_constraints() -> Iterator[Population]:
         drawing = Drawing(people, 1500, constraint="ratio:0.8")
         truth = replace(truth_of(people), holds=holds)
         yield Population(
-            "binary", f"constraint, 2 {name}, 1,500 rows", partial(audited, drawing), truth, 100
+            "binary", f"constraint, 2 {name}, 1,500 rows", partial(audited, drawing), truth
         )
 
 
@@ -387,7 +385,6 @@ def _few_labels() -> Iterator[Population]:
                 f"few labels, second group {name}, {labels:,} of 4,000",
                 Drawing(people, 4000, labels),
                 short=labels == 100 and name in ("calibrated", "inverted"),
-                replications=250,
             )
     small = two_groups(two_humps, maps["inverted"], (0.95, 0.05))
     yield _binary("few labels, 5 % inverted, 300 of 4,000", Drawing(small, 4000, 300))
@@ -399,14 +396,12 @@ def _few_labels() -> Iterator[Population]:
         yield _binary(
             f"few labels, 2 alike, rare label, {labels:,} of 10,000",
             Drawing(two_groups(rare, rare), 10_000, labels),
-            replications=250,
         )
     easy = Cell.of(spread=0.2)
     for labels in (30, 100, 400):
         yield _binary(
             f"few labels, 2 alike, nearly sure scores, {labels} of 4,000",
             Drawing(two_groups(easy, easy), 4000, labels),
-            replications=250,
         )
 
 
@@ -423,14 +418,11 @@ def _no_labels() -> Iterator[Population]:
                 Drawing(people, rows, 0),
                 right=True,
                 short=rows == 300 and name == "alike",
-                replications=200,
             )
     ten = several([Cell.of()] * 10)
-    yield _binary(
-        "no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True, replications=200
-    )
+    yield _binary("no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True)
     wrong = two_groups(Cell.of(), Cell.of(slope=0.3))
-    yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0), replications=100)
+    yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0))
     for rows in (100, 3000):
         yield _binary(
             f"decisions alone, 3 alike, {rows:,} rows",
@@ -447,7 +439,6 @@ def _selected() -> Iterator[Population]:
                 f"2 {name}, {rows:,} rows",
                 partial(of_selected, Drawing(people, rows)),
                 truth_of_selected(people),
-                60,
                 short=rows == 400 and name == "alike",
             )
     most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
@@ -458,7 +449,6 @@ def _selected() -> Iterator[Population]:
         "2 apart, nearly all selected, 4,000 rows",
         partial(of_selected, Drawing(people, 4000)),
         truth_of_selected(people),
-        60,
     )
 
 
@@ -467,9 +457,7 @@ def _pairs() -> Iterator[Population]:
         name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False
     ) -> Population:
         drawing = Drawing(people, rows, labels)
-        return Population(
-            "pair", name, partial(compared, drawing), truth_of_pair(people), 500, short
-        )
+        return Population("pair", name, partial(compared, drawing), truth_of_pair(people), short)
 
     same = Cell.of(noise=0.7)
     for count, rows in ((2, 200), (2, 2000), (3, 300), (3, 2000), (3, 10_000), (10, 3000)):
@@ -499,12 +487,9 @@ def _many() -> Iterator[Population]:
         *,
         labels: int | None = None,
         short: bool = False,
-        replications: int = 120,
     ) -> Population:
         drawing = Drawing(people, rows, labels)
-        return Population(
-            "many", name, partial(of_many, drawing), truth_of_many(people), replications, short
-        )
+        return Population("many", name, partial(of_many, drawing), truth_of_many(people), short)
 
     alike = several([Cell.of()] * 150)
     yield of("150 alike, 1,500 rows", alike, 1500, short=True)

@@ -8,12 +8,12 @@ import numpy as np
 import yaml
 from hydra.utils import get_class, instantiate
 
-from fairbench.audits.released_scores import MulticlassFile
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
 from fairbench.inference.confusion_matrix import MulticlassScores
 from papers import CONF
+from papers.released_scores import MulticlassFile
 
 
 def pool(name: str) -> MulticlassScores:

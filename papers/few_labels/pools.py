@@ -9,7 +9,6 @@ import yaml
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
-from fairbench.audits.released_scores import ScoreFile
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -17,6 +16,7 @@ from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.results.catalogue import Catalogue
 from papers import CONF
+from papers.released_scores import ScoreFile
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]

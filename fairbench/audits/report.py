@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -120,6 +120,17 @@ def _origin(audit: Audit) -> str:
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
+
+
+OF_POPULATION = "Intervals say how far off the population may be that these rows are a sample of."
+
+
+def counted_by(options: Options) -> Iterator[str]:
+    """Yield how rows count, where they are weighted or in clusters."""
+    if options.weight:
+        yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
+    if options.cluster:
+        yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
 
 
 def on_labels(rows: int, labels: int, without: str) -> list[str]:

@@ -37,7 +37,7 @@ from fairbench.audits.pages.decisions import (
 from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit
+from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import ConstrainedThreshold
@@ -216,12 +216,9 @@ def _basis(assessment: Assessment) -> Iterator[str]:
             "each group its share of the rows, not of the labels."
         )
         yield sampling.stopping
-    if options.weight:
-        yield f"Rows count by '{options.weight}': figures are of the people that they stand for."
-    if options.cluster:
-        yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
+    yield from counted_by(options)
     if assessment.complete or assessment.of_decisions:
-        yield "Intervals say how far off the population may be that these rows are a sample of."
+        yield OF_POPULATION
     elif labels:
         helping = "Decisions" if assessment.table.score is None else "Scores"
         at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)

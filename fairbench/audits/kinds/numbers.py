@@ -23,7 +23,7 @@ from fairbench.audits.findings import (
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit
+from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.score_distributions import GroupScores, group_means, score_distributions
 from fairbench.audits.table import design_of_options, notes_on_groups, read_groups
 from fairbench.core.errors import UserError
@@ -194,11 +194,8 @@ def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
         f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
         f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
     )
-    yield "Intervals say how far off the population may be that these rows are a sample of."
-    if options.weight:
-        yield f"Rows count by '{options.weight}'."
-    if options.cluster:
-        yield f"Rows with the same '{options.cluster}' belong together."
+    yield from counted_by(options)
+    yield OF_POPULATION
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:

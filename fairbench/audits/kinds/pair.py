@@ -23,7 +23,7 @@ from fairbench.audits.findings import (
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit, on_labels
+from fairbench.audits.report import OF_POPULATION, Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.formats import count
 from fairbench.inference.paired import cells_of, difference, gap_change, rates_of
@@ -59,7 +59,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         [
             f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
             f"with a label ({labels / rows:.2%}).",
-            "Intervals say how far off the population may be that these rows are a sample of.",
+            OF_POPULATION,
             *on_labels(rows, labels, _ONLY_DECISIONS),
         ],
         [Section("Gaps between groups, of both", [_table(findings, options)])],

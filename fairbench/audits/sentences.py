@@ -93,7 +93,7 @@ def to_do(findings: Sequence[Finding]) -> Iterator[str]:
             f"Find out why {widest.measure} is lower for {low} than for {high}, and decide whether "
             "that is acceptable, before the model is used."
         )
-    elif settled:
+    elif any(finding.about in (GAP, PAIR, RATIO, SHARE, UNLIKE) for finding in settled):
         yield "Find out why groups differ before acting on it: an audit does not tell."
     off = [finding for finding in findings if finding.about == EXCESS and finding.is_settled]
     if off:
@@ -120,7 +120,7 @@ def _said_with(finding: Finding) -> Hashable:
     return id(finding)
 
 
-def _say(finding: Finding, text: str) -> str:
+def _sentence(finding: Finding, text: str) -> str:
     """Return a sentence that begins with the attribute it is by, and on what assumption."""
     by = f"by {finding.attribute}" if finding.attribute else ""
     said = ", ".join(part for part in (by, finding.given, text) if part)
@@ -153,7 +153,7 @@ def _between(finding: Finding) -> str:
 def _gaps(findings: Sequence[Finding], brief: bool) -> str:
     gap, measures = findings[0], _measures(findings)
     if gap.verdict == NOT_MEASURED:
-        return _say(gap, f"groups cannot be compared in {measures}: {gap.needs}")
+        return _sentence(gap, f"groups cannot be compared in {measures}: {gap.needs}")
     bound = f"{100 * gap.bound:.3g} percentage points" if brief and gap.is_share else _bound(gap)
     scope = f", {gap.scope}" if gap.scope else ""
     if gap.verdict == LARGE:
@@ -164,7 +164,7 @@ def _gaps(findings: Sequence[Finding], brief: bool) -> str:
     elif not is_small and not scope:
         scope = ": these rows cannot tell"
     start = "no two groups differ" if is_small else "it is open whether groups differ"
-    return _say(gap, f"{start} by more than {bound} in {measures}{scope}")
+    return _sentence(gap, f"{start} by more than {bound} in {measures}{scope}")
 
 
 def _in_detail(gap: Finding) -> str:
@@ -180,15 +180,15 @@ def _in_detail(gap: Finding) -> str:
 def _large_gap(gap: Finding, bound: str, scope: str, *, brief: bool) -> str:
     start = f"groups differ by more than {bound} in {gap.measure}"
     if not gap.groups:
-        return _say(gap, f"{start}{scope} (largest difference {_between(gap)})")
+        return _sentence(gap, f"{start}{scope} (largest difference {_between(gap)})")
     high, low = gap.groups
     if brief and gap.is_share and len(gap.values) == 2:
         above, below = (f"{100 * rate:.1f} %" for rate in gap.values)
-        return _say(gap, f"{start}: {above} for {high}, {below} for {low}{scope}")
+        return _sentence(gap, f"{start}: {above} for {high}, {below} for {low}{scope}")
     shown = "" if np.isnan(gap.value) else f" (difference {_between(gap)})"
     unless = f" This holds unless {gap.unless}." if gap.unless else ""
     start = f"the {gap.measure} of {high} is higher than that of {low} by more than {bound}"
-    return _say(gap, f"{start}{scope}{shown}") + unless
+    return _sentence(gap, f"{start}{scope}{shown}") + unless
 
 
 def _pairs(findings: Sequence[Finding], brief: bool) -> str:
@@ -204,7 +204,7 @@ def _pairs(findings: Sequence[Finding], brief: bool) -> str:
     if (left := len(named) - _MOST_NAMED) > 0:
         named = [*named[:_MOST_NAMED], f"and {count(left)} more"]
     scope = f", {pair.scope}" if pair.scope else ""
-    return _say(pair, f"groups differ in {pair.measure}{scope}: {'; '.join(named)}")
+    return _sentence(pair, f"groups differ in {pair.measure}{scope}: {'; '.join(named)}")
 
 
 def _lowest(findings: Sequence[Finding], brief: bool) -> str:
@@ -222,13 +222,13 @@ def _ratios(findings: Sequence[Finding], brief: bool) -> str:
     ratio = findings[0]
     if ratio.verdict == NOT_MEASURED:
         named = listed([finding.groups[0] for finding in findings], _MOST_NAMED)
-        return _say(ratio, f"there is no impact ratio of {named}: {ratio.needs}")
+        return _sentence(ratio, f"there is no impact ratio of {named}: {ratio.needs}")
     whom = ratio.groups[1] if len(ratio.groups) > 1 else "the group selected most often"
     named = listed([f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in findings])
     start = "it is open whether " if ratio.verdict == OPEN else ""
     are = "is" if len(findings) == 1 else "are"
     how = "less than" if ratio.verdict == LARGE else "at least"
-    return _say(ratio, f"{start}{named} {are} selected {how} four fifths as often as {whom}")
+    return _sentence(ratio, f"{start}{named} {are} selected {how} four fifths as often as {whom}")
 
 
 def _side(finding: Finding) -> str:
@@ -240,7 +240,7 @@ def _excess(findings: Sequence[Finding], brief: bool) -> str:
     if not excess.is_settled:
         return ""  # what was measured stands in the table of calibration
     low, high = sorted(map(abs, excess.interval))
-    return _say(
+    return _sentence(
         excess,
         f"scores of {excess.groups[0]} are too {_side(excess)} on average (by "
         f"{number(abs(excess.value))} in these rows, 95 % interval {interval(low, high)})",
@@ -252,9 +252,9 @@ def _shares(findings: Sequence[Finding], brief: bool) -> str:
     if first.verdict != LARGE:
         named = ", ".join(finding.groups[0] for finding in findings)
         start = f"it is open whether {named} get more or less of {measure} than their share"
-        return _say(first, f"{start} of the rows")
+        return _sentence(first, f"{start} of the rows")
     share, of_rows = first.values
-    return _say(
+    return _sentence(
         first,
         f"{first.groups[0]} gets {'less' if first.value < 1 else 'more'} than its share "
         f"({number(share)} of {measure} at {number(of_rows)} of the rows: {number(first.value, 2)} "
@@ -266,10 +266,10 @@ def _unlike(findings: Sequence[Finding], brief: bool) -> str:
     first = findings[0]
     end = f"unlike everyone else in {first.measure} ({number(first.bound)})"
     if first.verdict != LARGE:
-        return _say(first, f"no group is shown to be {end}")
+        return _sentence(first, f"no group is shown to be {end}")
     names = [f"{finding.groups[0]} ({number(finding.value)})" for finding in findings]
     are = "group is" if len(names) == 1 else "groups are"
-    return _say(first, f"{count(len(names))} {are} {end}: {listed(names, 3 if brief else 8)}")
+    return _sentence(first, f"{count(len(names))} {are} {end}: {listed(names, 3 if brief else 8)}")
 
 
 def _comparisons(findings: Sequence[Finding], brief: bool) -> str:
@@ -278,19 +278,19 @@ def _comparisons(findings: Sequence[Finding], brief: bool) -> str:
     is_gap = bool(first.attribute)
     if first.verdict == OPEN:
         what = "whose gap is smaller in" if is_gap else "which has the higher"
-        return _say(first, f"it is open {what} {measures}, {one} or {other}")
+        return _sentence(first, f"it is open {what} {measures}, {one} or {other}")
     what = f"gap in {measures}" if is_gap else measures
     the = "the " if is_gap else ""
     if first.verdict == NOT_MEASURED:
-        return _say(first, f"{the}{what} is not compared: {first.needs}")
+        return _sentence(first, f"{the}{what} is not compared: {first.needs}")
     ends = f"(difference {signed(first.value)}, 95 % interval {interval(*first.interval)})"
     if first.verdict == SMALL:
-        return _say(
+        return _sentence(
             first, f"{one} and {other} differ by less than {_bound(first)} in {the}{what} {ends}"
         )
     less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
     how = less if first.value < 0 else more
-    return _say(first, f"{other} has a {how} {what} than {one} {ends}")
+    return _sentence(first, f"{other} has a {how} {what} than {one} {ends}")
 
 
 def _constraints(findings: Sequence[Finding], brief: bool) -> str:
@@ -304,7 +304,7 @@ def _constraints(findings: Sequence[Finding], brief: bool) -> str:
     reason = f": {first.needs}" if first.verdict == NOT_MEASURED else ""
     ends = interval(*first.interval)
     shown = f" ({number(first.value)}, 95 % interval {ends})" if ends else ""
-    return _say(first, f"{first.scope}, {holds} {first.measure}{reason}{shown}")
+    return _sentence(first, f"{first.scope}, {holds} {first.measure}{reason}{shown}")
 
 
 def _watched(findings: Sequence[Finding], brief: bool) -> str:
@@ -312,7 +312,7 @@ def _watched(findings: Sequence[Finding], brief: bool) -> str:
     if first.verdict == OPEN:
         number_of_gaps = f"{count(len(findings))} gap{'s' * (len(findings) > 1)}"
         start = f"it is open whether a gap is beyond {bound} in {_measures(findings)}"
-        return _say(first, f"{start} ({number_of_gaps})")
+        return _sentence(first, f"{start} ({number_of_gaps})")
     ends = interval(*first.interval)
     return f"{first.groups[0]}: the gap is at most {bound} ({ends} {first.scope})."
 

@@ -30,7 +30,7 @@ from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import candidates, found_limits, together
-from fairbench.inference.active.lookahead import Knowledge
+from fairbench.inference.active.lookahead import GroupPosterior
 from fairbench.inference.active.rewards import (
     Estimation,
     Highest,
@@ -51,7 +51,7 @@ _SURE = 1 - QUESTION_RATE  # the level at which limits of all groups together se
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class QuestionAnswer:
     """What labels say to a question.
 
     Attributes
@@ -105,20 +105,20 @@ class Question(ABC):
         UserError : this cannot be asked of this table, or of this metric.
         """
 
-    def known(self) -> Knowledge:
+    def known(self) -> GroupPosterior:
         """Return what is known so far."""
         generator = rng(self.session.state.options.seed, "what a label would settle")
-        return Knowledge.of(self.about.posterior, generator)
+        return GroupPosterior.of(self.about.posterior, generator)
 
     @abstractmethod
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupPosterior) -> str:
         """Say what is known so far."""
 
     @abstractmethod
-    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
         """Return what tells how certain the answer is, as far as it is about this group."""
 
-    def why(self, known: Knowledge, group: int) -> str:
+    def why(self, known: GroupPosterior, group: int) -> str:
         """Say what a label of this group would do: how certain the answer is, now and after it."""
         certain = self.certain(known, group)
         up, down = (certain(known.after(group, up=raised)) for raised in (True, False))
@@ -127,7 +127,7 @@ class Question(ABC):
         return f"{self.certainty} {certain(known):.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
     @abstractmethod
-    def answer(self, *, whenever: bool) -> Answer:
+    def answer(self, *, whenever: bool) -> QuestionAnswer:
         """Return what labels say, in a sentence.
 
         Parameters
@@ -153,18 +153,18 @@ class _Extreme(Question):
         """Return that with its limits."""
         return limits
 
-    def _chances(self, known: Knowledge) -> Floats:
+    def _chances(self, known: GroupPosterior) -> Floats:
         return ranks(self.compared(known.draws), largest=not self.lowest).first
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupPosterior) -> str:
         chances = self._chances(known)
         best = int(chances.argmax())
         return f"{self.session.names[best]}, with probability {probability(chances[best])}"
 
-    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
         return lambda known: float(self._chances(known)[group])
 
-    def answer(self, *, whenever: bool) -> Answer:
+    def answer(self, *, whenever: bool) -> QuestionAnswer:
         names, lowest = self.session.names, self.lowest
         single, wider, sure = (
             self.compared_limits(self.about.limits(level, whenever=whenever))
@@ -185,7 +185,7 @@ class _Extreme(Question):
             more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
             said = f"It looks like {name} {shown}; {more}."
         said = self.of_limits.format(self.about.metric.label) + said
-        return Answer([name], list(compress(names, possible)), not others, limits, [said])
+        return QuestionAnswer([name], list(compress(names, possible)), not others, limits, [said])
 
 
 class _Worst(_Extreme):
@@ -267,7 +267,7 @@ class _Gap(Question):
             return WidestGap(self.epsilon)
         return LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupPosterior) -> str:
         low, high = known.furthest_apart(self.epsilon)
         beyond = known.beyond(low, high, self.epsilon)
         none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
@@ -277,18 +277,18 @@ class _Gap(Question):
             f"{probability(beyond)}, and no two differ by that much with {probability(none)}"
         )
 
-    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
         low, high = known.furthest_apart(self.epsilon)
         return lambda known: known.beyond(low, high, self.epsilon)
 
-    def answer(self, *, whenever: bool) -> Answer:
+    def answer(self, *, whenever: bool) -> QuestionAnswer:
         names = self.session.names
         levels = (LEVEL, *(simultaneous_level(level, len(names)) for level in (LEVEL, _SURE)))
         limits, wider, sure = (self.about.limits(level, whenever=whenever) for level in levels)
         seen = ~np.isnan(limits.value)
         if seen.sum() < 2:
             said = "Fewer than two groups have labels."
-            return Answer([], names, settled=False, limits=limits, sentences=[said])
+            return QuestionAnswer([], names, settled=False, limits=limits, sentences=[said])
         gap, surely = (
             largest_gap(GroupLimits(limits.take(seen), joint.take(seen))) for joint in (wider, sure)
         )
@@ -308,7 +308,7 @@ class _Gap(Question):
             f"{said}: the largest gap is {number(value)}, {shown_interval(lower, upper)}; "
             f"{pair[0]} and {pair[1]} look furthest apart."
         )
-        return Answer(pair, names, large or small, limits, [said])
+        return QuestionAnswer(pair, names, large or small, limits, [said])
 
 
 class _Each(Question):
@@ -322,19 +322,19 @@ class _Each(Question):
         share = self.session.sizes / self.session.sizes.sum()
         return Estimation(share) if isinstance(self.about, RateMeasure) else LeastKnown(share)
 
-    def now(self, known: Knowledge) -> str:
+    def now(self, known: GroupPosterior) -> str:
         lower, upper = known.posterior.interval()
         widest = int((upper - lower).argmax())
         half = (upper - lower)[widest] / 2
         return f"known least of {self.session.names[widest]}, where the interval is ± {half:.3f}"
 
-    def certain(self, known: Knowledge, group: int) -> Callable[[Knowledge], float]:
+    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
         return lambda known: known.half_width(group)
 
-    def answer(self, *, whenever: bool) -> Answer:
+    def answer(self, *, whenever: bool) -> QuestionAnswer:
         limits = self.about.limits(LEVEL, whenever=whenever)
         said = "Every group's interval holds 95 % of the time, each by itself."
-        return Answer([], self.session.names, not self.session.few.any(), limits, [said])
+        return QuestionAnswer([], self.session.names, not self.session.few.any(), limits, [said])
 
 
 DEFAULT_QUESTION, DEFAULT_STRATEGY = "worst", "top_two"
@@ -355,7 +355,7 @@ def shown_interval(lower: float, upper: float) -> str:
     return f"95 % interval {interval(lower, upper)}"
 
 
-def answer(question: Question) -> tuple[Answer, pd.DataFrame]:
+def answer(question: Question) -> tuple[QuestionAnswer, pd.DataFrame]:
     """Return what labels say to a question, and the metric in every group (`group_figures`)."""
     session = question.session
     fixed, whenever = (question.answer(whenever=lasting) for lasting in (False, True))

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
 from fairbench.audits.watching.counting import (
-    Counted,
     GapOf,
+    NewCounts,
     ScoresOf,
     counts_now,
     gaps_watched,
@@ -100,7 +100,7 @@ class _Comparisons:
 
 
 def find_alarms(
-    state: WatchState, new: Counted, marks: Sequence[Milestone]
+    state: WatchState, new: NewCounts, marks: Sequence[Milestone]
 ) -> tuple[list[Alarm], list[Milestone]]:
     """Return the alarms of what is new that were not given before, and the new marks with limits.
 
@@ -152,7 +152,7 @@ def _gap_limits(
 
 
 def _passed_from_start(
-    gap: GapOf, state: WatchState, new: Counted, look: str, risk: float
+    gap: GapOf, state: WatchState, new: NewCounts, look: str, risk: float
 ) -> list[Alarm]:
     """Look after every row whether the gap of all rows so far is beyond epsilon."""
     before, codes = counts_now(state)[gap.attribute], new.codes[gap.attribute]

@@ -107,7 +107,7 @@ def scores_watched(state: WatchState) -> list[ScoresOf]:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class NewCounts:
     """What is new, ready to be added up: (n,) of each, if nothing else is said."""
 
     codes: Mapping[str, NDArray[np.intp]]  # attribute -> position of the group, -1 if not watched
@@ -117,7 +117,7 @@ class Counted:
     period: NDArray[np.str_]
 
 
-def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> Counted:
+def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
     """Return what events add to the sums of groups, in their order."""
     label, decision, score = (events[name].to_numpy() for name in ("label", "decision", "score"))
     labelled, rows = events["labelled"].to_numpy(bool), np.arange(len(events))
@@ -129,7 +129,7 @@ def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> Coun
     for power in range(3):
         sums[rows, _RESIDUALS + 3 * decision + power] = scored * residual**power
     groups = table.groups.loc[events.index]
-    return Counted(
+    return NewCounts(
         {
             name: pd.Index(watched).get_indexer(groups[name])
             for name, watched in state.groups.items()
@@ -148,7 +148,7 @@ def counts_now(state: WatchState) -> dict[str, Floats]:
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
 
 
-def new_marks(state: WatchState, new: Counted, look: str) -> list[Milestone]:
+def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
     counts, marks, start = counts_now(state), [], 0
     for stop in _stops(new.period):

@@ -14,8 +14,8 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
-    """What is known of the A groups' figures, which steers what is labelled next.
+class GroupPosterior:
+    """The posterior of a figure in each of A groups, which steers what is labelled next.
 
     Attributes
     ----------
@@ -28,12 +28,12 @@ class Knowledge:
     draws: Floats
 
     @classmethod
-    def of(cls, posterior: Beta | Normal, generator: np.random.Generator) -> Knowledge:
+    def of(cls, posterior: Beta | Normal, generator: np.random.Generator) -> GroupPosterior:
         """Draw the figures."""
         uniform = generator.random((DRAWS, len(posterior.mean)))
         return cls(posterior, uniform, posterior.quantile(uniform))
 
-    def after(self, group: int, *, up: bool) -> Knowledge:
+    def after(self, group: int, *, up: bool) -> GroupPosterior:
         """Return what is known after one label of a group that raises its figure, or lowers it.
 
         Draws are made of the same uniforms: only that group's change, and slightly.

@@ -5,7 +5,7 @@ import pytest
 
 from fairbench.audits.labelling.questions import QUESTIONS, question_of
 from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.lookahead import DRAWS, Knowledge
+from fairbench.inference.active.lookahead import DRAWS, GroupPosterior
 from fairbench.inference.active.rewards import ComparisonReward, WidestGap
 from fairbench.inference.beta import Beta, probability_less
 from tests.audit.labelling.sessions import label_actively, pool, session
@@ -14,7 +14,7 @@ from tests.audit.labelling.sessions import label_actively, pool, session
 def known(*successes):
     """Return knowledge of groups of ten labels, made up."""
     won = np.array(successes, float)
-    return Knowledge.of(Beta(won, 10 - won), np.random.default_rng(0))
+    return GroupPosterior.of(Beta(won, 10 - won), np.random.default_rng(0))
 
 
 def test_the_gap_of_two_arms_is_their_comparison():
@@ -42,7 +42,7 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 
 def test_probability_of_being_worst_is_a_double_integral():
-    knowledge = Knowledge.of(
+    knowledge = GroupPosterior.of(
         Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])), np.random.default_rng(0)
     )
     told = question_of(session(pool(500)[0], by="sex")).why(knowledge, 0)

@@ -13,10 +13,10 @@ from fairbench.audits.calibration import GroupCalibration, calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.impact import ImpactRatio, impact_ratios
-from fairbench.audits.labels_needed import Needed, labels_needed
+from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
 from fairbench.audits.score_distributions import GroupScores, score_distributions
-from fairbench.audits.stress import Stress, stresses
+from fairbench.audits.stress import with_stress
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
 from fairbench.audits.tipping import with_tipping
@@ -70,29 +70,26 @@ class Assessment:
 
     Attributes
     ----------
+    bounds : what verdicts are given by; the budget is of questions about gaps and a constraint.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
         where there are any.
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
         are complete or too many for that to say more, or there are no scores.
-    stresses : how far what follows from them holds, where labels leave it open.
     impact : how often each group is selected, and the ratio to the group it is compared with.
     thresholds : what others would decide. scores : how each group's are distributed.
-    budget : what the page has for questions about gaps and a constraint.
     """
 
     options: Options
     table: AuditTable
+    bounds: Bounds
     sizes: Sequence[Size]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
-    needed: Sequence[Needed] = ()
-    calibrations: Sequence[GroupCalibration] = ()
-    stresses: Sequence[Stress] = ()
-    impact: Sequence[ImpactRatio] = ()
-    thresholds: Thresholds = Thresholds()
-    scores: Sequence[GroupScores] = ()
-    budget: ErrorBudget = ErrorBudget(1)
+    calibrations: Sequence[GroupCalibration]
+    impact: Sequence[ImpactRatio]
+    thresholds: Thresholds
+    scores: Sequence[GroupScores]
 
     @property
     def labels(self) -> int:
@@ -161,32 +158,31 @@ def assess(
     budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(counted, supposed, bounds, assumed=from_scores, metrics=asked)
-    found = Assessment(
+    if not only_findings:
+        gaps = with_tipping(gaps, counted, bounds)
+        if alike is not None:
+            gaps = with_stress(gaps, table, alike, bounds.epsilon, seed)
+        if not (of_decisions or table.design or (papers and not from_scores)):
+            gaps = with_needed(gaps, table, counted, bounds.epsilon, seed)
+    compared = () if only_findings else options.group
+    thresholds, scores = Thresholds(), list[GroupScores]()
+    if constrained or not only_findings:
+        thresholds = other_thresholds(table, options, bounds.risk)
+    if table.score is not None and not only_findings:
+        singles = {name: table.groups[name] for name in options.group}
+        scores = score_distributions(table.score, singles, table.design)
+    return Assessment(
         options,
         table,
+        bounds,
         _sizes(table),
         metrics,
         assumed,
-        gaps if only_findings else with_tipping(gaps, counted, bounds),
-        impact=impact_ratios(table, options),
-        budget=budget,
-    )
-    if not table.design:
-        compared = () if only_findings else options.group
-        found = replace(found, calibrations=list(calibrations(table, compared, seed=seed)))
-    if constrained or not only_findings:
-        found = replace(found, thresholds=other_thresholds(table, options, bounds.risk))
-    if only_findings:
-        return found
-    singles = {name: table.groups[name] for name in options.group}
-    simulated = not (of_decisions or table.design or (papers and not from_scores))
-    return replace(
-        found,
-        needed=labels_needed(table, counted, found.gaps, options) if simulated else [],
-        stresses=[] if alike is None else stresses(table, alike, gaps, options.epsilon, seed),
-        scores=(
-            [] if table.score is None else score_distributions(table.score, singles, table.design)
-        ),
+        gaps,
+        [] if table.design else list(calibrations(table, compared, seed=seed)),
+        impact_ratios(table, options),
+        thresholds,
+        scores,
     )
 
 

@@ -135,14 +135,14 @@ class GapAnswer:
 
     Attributes
     ----------
-    high, low : of a large gap, positions of two groups that differ by more than its bound.
+    named : of a large gap, positions of two groups that differ by more than its bound, the higher
+        first; empty where it is not known which.
     pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
         none where the gap is small.
     """
 
     verdict: str
-    high: int = -1
-    low: int = -1
+    named: tuple[int, ...] = ()
     pairs: Sequence[tuple[int, int]] = ()
 
 
@@ -174,7 +174,7 @@ def answer_gap(
     several = len(np.asarray(at_least.leads)) > 2
     places = _apart(at(1 - risk / 2) if several else at_least)
     if at_least.lower > bound:
-        return GapAnswer(LARGE, *widest[0], list(dict.fromkeys([*widest, *places])))
+        return GapAnswer(LARGE, widest[0], list(dict.fromkeys([*widest, *places])))
     return GapAnswer(OPEN, pairs=places)
 
 
@@ -203,7 +203,7 @@ def pair_findings(
     plain = Finding(PAIR, gap.attribute, gap.measure, LARGE)
     plain = replace(plain, is_share=gap.is_share, n=gap.n, scope=gap.scope)
     for high, low in answer.pairs:
-        if (high, low) != (answer.high, answer.low):
+        if (high, low) != answer.named:
             above, below = float(rates[high]), float(rates[low])
             yield replace(
                 plain,
@@ -242,15 +242,14 @@ def compare_groups(
     )
     value, lower, upper = map(float, largest_gap(shown.only(measured)))
     rates = shown.single.value.tolist()
-    named = (answer.high, answer.low) if answer.verdict == LARGE else ()
     gap = replace(
         template,
         verdict=answer.verdict,
-        groups=tuple(names[place] for place in named),
+        groups=tuple(names[place] for place in answer.named),
         value=value,
         lower=lower,
         upper=upper,
-        values=tuple(rates[place] for place in named),
+        values=tuple(rates[place] for place in answer.named),
         needs="",
     )
     return answer, [gap, *pair_findings(gap, names, answer, rates)]

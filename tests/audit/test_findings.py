@@ -48,7 +48,7 @@ def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
 
 def test_a_large_gap_names_its_groups_first():
     answer = _answer([200, 800, 500], 1000)
-    assert (answer.verdict, answer.high, answer.low) == (LARGE, 1, 0)
+    assert (answer.verdict, answer.named) == (LARGE, (1, 0))
     assert answer.pairs[0] == (1, 0)
     assert len(answer.pairs) == 3
 
@@ -57,10 +57,10 @@ def test_a_large_gap_names_its_groups_first():
     ("groups", "answer", "freed"),
     [
         (2, GapAnswer(SMALL), 1.0),
-        (2, GapAnswer(LARGE, 0, 1, [(0, 1)]), 1.0),
+        (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
         (3, GapAnswer(SMALL), 1.0),
-        (3, GapAnswer(LARGE, 0, 1, [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
-        (3, GapAnswer(LARGE, 0, 1, [(0, 1), (0, 2), (2, 1)]), 1.0),
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
         (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
     ],
 )

@@ -43,7 +43,7 @@ def result(tmp_path_factory):
     path = written(ten_groups(), tmp_path_factory.mktemp("many"))
     options = parse([str(path), "target=label", "score=score", "group=group", "labelled=shown"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
+        patch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
         return assess(read_audit_table(options), options)
 
 

@@ -112,7 +112,7 @@ def answered(successes, sizes, bound=0.05, risk=0.01):
 
 def test_the_two_groups_of_a_large_gap_differ_by_more_than_its_bound():
     answer = answered([300, 500, 520], [1000, 1000, 1000])
-    assert (answer.verdict, answer.high, answer.low) == (LARGE, 2, 0)
+    assert (answer.verdict, answer.named) == (LARGE, (2, 0))
     assert set(answer.pairs) == {(2, 0), (1, 0)}
     assert answered([500, 505, 510], [100_000] * 3).verdict == SMALL
     assert answered([50, 55, 60], [100] * 3).verdict == OPEN

@@ -8,9 +8,8 @@ from itertools import groupby
 from math import isnan
 from typing import Any
 
-from fairbench.audits.assessment import Assessment, assess
+from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import (
-    GroupCalibration,
     calibrations,
     excess_findings,
     least_alike,
@@ -27,7 +26,7 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
-from fairbench.audits.labels_needed import WORLDS, Needed, rounded
+from fairbench.audits.labels_needed import rounded
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -36,15 +35,14 @@ from fairbench.audits.pages.decisions import (
 )
 from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
-from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
-from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed
 from fairbench.data.tabular import spelled
 from fairbench.evaluation.columns import records
+from fairbench.inference.further_labels import WORLDS, FurtherLabels
 from fairbench.reporting.document.model import (
     Column,
     Details,
@@ -67,13 +65,8 @@ _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 _MOST = 3  # groups of too few rows that a summary names
 
 
-def audit_binary(table: AuditTable, options: Options) -> Audit:
-    """Audit decisions about two classes, with the labels and scores that there are."""
-    return audit_of(assess(table, options))
-
-
 def audit_of(assessment: Assessment) -> Audit:
-    """Return the audit that an assessment is of."""
+    """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
     return Audit(
         options,
@@ -108,7 +101,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
-    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
+    risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
@@ -120,27 +113,25 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
-    needs = {need.gap: _further(need) for need in assessment.needed}
-    epsilon = assessment.options.epsilon
+    epsilon = assessment.bounds.epsilon
     for gap in assessment.gaps:
         ends = gap.lower, gap.upper
-        if gap.verdict == LARGE and gap.signed and gap.upper < 0:
+        if gap.named and gap.signed and gap.upper < 0:
             ends = -gap.upper, -gap.lower
-        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
         finding = Finding(
             GAP,
             gap.attribute,
-            RATE_NAMES[gap.metric],
+            gap.rate_name,
             gap.verdict,
-            tuple(gap.names[place] for place in named),
+            tuple(gap.named),
             value=gap.value,
             lower=ends[0],
             upper=ends[1],
-            values=tuple(gap.rates[place] for place in named),
+            values=tuple(gap.rates[place] for place in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(gap, ""),
-            unless=unless(gap),
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else _further(gap.needed),
+            unless=unless(gap.tipping),
             given=ASSUMED if gap.assumed else "",
         )
         yield finding
@@ -170,9 +161,9 @@ def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]
         )
 
 
-def _further(needed: Needed) -> str:
+def _further(needed: FurtherLabels | None) -> str:
     """Return how many labels would settle a gap, in words."""
-    if not needed.labels:
+    if needed is None or not needed.labels:
         return ""
     kind = "more labels" if needed.remaining is not None else "more rows with labels"
     if needed.enough is None:
@@ -183,7 +174,7 @@ def _further(needed: Needed) -> str:
     return f"{' to '.join(_likely(needed))} {kind} would probably settle it"
 
 
-def _likely(needed: Needed) -> list[str]:
+def _likely(needed: FurtherLabels) -> list[str]:
     """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
     numbers = dict.fromkeys([needed.few, needed.enough])
     return [count(rounded(labels)) for labels in numbers if labels is not None]
@@ -253,7 +244,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     for attribute, gaps in by_attribute.items():
         several = [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]
         if several:
-            noise = ", ".join(f"{number(gap.alike)} in {RATE_NAMES[gap.metric]}" for gap in several)
+            noise = ", ".join(f"{number(gap.alike)} in {gap.rate_name}" for gap in several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same estimate it would be {noise}, from sampling noise alone."
@@ -283,7 +274,7 @@ def _on_choices(assessment: Assessment) -> Iterator[str]:
             f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
             "out, and other figures infer them from other groups."
         )
-    if assessment.needed:
+    if any(gap.needed for gap in assessment.gaps):
         yield (
             "Numbers of further labels are for rows chosen at random from all; chosen by group, "
             "fewer may do."
@@ -307,13 +298,14 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         if lower > gap.upper or upper < gap.lower:
             yield (
                 f"{gap.attribute}: if scores were calibrated alike, the gap in "
-                f"{RATE_NAMES[gap.metric]} would be {number(value)} (95 % interval "
+                f"{gap.rate_name} would be {number(value)} (95 % interval "
                 f"{interval(lower, upper)}). That of the labels, {interval(gap.lower, gap.upper)}, "
                 "does not overlap with it."
             )
-    epsilon = assessment.options.epsilon
-    for stress in assessment.stresses:
-        size = f"under {epsilon:g}" if stress.follows == SMALL else f"over {epsilon:g}"
+    for gap in assessment.gaps:
+        if (stress := gap.stress) is None:
+            continue
+        side = "under" if stress.follows == SMALL else "over"
         ends = [
             f"the scores of {group} {_as_much(factor)}"
             for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
@@ -325,8 +317,8 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
             else "It does however much or little they say"
         )
         yield (
-            f"{stress.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-            f"{RATE_NAMES[stress.metric]} lies {size}. {holds}."
+            f"{gap.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
+            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. {holds}."
         )
 
 
@@ -373,17 +365,18 @@ def _todo(assessment: Assessment) -> Iterator[str]:
         yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
         return
     verdicts = {gap.verdict for gap in assessment.gaps}
-    enough = [need for need in assessment.needed if need.enough is not None]
+    needed = [(gap, gap.needed) for gap in assessment.gaps if gap.needed]
+    enough = [(needs.enough, gap, needs) for gap, needs in needed if needs.enough is not None]
     if OPEN in verdicts and enough:
-        nearest = min(enough, key=lambda need: need.enough or 0)
-        kind = "labels" if nearest.remaining is not None else "rows with labels"
-        likely = _likely(nearest)
+        _, nearest, needs = min(enough, key=lambda labels: labels[0])
+        kind = "labels" if needs.remaining is not None else "rows with labels"
+        likely = _likely(needs)
         yield (
             f"Collect more {kind}: {'about ' * (len(likely) == 1)}{' to '.join(likely)} would "
-            f"probably settle {RATE_NAMES[nearest.gap.metric]} by {nearest.gap.attribute}, the "
-            "nearest open question."
+            f"probably settle {nearest.rate_name} by {nearest.attribute}, the nearest open "
+            "question."
         )
-    elif OPEN in verdicts and assessment.needed:
+    elif OPEN in verdicts and needed:
         yield (
             "The labels that are missing are not likely to settle what is open: audit a larger "
             "sample."
@@ -401,9 +394,9 @@ def _todo(assessment: Assessment) -> Iterator[str]:
 def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
-    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment.needed)])
+    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment.gaps)])
     pairs = [
-        (gap.attribute, RATE_NAMES[gap.metric], high, low)
+        (gap.attribute, gap.rate_name, high, low)
         for gap in assessment.gaps
         if _differ_somehow(gap)
         for high, low in gap.pairs
@@ -433,11 +426,10 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 
 def _gaps(assessment: Assessment) -> Table:
-    epsilon, gaps = assessment.options.epsilon, assessment.gaps
+    epsilon, gaps = assessment.bounds.epsilon, assessment.gaps
     beside, labelled = assessment.assumed is not None, not assessment.of_decisions
     placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
     bar_of = dict(zip(gaps, placed, strict=True))
-    needed = {need.gap: need for need in assessment.needed}
     more = " more labels: how many would probably settle the verdict."
     meant = (
         " More labels: from the number that settles the question in 20 % of "
@@ -453,12 +445,12 @@ def _gaps(assessment: Assessment) -> Table:
         return gap.small if gap.signed or gap.assumed else None
 
     def more_labels(gap: Gap) -> str:
-        need = needed.get(gap)
-        if need is None or not need.labels:
+        needed = gap.needed
+        if needed is None or not needed.labels:
             return ""
-        if need.enough is None:
-            return f">{count(need.labels[-1])}"
-        likely = _likely(need)
+        if needed.enough is None:
+            return f">{count(needed.labels[-1])}"
+        likely = _likely(needed)
         return "-".join(likely) if len(likely) > 1 else f"~{likely[0]}"
 
     def verdict(gap: Gap) -> TableCell:
@@ -475,7 +467,7 @@ def _gaps(assessment: Assessment) -> Table:
         gaps,
         [
             ("attribute", Column("groups")),
-            (lambda gap: RATE_NAMES[gap.metric], Column("gap in")),
+            ("rate_name", Column("gap in")),
             (
                 lambda gap: signed(gap.value) if gap.signed else number(gap.value),
                 Column("size", right=True),
@@ -514,16 +506,16 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-def _more_labels(needed: Sequence[Needed]) -> Iterator[Details]:
+def _more_labels(gaps: Sequence[Gap]) -> Iterator[Details]:
+    needed = [(gap, gap.needed) for gap in gaps if gap.needed]
     if not needed:
         return
-    numbers = max((need.labels for need in needed), key=len)
+    numbers = max((needs.labels for _, needs in needed), key=len)
     columns = [Column("groups"), Column("gap in")]
     columns += [Column(count(labels), "probability") for labels in numbers]
     rows = [
-        [need.gap.attribute, RATE_NAMES[need.gap.metric], *need.settled]
-        + [None] * (len(numbers) - len(need.settled))
-        for need in needed
+        [gap.attribute, gap.rate_name, *needs.settled, *[None] * (len(numbers) - len(needs.labels))]
+        for gap, needs in needed
     ]
     yield Details("How probably more labels settle what is open", [Table(columns, rows)])
 
@@ -547,47 +539,54 @@ def _rates(assessment: Assessment) -> Table:
     )
 
 
+_OF_GAP = (
+    "attribute", "metric", "compared", "left_out", "assumed", "value", "lower", "upper", "supposed",
+    "alike", "small", "tipping", "short_of_labels", "standard_error",
+)  # fmt: skip
+_OF_NEEDED = ("labels", "settled", "few", "enough", "remaining")
+
+
 def _data(assessment: Assessment) -> Mapping[str, Any]:
-    constrained = assessment.thresholds.constrained
-    of_need = ("labels", "settled", "few", "enough", "remaining")
+    gaps, calibrations = assessment.gaps, assessment.calibrations
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
         "gaps": [
             {
-                **_fields(gap, without=("answer", "names", "rates", "rows")),
+                **_fields(gap, *_OF_GAP),
                 "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
-                "low": gap.low,
-                "high": gap.high,
+                **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
                 "pairs": gap.pairs,
             }
-            for gap in assessment.gaps
+            for gap in gaps
         ],
         "labels_needed": [
-            {
-                "attribute": need.gap.attribute,
-                "metric": need.gap.metric,
-                **{name: getattr(need, name) for name in of_need},
-            }
-            for need in assessment.needed
+            _fields(gap, "attribute", "metric") | _fields(gap.needed, *_OF_NEEDED)
+            for gap in gaps
+            if gap.needed
         ],
-        "sizes": [asdict(size) for size in assessment.sizes],
-        "impact": [asdict(ratio) for ratio in assessment.impact],
+        "sizes": assessment.sizes,
+        "impact": assessment.impact,
         "decisions": {
-            "thresholds": [asdict(row) for row in assessment.thresholds.table],
-            "constraint": None if constrained is None else asdict(constrained),
-            "scores": [asdict(scores) for scores in assessment.scores],
+            "thresholds": assessment.thresholds.table,
+            "constraint": assessment.thresholds.constrained,
+            "scores": assessment.scores,
         },
-        "calibration": [_fields(row, without=("fit",)) for row in assessment.calibrations],
+        "calibration": [
+            {name: value for name, value in asdict(row).items() if name != "fit"}
+            for row in calibrations
+        ],
         "checks": [
-            {"attribute": row.attribute, "group": row.group, "calibrated_as_others": row.fit}
-            for row in assessment.calibrations
+            {**_fields(row, "attribute", "group"), "calibrated_as_others": row.fit}
+            for row in calibrations
             if not isnan(row.fit)
         ],
-        "stress": [asdict(stress) for stress in assessment.stresses],
+        "stress": [
+            _fields(gap, "attribute", "metric") | asdict(gap.stress) for gap in gaps if gap.stress
+        ],
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
 
 
-def _fields(row: Gap | GroupCalibration, *, without: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if name not in without}
+def _fields(row: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

@@ -93,7 +93,7 @@ class Gap:
     names, rates : of the groups that are compared.
     rows : how many rows, or labels, all compared groups have that the rate is of.
     stress : how far what follows from scores holds, where labels leave it open.
-    needed : how many more labels would settle it, where it is open.
+    needed : how many more labels would settle it, where it is open and that is asked.
     """
 
     attribute: str
@@ -115,7 +115,7 @@ class Gap:
     rates: Sequence[float] = ()
     rows: int = 0
     stress: Stress | None = None
-    needed: FurtherLabels | None = None
+    needed: FurtherLabels = FurtherLabels()
 
     @property
     def signed(self) -> bool:
@@ -169,7 +169,8 @@ class Gap:
     def interval(self, rates: Floats) -> tuple[float, float, float]:
         """Return its mean and interval with draws (T, A) of the rates of its groups."""
         sizes = self.size(rates)
-        return (float(sizes.mean()), *map(float, central_interval(sizes)))
+        lower, upper = central_interval(sizes)
+        return float(sizes.mean()), float(lower), float(upper)
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,10 @@ def with_needed(
     remaining = len(table) - len(table.known) or None
     by_attribute = {groups.attribute: groups for groups in counted}
 
-    def needed(gap: Gap) -> FurtherLabels | None:
+    def needed(gap: Gap) -> FurtherLabels:
         asked = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
         if not asked or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
-            return None
+            return FurtherLabels()
         generator = rng(seed, "labels needed", gap.attribute, gap.metric)
         known = _known_rates(table, by_attribute[gap.attribute], gap, generator)
         tried: dict[int, float] = {}

@@ -25,13 +25,13 @@ class FurtherLabels:
     Attributes
     ----------
     labels, settled : numbers of further labels, and how often each settled the gap in `WORLDS`
-        simulations, as a question by itself within its attribute.
+        simulations, as a question by itself within its attribute; none where that is not asked.
     remaining : how many rows have no label yet; None if all have one, and more rows are needed.
     """
 
-    labels: Sequence[int]
-    settled: Sequence[float]
-    remaining: int | None
+    labels: Sequence[int] = ()
+    settled: Sequence[float] = ()
+    remaining: int | None = None
 
     @property
     def enough(self) -> int | None:

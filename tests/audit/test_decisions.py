@@ -79,7 +79,7 @@ def test_nothing_is_said_of_what_decisions_do_not_show(decided):
     assert {"selection_rate", "statistical_parity"} <= shown
     assert not [name for name in shown if not name.startswith(("selection", "statistical"))]
     assert not found.calibrations
-    assert not any(gap.needed or gap.stress for gap in found.gaps)
+    assert not any(gap.needed.labels or gap.stress for gap in found.gaps)
     assert [each.group for each in found.impact] == ["b", "w"]
 
 

@@ -68,6 +68,7 @@ _MOST = 3  # groups of too few rows that a summary names
 def audit_of(assessment: Assessment) -> Audit:
     """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
+    favourable = spelled(options.favourable)
     return Audit(
         options,
         len(table),
@@ -77,11 +78,11 @@ def audit_of(assessment: Assessment) -> Audit:
         list(_sections(assessment)),
         _data(assessment),
         warning=_warning(assessment),
-        notes=list(_notes(assessment)),
+        notes=[*table.notes, *_on_favourable(favourable, table.labels), *_notes(assessment)],
         pictures=pictures(assessment),
         sure=list(_sure(assessment)),
-        unseen=list(_unseen(assessment)),
-        todo=list(_todo(assessment)),
+        unseen=list(_unseen(assessment, favourable)),
+        todo=list(_todo(assessment, favourable)),
         label_names=table.labels,
     )
 
@@ -161,23 +162,25 @@ def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]
         )
 
 
-def _further(needed: FurtherLabels | None) -> str:
-    """Return how many labels would settle a gap, in words."""
-    if needed is None or not needed.labels:
-        return ""
-    kind = "more labels" if needed.remaining is not None else "more rows with labels"
-    if needed.enough is None:
-        last = count(needed.labels[-1])
-        more = f"all {last} other labels" if needed.remaining is not None else f"{last} {kind}"
-        chance = probability(needed.settled[-1])
-        return f"{more} would settle it with a probability of only {chance}"
-    return f"{' to '.join(_likely(needed))} {kind} would probably settle it"
+def _kind(needed: FurtherLabels) -> str:
+    return "more labels" if needed.remaining is not None else "more rows with labels"
 
 
 def _likely(needed: FurtherLabels) -> list[str]:
     """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
     numbers = dict.fromkeys([needed.few, needed.enough])
     return [count(rounded(labels)) for labels in numbers if labels is not None]
+
+
+def _further(needed: FurtherLabels) -> str:
+    """Return how many labels would settle a gap, in words."""
+    if not needed.labels:
+        return ""
+    if needed.enough is not None:
+        return f"{' to '.join(_likely(needed))} {_kind(needed)} would probably settle it"
+    last, chance = count(needed.labels[-1]), probability(needed.settled[-1])
+    more = f"{last} {_kind(needed)}" if needed.remaining is None else f"all {last} other labels"
+    return f"{more} would settle it with a probability of only {chance}"
 
 
 def _warning(assessment: Assessment) -> str:
@@ -190,7 +193,7 @@ def _warning(assessment: Assessment) -> str:
 
 
 def _basis(assessment: Assessment) -> Iterator[str]:
-    rows, labels = len(assessment.table), assessment.labels
+    table, labels, rows = assessment.table, assessment.labels, len(assessment.table)
     if assessment.of_decisions:
         yield (
             f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
@@ -198,24 +201,24 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    options, sampling = assessment.options, assessment.table.sampling
-    by_group = sampling is not None and labels > 0
-    if sampling is not None and by_group and not assessment.complete:
+    by_group = table.sampling if labels else None
+    if by_group is not None and not assessment.complete:
         yield (
-            f"How many rows of each group of {sampling.by} were labelled was decided while "
+            f"How many rows of each group of {by_group.by} were labelled was decided while "
             "labelling; which ones, at random within the group. Figures that cross groups give "
             "each group its share of the rows, not of the labels."
         )
-        yield sampling.stopping
-    yield from counted_by(options)
+        yield by_group.stopping
+    yield from counted_by(assessment.options)
     if assessment.complete or assessment.of_decisions:
         yield OF_POPULATION
     elif labels:
-        helping = "Decisions" if assessment.table.score is None else "Scores"
-        at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)
+        helping = "Decisions" if table.score is None else "Scores"
+        at_random = " This assumes that rows were chosen for labelling at random."
         yield (
             f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
-            f"have predicted the labels of each group; wrong ones do no harm.{at_random}"
+            "have predicted the labels of each group; wrong ones do no harm."
+            f"{at_random * (by_group is None)}"
         )
     if assessment.assumed is not None:
         yield (
@@ -224,17 +227,25 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
 
 
+def _on_favourable(favourable: str, labels: tuple[str, str]) -> Iterator[str]:
+    """Yield what it means which label is good for a person, if that was said."""
+    if favourable:
+        kind, rate = ("negatives", "true") if favourable == labels[1] else ("positives", "false")
+        yield (
+            f"'{favourable}' is favourable: errors against a person are false {kind}, and the gap "
+            f"in {rate} positive rate is the one to look at."
+        )
+
+
 def _notes(assessment: Assessment) -> Iterator[str]:
-    yield from assessment.table.notes
-    yield from _on_choices(assessment)
+    yield from _on_labelling(assessment)
     labels = {size.key: size.labels for size in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
         for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
     }
     for attribute, gaps in by_attribute.items():
-        short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
-        if short and assessment.labels:
+        if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
             names = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
             yield (
                 f"{attribute}: under {FEWEST_LABELS} labels in {names}; no gap is called small "
@@ -242,29 +253,20 @@ def _notes(assessment: Assessment) -> Iterator[str]:
             )
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
-        several = [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]
-        if several:
+        if several := [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]:
             noise = ", ".join(f"{number(gap.alike)} in {gap.rate_name}" for gap in several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same estimate it would be {noise}, from sampling noise alone."
             )
     for attribute, gaps in by_attribute.items():
-        left_out = [name for gap in gaps for name in gap.left_out]
-        if left_out:
+        if left_out := [name for gap in gaps for name in gap.left_out]:
             yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
 
 
-def _on_choices(assessment: Assessment) -> Iterator[str]:
-    """Yield what a favourable label means, and how rows were chosen for labelling."""
-    options, sampling = assessment.options, assessment.table.sampling
-    if options.favourable:
-        positive = spelled(options.favourable) == assessment.table.labels[1]
-        kind, rate = ("negatives", "true") if positive else ("positives", "false")
-        yield (
-            f"'{spelled(options.favourable)}' is favourable: errors against a person are false "
-            f"{kind}, and the gap in {rate} positive rate is the one to look at."
-        )
+def _on_labelling(assessment: Assessment) -> Iterator[str]:
+    """Yield how rows were chosen for labelling."""
+    sampling = assessment.table.sampling
     if sampling is None:
         return
     yield from sampling.notes
@@ -274,7 +276,7 @@ def _on_choices(assessment: Assessment) -> Iterator[str]:
             f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
             "out, and other figures infer them from other groups."
         )
-    if any(gap.needed for gap in assessment.gaps):
+    if any(gap.needed.labels for gap in assessment.gaps):
         yield (
             "Numbers of further labels are for rows chosen at random from all; chosen by group, "
             "fewer may do."
@@ -297,28 +299,24 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         value, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
             yield (
-                f"{gap.attribute}: if scores were calibrated alike, the gap in "
-                f"{gap.rate_name} would be {number(value)} (95 % interval "
-                f"{interval(lower, upper)}). That of the labels, {interval(gap.lower, gap.upper)}, "
-                "does not overlap with it."
+                f"{gap.attribute}: if scores were calibrated alike, the gap in {gap.rate_name} "
+                f"would be {number(value)} (95 % interval {interval(lower, upper)}). That of the "
+                f"labels, {interval(gap.lower, gap.upper)}, does not overlap with it."
             )
     for gap in assessment.gaps:
         if (stress := gap.stress) is None:
             continue
         side = "under" if stress.follows == SMALL else "over"
-        ends = [
+        fails = " or ".join(
             f"the scores of {group} {_as_much(factor)}"
             for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
             if group
-        ]
-        holds = (
-            f"It no longer does if {' or '.join(ends)}"
-            if ends
-            else "It does however much or little they say"
         )
+        however = "It does however much or little they say"
         yield (
             f"{gap.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. {holds}."
+            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. "
+            f"{f'It no longer does if {fails}' if fails else however}."
         )
 
 
@@ -344,48 +342,44 @@ def _sure(assessment: Assessment) -> Iterator[str]:
         yield "How many wrong labels would undo each finding stands under “Can be concluded”."
 
 
-def _unseen(assessment: Assessment) -> Iterator[str]:
-    options = assessment.options
+def _unseen(assessment: Assessment, favourable: str) -> Iterator[str]:
     left = dict.fromkeys(name for gap in assessment.gaps for name in gap.left_out)
     if left:
         yield f"Too small to be compared in every rate: {listed([*left], _MOST)}."
     if assessment.labels:
         yield (
-            f"Whether the outcomes in '{options.target}' are right, and were fair in the first "
-            "place, was not looked at. Nor was why groups differ."
+            f"Whether the outcomes in '{assessment.options.target}' are right, and were fair in "
+            "the first place, was not looked at. Nor was why groups differ."
         )
     else:
         yield "Whether decisions are right was not looked at: that takes outcomes."
-    if not options.favourable:
+    if not favourable:
         yield "Which decision is good for a person was not said (favourable= says it)."
 
 
-def _todo(assessment: Assessment) -> Iterator[str]:
+def _todo(assessment: Assessment, favourable: str) -> Iterator[str]:
     if not assessment.labels:
         yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
         return
     verdicts = {gap.verdict for gap in assessment.gaps}
-    needed = [(gap, gap.needed) for gap in assessment.gaps if gap.needed]
-    enough = [(needs.enough, gap, needs) for gap, needs in needed if needs.enough is not None]
+    enough = [gap for gap in assessment.gaps if gap.needed.enough is not None]
     if OPEN in verdicts and enough:
-        _, nearest, needs = min(enough, key=lambda labels: labels[0])
-        kind = "labels" if needs.remaining is not None else "rows with labels"
-        likely = _likely(needs)
+        nearest = min(enough, key=lambda gap: gap.needed.enough or 0)
+        likely = _likely(nearest.needed)
         yield (
-            f"Collect more {kind}: {'about ' * (len(likely) == 1)}{' to '.join(likely)} would "
-            f"probably settle {nearest.rate_name} by {nearest.attribute}, the nearest open "
-            "question."
+            f"Collect {_kind(nearest.needed)}: {'about ' * (len(likely) == 1)}"
+            f"{' to '.join(likely)} would probably settle {nearest.rate_name} by "
+            f"{nearest.attribute}, the nearest open question."
         )
-    elif OPEN in verdicts and needed:
+    elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
         yield (
             "The labels that are missing are not likely to settle what is open: audit a larger "
             "sample."
         )
-    if assessment.options.favourable:
-        label = spelled(assessment.options.favourable)
+    if favourable:
         yield (
-            f"Look first at people who should have got '{label}' and did not: these errors cost "
-            "people most."
+            f"Look first at people who should have got '{favourable}' and did not: these errors "
+            "cost people most."
         )
     if verdicts <= {SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."
@@ -394,7 +388,7 @@ def _todo(assessment: Assessment) -> Iterator[str]:
 def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
-    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment.gaps)])
+    yield Section("Gaps between groups", [_gaps(assessment), *_chances(assessment.gaps)])
     pairs = [
         (gap.attribute, gap.rate_name, high, low)
         for gap in assessment.gaps
@@ -411,18 +405,14 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
         yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
     yield Section("Rates by group", [_rates(assessment)])
     yield from decision_sections(assessment)
-    drawn = list(diagrams(assessment))
-    if drawn:
+    if drawn := list(diagrams(assessment)):
         note = (
             f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [calibration_table(assessment), Gallery(drawn, note)])
-    on_metrics = (
-        "Values and intervals rest on the labels; those of scores themselves on labelled rows."
-    )
-    note = "" if assessment.of_decisions else on_metrics
-    yield Section("", [all_metrics(assessment.metrics, note)])
+    note = "Values and intervals rest on the labels; those of scores themselves on labelled rows."
+    yield Section("", [all_metrics(assessment.metrics, note * (not assessment.of_decisions))])
 
 
 def _gaps(assessment: Assessment) -> Table:
@@ -439,19 +429,6 @@ def _gaps(assessment: Assessment) -> Table:
         " if calibrated alike: the interval that follows if scores are as right in every group as "
         "in the others; no verdict rests on it."
     )
-
-    def small(gap: Gap) -> float | None:
-        # Of several groups it would follow from how little is known of each, not from the data.
-        return gap.small if gap.signed or gap.assumed else None
-
-    def more_labels(gap: Gap) -> str:
-        needed = gap.needed
-        if needed is None or not needed.labels:
-            return ""
-        if needed.enough is None:
-            return f">{count(needed.labels[-1])}"
-        likely = _likely(needed)
-        return "-".join(likely) if len(likely) > 1 else f"~{likely[0]}"
 
     def verdict(gap: Gap) -> TableCell:
         mark = "assumed" if gap.assumed else gap.verdict
@@ -476,9 +453,13 @@ def _gaps(assessment: Assessment) -> Table:
             (("lower", "upper"), Column("95 % interval", "interval")),
             (bar_of.get, Column("", "bar")),
             *[(lambda gap: gap.supposed[1:], supposed)] * beside,
-            (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
+            # Of several groups it would follow from how little is known of each, not from the data.
+            (
+                lambda gap: gap.small if gap.signed or gap.assumed else None,
+                Column(f"P(<{epsilon:g})", "probability", left_out=1),
+            ),
             (verdict, Column("verdict")),
-            *[(more_labels, Column("more labels", right=True))] * labelled,
+            *[(_more_labels, Column("more labels", right=True))] * labelled,
         ],
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
@@ -506,16 +487,26 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-def _more_labels(gaps: Sequence[Gap]) -> Iterator[Details]:
-    needed = [(gap, gap.needed) for gap in gaps if gap.needed]
-    if not needed:
+def _more_labels(gap: Gap) -> str:
+    """Return how many more labels settle a gap, for a table."""
+    if gap.needed.labels and gap.needed.enough is None:
+        return f">{count(gap.needed.labels[-1])}"
+    likely = _likely(gap.needed)
+    return "-".join(likely) if len(likely) != 1 else f"~{likely[0]}"
+
+
+def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
+    """Yield how probably each number of labels that was simulated settles the open gaps."""
+    asked = [gap for gap in gaps if gap.needed.labels]
+    if not asked:
         return
-    numbers = max((needs.labels for _, needs in needed), key=len)
+    numbers = max((gap.needed.labels for gap in asked), key=len)
     columns = [Column("groups"), Column("gap in")]
     columns += [Column(count(labels), "probability") for labels in numbers]
     rows = [
-        [gap.attribute, gap.rate_name, *needs.settled, *[None] * (len(numbers) - len(needs.labels))]
-        for gap, needs in needed
+        [gap.attribute, gap.rate_name, *gap.needed.settled]
+        + [None] * (len(numbers) - len(gap.needed.settled))
+        for gap in asked
     ]
     yield Details("How probably more labels settle what is open", [Table(columns, rows)])
 
@@ -562,7 +553,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "labels_needed": [
             _fields(gap, "attribute", "metric") | _fields(gap.needed, *_OF_NEEDED)
             for gap in gaps
-            if gap.needed
+            if gap.needed.labels
         ],
         "sizes": assessment.sizes,
         "impact": assessment.impact,

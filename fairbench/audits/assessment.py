@@ -140,7 +140,7 @@ def assess(
         if alike is not None:
             gaps = with_stress(gaps, table, alike, bounds.epsilon, seed)
         if not (of_decisions or table.design or (papers and not from_scores)):
-            gaps = with_needed(gaps, table, counted, bounds.epsilon, seed)
+            gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
     compared = () if only_findings else options.group
     thresholds, scores = Thresholds(), list[GroupScores]()
     if constrained or not only_findings:

@@ -27,7 +27,6 @@ from fairbench.inference.further_labels import FurtherLabels
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
-from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, label, metrics_of
 
@@ -263,10 +262,8 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
     if gap.signed:
         first, second = gap.compared
         error = intervals.difference_error(rate, second, first)
-        limits = intervals.limits([rate])
-        shared = np.broadcast_to(intervals.correlation(rate), among.shape[-1:] * 2)
-        signed = difference_limits(limits.take(second), limits.take(first), shared[second, first])
-        lower, upper = signed.lower.item(), signed.upper.item()
+        signed = intervals.difference(rate, second, first)
+        lower, upper = float(signed.lower), float(signed.upper)
 
     def at(level: float) -> GapInterval:
         (at_level,) = _at_level(intervals, level).gaps([metric], among)

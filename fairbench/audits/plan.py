@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.audits.findings import ERROR_RATE
@@ -67,7 +65,8 @@ class AuditPlan:
         given = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
         if not alike:
             rates[self.smallest] = self.other
-        known = KnownRates(0, 0, rates, given * options.among, self._luck)
+        points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
+        known = KnownRates(0, 0, rates, given * options.among, special.ndtri(points))
         risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
 
         def chance(labels: float) -> float:
@@ -79,12 +78,6 @@ class AuditPlan:
         start = options.rate * (1 - options.rate) / options.gap**2 / smallest
         few = least_number(chance, UNLIKELY, start, MOST)
         return few, None if few is None else least_number(chance, LIKELY, few, MOST)
-
-    @cached_property
-    def _luck(self) -> NDArray[np.float64]:
-        """Standard normals (W, G): what the labels may say."""
-        generator = rng(self.options.seed, "plan")
-        return np.asarray(special.ndtri(sobol(len(self.options.groups), WORLDS, generator)))
 
     def document(self) -> Document:
         """Return the numbers of labels to two digits, and what they suppose."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import special
 
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
@@ -28,10 +29,13 @@ from fairbench.inference.few_labels.completion import (
     population_draws,
     union,
 )
+from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.further_labels import WORLDS, KnownRates
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
 from fairbench.inference.stratified import strata_sizes, weights
 from fairbench.inference.survey import Design
+from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
 Floats = NDArray[np.float64]
@@ -143,6 +147,37 @@ class SomeLabels:
         if self.whenever:
             intervals = intervals.whenever_one_stops()
         return Counted(attribute, list(map(str, rows.groups)), intervals.counts, intervals)
+
+    def known_rates(
+        self, rate: Rate, counted: Counted, compared: Sequence[int], generator: np.random.Generator
+    ) -> KnownRates:
+        """Return what is known of a rate in some groups, and what a label of a random row adds.
+
+        Parameters
+        ----------
+        counted : the counts of the attribute; of no labels, if scores are right.
+        compared : positions of the groups.
+        """
+        groups, names = self.groups[counted.attribute].cat.codes.to_numpy(), len(counted.groups)
+        rows, known = np.bincount(groups, minlength=names), ~np.isnan(self.label)
+        if not isinstance(counted.intervals, CountIntervals):
+            draws = counted.intervals.draws
+            draws = draws[generator.permutation(len(draws))[:WORLDS]]
+            # Draws are shares of everyone; a label is as many rows of the rate as a row of the
+            # group.
+            shares = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0)
+            added = (shares * rows / len(known))[compared]
+            luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
+            return KnownRates(0, 0, rate(draws)[:, compared], added, luck)
+        (successes,), (sizes,) = counted.intervals.effective_counts([rate])
+        labelled = np.bincount(groups[known], minlength=names)
+        worth = sizes / np.maximum(labelled, 1)
+        worth = np.where(labelled > 0, worth, sizes.sum() / known.sum())
+        left = rows if known.all() else rows - labelled
+        x, n, added = successes[compared], sizes[compared], (worth * left / left.sum())[compared]
+        truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)
+        rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
+        return KnownRates(x, n, rates, added, special.ndtri(luck))
 
     def _by(self, groups: pd.Series) -> PartlyLabelled:
         """Return the rows by one choice of groups; decisions stand in for scores."""

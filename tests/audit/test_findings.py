@@ -12,10 +12,9 @@ from fairbench.audits.findings import (
     ErrorBudget,
     GapAnswer,
     answer_gap,
-    gap_of_limits,
 )
 from fairbench.audits.gaps import Gap, gaps_of
-from fairbench.evaluation.group_intervals import group_intervals
+from fairbench.evaluation.group_intervals import GapInterval, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import DIRICHLET, posterior_draws
@@ -25,7 +24,7 @@ from tests.audit.tables import bounds_of
 def _answer(successes, size, *, bound=0.05, risk=0.01):
     counts = np.array(successes, float), np.full(len(successes), float(size))
     return answer_gap(
-        lambda level: gap_of_limits(GroupLimits.of(*counts, level=level)), bound, risk
+        lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, risk
     )
 
 

@@ -16,9 +16,9 @@ from fairbench.audits.findings import (
     ErrorBudget,
     Finding,
     answer_gap,
-    gap_of_limits,
 )
 from fairbench.audits.sentences import in_short, listed, sentence_of, sentences_of, to_do
+from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits
 from tests.audit.tables import predictions
 
@@ -105,7 +105,7 @@ def test_names_are_listed_as_a_sentence_has_them():
 
 def answered(successes, sizes, bound=0.05, risk=0.01):
     def at(level):
-        return gap_of_limits(GroupLimits.of(successes, sizes, level=level))
+        return GapInterval.of(GroupLimits.of(successes, sizes, level=level))
 
     return answer_gap(at, bound, risk)
 

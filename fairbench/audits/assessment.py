@@ -15,7 +15,7 @@ from fairbench.audits.impact import ImpactRatio, impact_ratios
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
 from fairbench.audits.score_distributions import GroupScores, score_distributions
-from fairbench.audits.stress import with_stress
+from fairbench.audits.stress import with_supposed
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
 from fairbench.audits.tipping import with_tipping
@@ -128,17 +128,17 @@ def assess(
     if of_decisions:
         kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
         metrics = metrics[kept].reset_index(drop=True)
-    assumed, supposed = (None, None) if alike is None else rows.evaluated(evaluator, seed, alike)
     asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
     rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
     budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    gaps = gaps_of(counted, supposed, bounds, assumed=from_scores, metrics=asked)
+    gaps, assumed = gaps_of(counted, bounds, assumed=from_scores, metrics=asked), None
+    if alike is not None:
+        assumed, supposed = rows.evaluated(evaluator, seed, alike)
+        gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
     if not only_findings:
         gaps = with_tipping(gaps, counted, bounds)
-        if alike is not None:
-            gaps = with_stress(gaps, table, alike, bounds.epsilon, seed)
         if not (of_decisions or table.design or (papers and not from_scores)):
             gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
     compared = () if only_findings else options.group

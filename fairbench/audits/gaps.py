@@ -188,7 +188,6 @@ class Bounds:
 
 def gaps_of(
     counted: Sequence[Counted],
-    supposed: Sequence[Counted] | None,
     bounds: Bounds,
     *,
     assumed: bool,
@@ -198,23 +197,14 @@ def gaps_of(
 
     Parameters
     ----------
-    counted : by attribute. supposed : the same if scores are calibrated alike in all groups.
+    counted : by attribute.
     assumed : there are no labels at all; the decisions, and their gap, are known all the same.
     metrics : the gaps that are asked for.
     """
-    gaps = [
+    return [
         _gap(of_groups, metric, bounds, no_labels=assumed)
         for of_groups in counted
         for metric in metrics
-    ]
-    if supposed is None:
-        return gaps
-    draws = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
-    return [
-        replace(gap, supposed=gap.interval(gap.rate(draws[gap.attribute][:, gap.compared])))
-        if len(gap.compared) > 1
-        else gap
-        for gap in gaps
     ]
 
 

@@ -1,4 +1,4 @@
-"""How wrong one group's scores may be before what follows from scores no longer does.
+"""What follows if scores are calibrated alike, and how wrong one group's may be for that to hold.
 
 A slope is by how much the log odds of a label grow with those of the score. If it is half of what
 the posterior of calibration takes it for, the group's scores say half as much as they seem to; at
@@ -18,16 +18,34 @@ from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import NAN, Gap, Stress
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
+from fairbench.evaluation.groups import Counted
 from fairbench.inference.few_labels.completion import Calibrated, population_draws, union
 
 # What the slope of one group is multiplied by, from nearly nothing to much, either way.
 LESS, MORE = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0), (1.25, 1.5, 2.0, 3.0)
 
 
-def with_stress(
-    gaps: Sequence[Gap], table: AuditTable, completion: Calibrated, epsilon: float, seed: int
+def with_supposed(
+    gaps: Sequence[Gap],
+    supposed: Sequence[Counted],
+    table: AuditTable,
+    completion: Calibrated,
+    epsilon: float,
+    seed: int,
 ) -> list[Gap]:
-    """Return gaps with what follows from scores alone, where labels leave it open."""
+    """Return gaps with what follows if scores are calibrated alike, and how far it holds if open.
+
+    Parameters
+    ----------
+    supposed : the counts of each attribute that follow, of draws of `completion`.
+    """
+    drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
+    gaps = [
+        replace(gap, supposed=gap.interval(gap.rate(drawn[gap.attribute][:, gap.compared])))
+        if len(gap.compared) > 1
+        else gap
+        for gap in gaps
+    ]
     follows = {
         gap: _verdict(gap.supposed, epsilon)
         for gap in gaps

@@ -246,9 +246,9 @@ class CountIntervals:
 
     def difference(self, rate: Rate, first: int, second: int) -> Limits:
         """Return a rate of one group less that of another, with its limits."""
-        shared = np.broadcast_to(self.correlation(rate), self.counts.shape[-2:-1] * 2)
-        both = (self.limits([rate]).take(group) for group in (first, second))
-        return difference_limits(*both, shared[first, second]).take(0)
+        limits, groups = self.limits([rate]), self.counts.shape[-2]
+        shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
+        return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
     def _correlations(self, rates: Sequence[Rate]) -> Array | float:
         """Return the same of several rates, (R, G, G)."""

@@ -312,11 +312,12 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
             for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
             if group
         )
-        however = "It does however much or little they say"
+        holds = "It does however much or little they say"
+        if fails:
+            holds = f"It no longer does if {fails}"
         yield (
             f"{gap.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. "
-            f"{f'It no longer does if {fails}' if fails else however}."
+            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. {holds}."
         )
 
 

@@ -7,46 +7,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.calibration import GroupCalibration, calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.impact import ImpactRatio, impact_ratios
-from fairbench.audits.labels_needed import Needed, labels_needed
+from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
 from fairbench.audits.score_distributions import GroupScores, score_distributions
-from fairbench.audits.stress import Stress, stresses
+from fairbench.audits.stress import with_supposed
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
 from fairbench.audits.tipping import with_tipping
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
-from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
-from fairbench.evaluation.groups import Counted
-from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.scores import ScoreEvaluation
-from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.weighted_scores import WeightedScores
-from fairbench.inference.few_labels.assisted import LabelledRows
-from fairbench.inference.few_labels.calibration import BETA, SIGNED, Calibration
-from fairbench.inference.few_labels.completion import (
-    Calibrated,
-    Completion,
-    complete,
-    population_draws,
-    union,
-)
-from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
-from fairbench.inference.stratified import strata_sizes, weights
-from fairbench.metrics.rates import binary_confusion
-from fairbench.metrics.registry import BINARY, metrics_of
-
-Floats = NDArray[np.float64]
+from fairbench.evaluation.some_labels import SomeLabels
+from fairbench.inference.few_labels.calibration import SIGNED
+from fairbench.inference.few_labels.completion import Calibrated
+from fairbench.inference.posterior import DIRICHLET
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,29 +48,26 @@ class Assessment:
 
     Attributes
     ----------
+    bounds : what verdicts are given by; the budget is of questions about gaps and a constraint.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
         where there are any.
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
         are complete or too many for that to say more, or there are no scores.
-    stresses : how far what follows from them holds, where labels leave it open.
     impact : how often each group is selected, and the ratio to the group it is compared with.
     thresholds : what others would decide. scores : how each group's are distributed.
-    budget : what the page has for questions about gaps and a constraint.
     """
 
     options: Options
     table: AuditTable
+    bounds: Bounds
     sizes: Sequence[Size]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
-    needed: Sequence[Needed] = ()
-    calibrations: Sequence[GroupCalibration] = ()
-    stresses: Sequence[Stress] = ()
-    impact: Sequence[ImpactRatio] = ()
-    thresholds: Thresholds = Thresholds()
-    scores: Sequence[GroupScores] = ()
-    budget: ErrorBudget = ErrorBudget(1)
+    calibrations: Sequence[GroupCalibration]
+    impact: Sequence[ImpactRatio]
+    thresholds: Thresholds
+    scores: Sequence[GroupScores]
 
     @property
     def labels(self) -> int:
@@ -141,163 +116,66 @@ def assess(
         )
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     from_scores, papers = some_missing and not labels, options.interval == DIRICHLET
-    completion = alike = assumed = supposed = None
+    rows, completion, alike = rows_of(table), None, None
     if from_scores or (some_missing and papers):
-        completion = _completion(table, seed)
+        completion = rows.completion(seed)
     elif some_missing and not only_findings:
-        of_few = _completion(table, seed, SIGNED)
+        of_few = rows.completion(seed, SIGNED)
         alike = of_few if isinstance(of_few, Calibrated) else None
     # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
-    judged = replace(table, label=table.prediction.astype(float)) if of_decisions else table
-    metrics, counted = _measured(judged, evaluator, seed, completion, measured=not only_findings)
+    judged = replace(rows, label=table.prediction.astype(float)) if of_decisions else rows
+    metrics, counted = judged.evaluated(evaluator, seed, completion, counts_alone=only_findings)
     if of_decisions:
         kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
         metrics = metrics[kept].reset_index(drop=True)
-    if alike is not None:
-        assumed, supposed = _measured(table, evaluator, seed, alike)
     asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
     rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
     budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    gaps = gaps_of(counted, supposed, bounds, assumed=from_scores, metrics=asked)
-    found = Assessment(
+    gaps, assumed = gaps_of(counted, bounds, assumed=from_scores, metrics=asked), None
+    if alike is not None:
+        assumed, supposed = rows.evaluated(evaluator, seed, alike)
+        gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
+    if not only_findings:
+        gaps = with_tipping(gaps, counted, bounds)
+        if not (of_decisions or table.design or (papers and not from_scores)):
+            gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
+    compared = () if only_findings else options.group
+    thresholds, scores = Thresholds(), list[GroupScores]()
+    if constrained or not only_findings:
+        thresholds = other_thresholds(table, options, bounds.risk)
+    if table.score is not None and not only_findings:
+        singles = {name: table.groups[name] for name in options.group}
+        scores = score_distributions(table.score, singles, table.design)
+    return Assessment(
         options,
         table,
+        bounds,
         _sizes(table),
         metrics,
         assumed,
-        gaps if only_findings else with_tipping(gaps, counted, bounds),
-        impact=impact_ratios(table, options),
-        budget=budget,
-    )
-    if not table.design:
-        compared = () if only_findings else options.group
-        found = replace(found, calibrations=list(calibrations(table, compared, seed=seed)))
-    if constrained or not only_findings:
-        found = replace(found, thresholds=other_thresholds(table, options, bounds.risk))
-    if only_findings:
-        return found
-    singles = {name: table.groups[name] for name in options.group}
-    simulated = not (of_decisions or table.design or (papers and not from_scores))
-    return replace(
-        found,
-        needed=labels_needed(table, counted, found.gaps, options) if simulated else [],
-        stresses=[] if alike is None else stresses(table, alike, gaps, options.epsilon, seed),
-        scores=(
-            [] if table.score is None else score_distributions(table.score, singles, table.design)
-        ),
+        gaps,
+        [] if table.design else list(calibrations(table, compared, seed=seed)),
+        impact_ratios(table, options),
+        thresholds,
+        scores,
     )
 
 
-def _completion(table: AuditTable, seed: int, model: Calibration = BETA) -> Completion:
-    cells, scored = table.partly_labelled(table.cells), table.score is not None
-    return complete(cells, rng(seed, "completion"), has_score=scored, model=model)
-
-
-def _measured(
-    table: AuditTable,
-    evaluator: Evaluator,
-    seed: int,
-    completion: Completion | None,
-    *,
-    measured: bool = True,
-) -> tuple[pd.DataFrame, list[Counted]]:
-    """Return the rows of fairbench.evaluate, and the counts of each attribute behind them.
-
-    Parameters
-    ----------
-    completion : a posterior of the labels that are missing; None of the labels there are.
-    measured : whether there are rows; the counts alone take a tenth of the time.
-    """
-    all_labelled, hard = len(table.known) == len(table), table.prediction.astype(np.float64)
-    frequentist = completion is None and evaluator.interval == FREQUENTIST
-    rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
-    evaluation = evaluator.of_groups(rows, table.design if completion is None else None)
-    generator, counted = rng(seed, "posterior"), []
-    for name, groups in {"": one_group(len(table)), **table.groups}.items():
-        if completion is not None:
-            members, names = union(table.cells, groups), list(map(str, groups.cat.categories))
-            mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-            draws = population_draws(completion.counts, members, evaluator.draws, generator)
-            intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
-            counts = Counted(name, names, mean, intervals)
-        elif all_labelled:
-            counts = evaluation.count(Groups.of(name, groups), table.label, hard, [generator])
-        else:
-            of_labels = rng(seed, "labels", name)
-            counts = labelled_counts(table, name, groups, of_labels, evaluator.level)
-        if measured:
-            evaluation.counted(counts, [generator])
-        counted.append(_with_draws(counts, evaluator, seed) if all_labelled else counts)
-    if not measured:
-        return pd.DataFrame({"metric": np.empty(0, dtype=str)}), counted[1:]
-    if table.score is not None and len(table.known):
-        _score_rows(rows, table, table.score, evaluator.bins)
-    metrics = rows.frame()
-    if not all_labelled:
-        # What a bootstrap of counts corrects: where labels are missing, more is unknown.
-        of_counts = metrics["metric"].isin(metrics_of(BINARY, "widest"))
-        metrics = metrics[~of_counts | (metrics["statistic"] != DEBIASED)].reset_index(drop=True)
-    return metrics, counted[1:]
-
-
-def one_group(rows: int) -> pd.Series:
-    """Return the labels of everyone as one group without a name."""
-    return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
-
-
-def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
-    """Return counts with posterior draws of them, of which probabilities are counted."""
-    if not isinstance(counted.intervals, CountIntervals):
-        return counted
-    generator = rng(seed, "settled", counted.attribute)
-    draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
-    return replace(counted, intervals=replace(counted.intervals, draws=draws))
-
-
-def labelled_counts(
-    table: AuditTable,
-    attribute: str,
-    groups: pd.Series,
-    generator: np.random.Generator,
-    level: float,
-) -> Counted:
-    """Return the labelled rows of an attribute's groups, with what makes their intervals."""
-    codes, known = groups.cat.codes.to_numpy(np.int64), table.known
-    names = list(map(str, groups.cat.categories))
-    weight, kept = None, np.ones(len(table), bool)
-    if table.sampling is not None:
-        # Each label stands for as many rows of its group as were chosen from at one rate.
-        strata, sizes = table.sampling.codes, strata_sizes(codes, table.sampling.codes)
-        labels = np.zeros_like(sizes)
-        np.add.at(labels, (codes[known], strata[known]), 1)
-        weight = weights(sizes, labels)[codes[known], strata[known]]
-        kept = labels[codes, strata] > 0
-    place = np.cumsum(kept) - 1
-    score = table.prediction.astype(float) if table.score is None else table.score
-    label = table.label[known].astype(np.int64)
-    labelled = LabelledRows(
-        score[kept], table.prediction[kept], codes[kept], len(names), place[known], label, weight
+def rows_of(table: AuditTable) -> SomeLabels:
+    """Return the rows of a table, with how they were chosen for labelling."""
+    sampling = table.sampling
+    return SomeLabels(
+        table.score,
+        table.prediction,
+        table.label,
+        table.groups,
+        table.cells,
+        table.design,
+        None if sampling is None else sampling.codes,
+        whenever=sampling is not None and sampling.whenever,
     )
-    counts = binary_confusion(label, table.prediction[known], codes[known], n_groups=len(names))
-    intervals = LabelledIntervals.of(labelled, counts, level, generator)
-    if table.sampling is not None and table.sampling.whenever:
-        intervals = intervals.whenever_one_stops()
-    return Counted(attribute, names, counts, intervals)
-
-
-def _score_rows(rows: MetricTable, table: AuditTable, score: Floats, bins: int) -> None:
-    """Add the metrics of scores, of the labelled rows."""
-    if table.sampling is not None:
-        whenever, codes = table.sampling.whenever, table.sampling.codes
-        WeightedScores(rows, table.label, score, codes, bins, whenever).run(table.groups)
-        return
-    known = table.known
-    predictions = pd.DataFrame({"score": score[known], "prediction": table.prediction[known]})
-    groups = {name: labels.iloc[known] for name, labels in table.groups.items()}
-    data = Labelled(table.label[known], predictions, groups, Task.BINARY, design=table.design)
-    ScoreEvaluation(rows, bins).run(data)
 
 
 def _sizes(table: AuditTable) -> list[Size]:

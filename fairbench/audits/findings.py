@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.inference.gaps import GroupLimits, largest_gap, leads
+from fairbench.inference.gaps import GroupLimits, largest_gap
 
 Floats = NDArray[np.float64]
 
@@ -135,14 +135,14 @@ class GapAnswer:
 
     Attributes
     ----------
-    high, low : of a large gap, positions of two groups that differ by more than its bound.
+    named : of a large gap, positions of two groups that differ by more than its bound, the higher
+        first; empty where it is not known which.
     pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
         none where the gap is small.
     """
 
     verdict: str
-    high: int = -1
-    low: int = -1
+    named: tuple[int, ...] = ()
     pairs: Sequence[tuple[int, int]] = ()
 
 
@@ -170,25 +170,11 @@ def answer_gap(
         return GapAnswer(SMALL)
     if at_least.leads is None:  # nobody is named
         return GapAnswer(LARGE if at_least.lower > bound else OPEN)
-    widest = _apart(at_least)[:1]
-    several = len(np.asarray(at_least.leads)) > 2
-    places = _apart(at(1 - risk / 2) if several else at_least)
+    widest, several = at_least.apart[:1], len(at_least.leads) > 2
+    places = (at(1 - risk / 2) if several else at_least).apart
     if at_least.lower > bound:
-        return GapAnswer(LARGE, *widest[0], list(dict.fromkeys([*widest, *places])))
+        return GapAnswer(LARGE, widest[0], list(dict.fromkeys([*widest, *places])))
     return GapAnswer(OPEN, pairs=places)
-
-
-def _apart(gap: GapInterval) -> list[tuple[int, int]]:
-    """Return the (higher, lower) positions of groups that surely differ, the widest apart first."""
-    lower = np.nan_to_num(np.asarray(gap.leads, float), nan=-np.inf)
-    order = np.argsort(-lower, axis=None, kind="stable")
-    return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
-
-
-def gap_of_limits(limits: GroupLimits) -> GapInterval:
-    """Return the interval of the largest gap between groups with these limits."""
-    gap = largest_gap(limits)
-    return GapInterval(gap.lower, gap.upper, leads(limits))
 
 
 def pair_findings(
@@ -200,16 +186,20 @@ def pair_findings(
     ----------
     names, rates : of the groups that are compared.
     """
-    plain = Finding(PAIR, gap.attribute, gap.measure, LARGE)
-    plain = replace(plain, is_share=gap.is_share, n=gap.n, scope=gap.scope)
     for high, low in answer.pairs:
-        if (high, low) != (answer.high, answer.low):
+        if (high, low) != answer.named:
             above, below = float(rates[high]), float(rates[low])
-            yield replace(
-                plain,
-                groups=(names[high], names[low]),
+            yield Finding(
+                PAIR,
+                gap.attribute,
+                gap.measure,
+                LARGE,
+                (names[high], names[low]),
                 value=above - below,
                 values=(above, below),
+                is_share=gap.is_share,
+                n=gap.n,
+                scope=gap.scope,
             )
 
 
@@ -235,22 +225,21 @@ def compare_groups(
     if measured.sum() < 2:
         return GapAnswer(NOT_MEASURED), [template]
     answer = answer_gap(
-        lambda level: gap_of_limits(at(level).only(measured)),
+        lambda level: GapInterval.of(at(level).only(measured)),
         template.bound,
         risk,
         may_be_small=may_be_small,
     )
     value, lower, upper = map(float, largest_gap(shown.only(measured)))
     rates = shown.single.value.tolist()
-    named = (answer.high, answer.low) if answer.verdict == LARGE else ()
     gap = replace(
         template,
         verdict=answer.verdict,
-        groups=tuple(names[place] for place in named),
+        groups=tuple(names[place] for place in answer.named),
         value=value,
         lower=lower,
         upper=upper,
-        values=tuple(rates[place] for place in named),
+        values=tuple(rates[place] for place in answer.named),
         needs="",
     )
     return answer, [gap, *pair_findings(gap, names, answer, rates)]

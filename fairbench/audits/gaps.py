@@ -1,4 +1,4 @@
-"""Gaps between groups, and whether labels settle that they are small or large."""
+"""Gaps between groups: whether they are small or large, and what else is known of each."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fairbench.audits.findings import (
 from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.inference.further_labels import FurtherLabels
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
-from fairbench.inference.rates import difference_limits
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, label, metrics_of
 
@@ -51,6 +51,25 @@ RATE_NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True)
+class Stress:
+    """What of a gap follows if scores are calibrated alike, and when it no longer does.
+
+    Attributes
+    ----------
+    follows : that it is `SMALL`, or `LARGE`.
+    less, more : the first of the smaller slopes of one group, as multiples, with which it does not
+        follow, and the first of the larger ones; NaN where it follows with all that are tried.
+    weakest, strongest : the groups of which that holds.
+    """
+
+    follows: str
+    less: float
+    weakest: str
+    more: float
+    strongest: str
+
+
 @dataclass(frozen=True, eq=False)
 class Gap:
     """The largest difference of a rate between two groups of an attribute.
@@ -58,7 +77,6 @@ class Gap:
     Attributes
     ----------
     compared : positions of the groups that have enough rows. left_out : names of the others.
-    short_of_labels : groups that have too few labels for the gap to be called small.
     assumed : it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
@@ -66,12 +84,15 @@ class Gap:
         is not asked.
     alike : of more groups than two, the value if all had the same rate: noise alone.
     small : probability that the gap's size is under epsilon.
+    tipping : how many wrong labels would undo the verdict, where it rests on labels.
+    short_of_labels : groups that have too few labels for the gap to be called small.
+    standard_error : of the difference of two groups; the interval is not made from it.
     answer : what is said of the gap, and who is surely above whom, by positions in `compared`;
         nothing with under two groups of enough rows.
-    rates, names : of the groups that are compared.
+    names, rates : of the groups that are compared.
     rows : how many rows, or labels, all compared groups have that the rate is of.
-    tipping : how many wrong labels would undo the verdict, where it rests on labels.
-    standard_error : of the difference of two groups; the interval is not made from it.
+    stress : how far what follows from scores holds, where labels leave it open.
+    needed : how many more labels would settle it, where it is open and that is asked.
     """
 
     attribute: str
@@ -85,13 +106,15 @@ class Gap:
     supposed: tuple[float, float, float] = (NAN, NAN, NAN)
     alike: float = NAN
     small: float = NAN
+    tipping: Tipping | None = None
+    short_of_labels: Sequence[str] = ()
+    standard_error: float = NAN
     answer: GapAnswer = GapAnswer(NOT_MEASURED)
     names: Sequence[str] = ()
     rates: Sequence[float] = ()
     rows: int = 0
-    tipping: Tipping | None = None
-    short_of_labels: Sequence[str] = ()
-    standard_error: float = NAN
+    stress: Stress | None = None
+    needed: FurtherLabels = FurtherLabels()
 
     @property
     def signed(self) -> bool:
@@ -104,14 +127,14 @@ class Gap:
         return self.answer.verdict
 
     @property
-    def low(self) -> str:
-        """Of a large gap, the group of the lower rate."""
-        return self.names[self.answer.low] if self.verdict == LARGE else ""
+    def rate(self) -> Rate:
+        """The rate that it is the gap of."""
+        return RATE_OF[self.metric]
 
     @property
-    def high(self) -> str:
-        """Of a large gap, the group of the higher rate."""
-        return self.names[self.answer.high] if self.verdict == LARGE else ""
+    def rate_name(self) -> str:
+        """What the rate is called."""
+        return RATE_NAMES[self.metric]
 
     @property
     def freed(self) -> float:
@@ -128,33 +151,25 @@ class Gap:
         return 1.0 if self.verdict == SMALL or complete else 0.5
 
     @property
+    def named(self) -> list[str]:
+        """Of a large gap, the group of the higher rate, then that of the lower one."""
+        return [self.names[place] for place in self.answer.named]
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The groups that surely differ, the one of the higher rate first."""
         return [(self.names[high], self.names[low]) for high, low in self.answer.pairs]
 
+    def size(self, rates: Floats) -> Floats:
+        """Return the sizes (...) that it has with rates (..., A) of its groups."""
+        sizes: Floats = rates[..., 1] - rates[..., 0] if self.signed else np.ptp(rates, axis=-1)
+        return sizes
 
-def gaps_of(
-    counted: Sequence[Counted],
-    supposed: Sequence[Counted] | None,
-    bounds: Bounds,
-    *,
-    assumed: bool,
-    metrics: Sequence[str] = tuple(RATE_OF),
-) -> list[Gap]:
-    """Return every attribute's gaps between the groups of enough rows.
-
-    Parameters
-    ----------
-    counted : by attribute. supposed : the same if scores are calibrated alike in all groups.
-    assumed : there are no labels at all; the decisions, and their gap, are known all the same.
-    metrics : the gaps that are asked for.
-    """
-    others: Sequence[Counted | None] = supposed or [None] * len(counted)
-    return [
-        _gap(of_groups, other, metric, bounds, no_labels=assumed)
-        for of_groups, other in zip(counted, others, strict=True)
-        for metric in metrics
-    ]
+    def interval(self, rates: Floats) -> tuple[float, float, float]:
+        """Return its mean and interval with draws (T, A) of the rates of its groups."""
+        sizes = self.size(rates)
+        lower, upper = central_interval(sizes)
+        return float(sizes.mean()), float(lower), float(upper)
 
 
 @dataclass(frozen=True)
@@ -171,62 +186,64 @@ class Bounds:
         return self.budget.risk
 
 
-def _gap(
-    counted: Counted, supposed: Counted | None, metric: str, bounds: Bounds, *, no_labels: bool
-) -> Gap:
-    rate, names, intervals = RATE_OF[metric], counted.groups, counted.intervals
+def gaps_of(
+    counted: Sequence[Counted],
+    bounds: Bounds,
+    *,
+    assumed: bool,
+    metrics: Sequence[str] = tuple(RATE_OF),
+) -> list[Gap]:
+    """Return every attribute's gaps between the groups of enough rows.
+
+    Parameters
+    ----------
+    counted : by attribute.
+    assumed : there are no labels at all; the decisions, and their gap, are known all the same.
+    metrics : the gaps that are asked for.
+    """
+    return [
+        _gap(of_groups, metric, bounds, no_labels=assumed)
+        for of_groups in counted
+        for metric in metrics
+    ]
+
+
+def _gap(counted: Counted, metric: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+    rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
     sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
     # Of labels a few will do: their interval says how little they are.
     few = isinstance(intervals, LabelledIntervals)
     enough = sizes >= (1 if few else bounds.minimum)
     short = (labels < FEWEST_LABELS) & (few and metric != NEEDS_NO_LABELS)
-    compared = np.flatnonzero(enough).tolist()
     gap = Gap(
         counted.attribute,
         metric,
-        compared,
-        [names[place] for place in np.flatnonzero(~enough)],
+        np.flatnonzero(enough).tolist(),
+        names[~enough].tolist(),
         assumed=no_labels and metric != NEEDS_NO_LABELS,
-        short_of_labels=[names[place] for place in np.flatnonzero(short)],
-        names=[names[place] for place in compared],
+        short_of_labels=names[short].tolist(),
+        names=names[enough].tolist(),
         rows=int(sizes[enough].sum()),
     )
-    if len(compared) < 2:
+    if len(gap.compared) < 2:
         return gap
     if isinstance(intervals, CountIntervals):
-        draws = intervals.posterior_counts(metrics_of(BINARY)[metric])
+        rates = rate(intervals.posterior_counts(metrics_of(BINARY)[metric])[:, gap.compared])
+        gap = _of_counts(gap, intervals, rates, bounds)
     else:
-        draws = intervals.draws
-    rates = rate(draws[:, compared]) if len(draws) else np.empty((0, len(compared)))
-    if len(rates):
-        alike = NAN if gap.signed else float(np.ptp(rates - rates.mean(axis=0), axis=1).mean())
-        small = float((np.ptp(rates, axis=1) < bounds.epsilon).mean())
-        gap = replace(gap, alike=alike, small=small)
-    if isinstance(intervals, CountIntervals):
-        gap = _of_counts(gap, intervals, bounds)
-    else:
-        value, lower, upper = _with_interval(gap, rates)
-        answer, means = answer_draws(rates, bounds.epsilon, bounds.risk), rates.mean(axis=0)
-        gap = replace(gap, value=value, lower=lower, upper=upper, answer=answer)
-        gap = replace(gap, rates=means.tolist())
-    if no_labels:
-        # The probability is of one side and the interval of two, so that the first would be under
-        # 5 % where the second still holds epsilon.
-        ends = gap.lower, gap.upper
-        if gap.signed:
-            ends = max(0.0, gap.lower, -gap.upper), max(abs(gap.lower), abs(gap.upper))
-        gap = replace(gap, small=float(probability_below(gap.small, *ends, bounds.epsilon)))
-    if supposed is None:
+        rates = rate(intervals.draws[:, gap.compared])
+        gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
+    if gap.signed:
         return gap
-    return replace(gap, supposed=_with_interval(gap, rate(supposed.intervals.draws[:, compared])))
+    return replace(gap, alike=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
 
 
-def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
-    """Return a gap with what the intervals of counts say.
+def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bounds) -> Gap:
+    """Return a gap with what the intervals of counts say, and posterior draws (T, A) of its rates.
 
     A group of few labels may still hold a surprise: with one, no gap is called small.
     """
-    metric, rate = metrics_of(BINARY)[gap.metric], RATE_OF[gap.metric]
+    metric, rate = metrics_of(BINARY)[gap.metric], gap.rate
     among = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
     rates = rate(intervals.counts_of(metric)[gap.compared])
     (largest,) = intervals.gaps([metric], among)
@@ -235,10 +252,8 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
     if gap.signed:
         first, second = gap.compared
         error = intervals.difference_error(rate, second, first)
-        limits = intervals.limits([rate])
-        shared = np.broadcast_to(intervals.correlation(rate), among.shape[-1:] * 2)
-        signed = difference_limits(limits.take(second), limits.take(first), shared[second, first])
-        lower, upper = signed.lower.item(), signed.upper.item()
+        signed = intervals.difference(rate, second, first)
+        lower, upper = float(signed.lower), float(signed.upper)
 
     def at(level: float) -> GapInterval:
         (at_level,) = _at_level(intervals, level).gaps([metric], among)
@@ -248,13 +263,15 @@ def _of_counts(gap: Gap, intervals: CountIntervals, bounds: Bounds) -> Gap:
 
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
-    small = float(probability_below(gap.small, *ends, bounds.epsilon, level=intervals.level))
+    small = probability_below(
+        _small(drawn, bounds.epsilon), *ends, bounds.epsilon, level=intervals.level
+    )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = LEVEL if answer.verdict == SMALL else 0.0
     most = 1 - LEVEL if answer.verdict == LARGE else 1.0
     return replace(
         gap,
-        value=float(sizes_of(gap, rates)),
+        value=float(gap.size(rates)),
         lower=lower,
         upper=upper,
         small=float(np.clip(small, least, most)),
@@ -270,17 +287,27 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _with_interval(gap: Gap, rates: Floats) -> tuple[float, float, float]:
-    """Return mean and interval of draws (T, A) of a gap's rates."""
-    sizes = sizes_of(gap, rates)
-    lower, upper = map(float, central_interval(sizes))
-    return float(sizes.mean()), lower, upper
+def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
+    """Return a gap with what posterior draws (T, A) of its rates say."""
+    value, lower, upper = gap.interval(rates)
+    small = _small(rates, bounds.epsilon)
+    if no_labels:
+        # The probability is of one side and the interval of two, so that the first would be under
+        # 5 % where the second still holds epsilon.
+        ends = lower, upper
+        if gap.signed:
+            ends = max(0.0, lower, -upper), max(abs(lower), abs(upper))
+        small = float(probability_below(small, *ends, bounds.epsilon))
+    answer = answer_draws(rates, bounds.epsilon, bounds.risk)
+    return replace(
+        gap, value=value, lower=lower, upper=upper, small=small, answer=answer,
+        rates=rates.mean(axis=0).tolist(),
+    )  # fmt: skip
 
 
-def sizes_of(gap: Gap, rates: Floats) -> Floats:
-    """Return the sizes (...) that a gap has with rates (..., A) of its groups."""
-    sizes: Floats = rates[..., 1] - rates[..., 0] if gap.signed else np.ptp(rates, axis=-1)
-    return sizes
+def _small(rates: Floats, epsilon: float) -> float:
+    """Return how many of draws (T, A) of rates have no two groups further apart than epsilon."""
+    return float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
@@ -301,12 +328,12 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
         for bound in (0.0, epsilon)
     )
     pairs = [(int(one), int(other)) for one, other in np.argwhere(above > certainty)]
-    if (np.ptp(rates, axis=1) < epsilon).mean() >= 1 - risk:
+    if _small(rates, epsilon) >= 1 - risk:
         return GapAnswer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.
     mean = rates.mean(axis=0)
     certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
     high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))
     if beyond[high, low] >= certainty:
-        return GapAnswer(LARGE, high, low, pairs)
+        return GapAnswer(LARGE, (high, low), pairs)
     return GapAnswer(OPEN, pairs=pairs)

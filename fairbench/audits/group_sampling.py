@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.inference.stratified import strata_sizes
-
 
 @dataclass(frozen=True, eq=False)
 class GroupSampling:
@@ -52,9 +50,3 @@ class GroupSampling:
         """Return the groups of which none of the rows `known` is one."""
         labels = np.bincount(self.codes[known], minlength=len(self.arms.cat.categories))
         return [str(name) for name in self.arms.cat.categories[labels == 0]]
-
-    def separates(self, groups: pd.Series) -> NDArray[np.bool_]:
-        """Return for each group of an attribute whether all its rows were sampled at one rate."""
-        table = strata_sizes(groups.cat.codes.to_numpy(np.int64), self.codes)
-        separate: NDArray[np.bool_] = (table > 0).sum(axis=1) <= 1
-        return separate

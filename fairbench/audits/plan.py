@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.audits.findings import ERROR_RATE
 from fairbench.audits.gaps import RATE_OF
-from fairbench.audits.labels_needed import LIKELY, UNLIKELY, WORLDS
+from fairbench.audits.labels_needed import rounded
 from fairbench.audits.question import PlanOptions
+from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.importance import sobol
+from fairbench.inference.further_labels import (
+    LIKELY,
+    UNLIKELY,
+    WORLDS,
+    KnownRates,
+    least_number,
+)
 from fairbench.inference.gaps import GroupLimits, largest_gap
-
-Floats = NDArray[np.float64]
+from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 MOST = 50_000_000  # labels; more are not planned
-_EXACT = 1.01  # the number of labels is found up to this factor
 
 
 @dataclass(frozen=True)
@@ -62,37 +65,49 @@ class AuditPlan:
         given = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
         if not alike:
             rates[self.smallest] = self.other
+        points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
+        known = KnownRates(0, 0, rates, given * options.among, special.ndtri(points))
         risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
 
         def chance(labels: float) -> float:
-            size = labels * given * options.among
-            counts = rates * size + self._luck * np.sqrt(size * rates * (1 - rates))
             level = 1 - 2 * risk if alike else 1 - risk
-            gap = largest_gap(GroupLimits.of(np.clip(counts, 0, size), size, level=level))
+            gap = largest_gap(GroupLimits.of(*known.after(labels), level=level))
             return float(((gap.upper < options.gap) if alike else (gap.lower > 0)).mean())
 
         smallest = min(options.groups) * options.among
         start = options.rate * (1 - options.rate) / options.gap**2 / smallest
-        few = _least(chance, UNLIKELY, start)
-        return few, None if few is None else _least(chance, LIKELY, few)
+        few = least_number(chance, UNLIKELY, start, MOST)
+        return few, None if few is None else least_number(chance, LIKELY, few, MOST)
 
-    @cached_property
-    def _luck(self) -> Floats:
-        """Standard normals (W, G): what the labels may say."""
-        generator = rng(self.options.seed, "plan")
-        return np.asarray(special.ndtri(sobol(len(self.options.groups), WORLDS, generator)))
-
-
-def _least(chance: Callable[[float], float], wanted: float, start: float) -> int | None:
-    """Return the least number with a chance, of a chance that grows with it."""
-    low, high = start, start
-    while chance(high) < wanted:
-        low, high = high, 2 * high
-        if high > MOST:
-            return None
-    while low == high or chance(low) >= wanted:
-        low, high = low / 2, low
-    while high > _EXACT * low:
-        middle = np.sqrt(low * high)
-        low, high = (low, middle) if chance(middle) >= wanted else (middle, high)
-    return int(np.ceil(high))
+    def document(self) -> Document:
+        """Return the numbers of labels to two digits, and what they suppose."""
+        options, smallest = self.options, f"{100 * self.options.groups[self.smallest]:g} %"
+        sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
+        claims = {
+            True: f"no two groups differ by {options.gap:g} or more, if all are alike",
+            False: f"groups differ, if the one of {smallest} has a rate of {self.other:g}",
+        }
+        rows = [
+            [claim, "as many in each group" if equally else "at random"]
+            + [
+                f"over {count(MOST)}" if labels is None else count(rounded(labels))
+                for labels in self.labels(alike=alike, equally=equally)
+            ]
+            for alike, claim in claims.items()
+            for equally in (False, True)
+        ]
+        columns = [Column("to show that"), Column("labels")]
+        columns += [Column(f"{chance} from", right=True) for chance in ("perhaps", "probably")]
+        text = (
+            f"Groups of {sizes}, a rate of {options.rate:g}, a gap of {options.gap:g}. With the "
+            "first number of labels the audit says so in 20 % of simulations, with the second in "
+            "80 %. It speaks only when sure: in at most one audit of twenty any of its verdicts is "
+            "wrong."
+        )
+        assumed = (
+            "Scores that predict labels well make do with fewer labels; how many fewer is known "
+            "once there are some. People who belong together, such as households, count for fewer."
+        )
+        lead = [Paragraph(text), Paragraph(assumed, "note")]
+        sections = [Section("", [Table(columns, rows)])]
+        return Document("Labels that an audit will take", sections, lead=lead)

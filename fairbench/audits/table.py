@@ -22,7 +22,6 @@ from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import MOST_GROUPS, groups_of, references_of
 from fairbench.data.tabular import numbers, spelled
 from fairbench.evaluation.evaluator import design_of, group_columns
-from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
@@ -91,13 +90,6 @@ class AuditTable:
     def known(self) -> NDArray[np.int64]:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))
-
-    def partly_labelled(self, groups: pd.Series) -> PartlyLabelled:
-        """Return the table by one choice of groups; decisions stand in for scores."""
-        score = self.prediction.astype(np.float64) if self.score is None else self.score
-        codes = groups.cat.codes.to_numpy(np.int64)
-        names = tuple(map(str, groups.cat.categories))
-        return PartlyLabelled(score, self.prediction, codes, self.label, names)
 
 
 def read_audit_table(

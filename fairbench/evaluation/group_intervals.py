@@ -60,6 +60,19 @@ class GapInterval(NamedTuple):
     upper: Array
     leads: Array | None = None
 
+    @classmethod
+    def of(cls, limits: GroupLimits) -> GapInterval:
+        """Return the interval of the largest gap between groups with these limits (G,)."""
+        gap = largest_gap(limits)
+        return cls(gap.lower, gap.upper, leads(limits))
+
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """The (higher, lower) positions of groups that surely differ, the widest apart first."""
+        lower = np.nan_to_num(np.asarray(self.leads, float), nan=-np.inf)
+        order = np.argsort(-lower, axis=None, kind="stable")
+        return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
+
     @property
     def surely(self) -> Mask | None:
         """Of every ordered pair (G, G), whether the first group's rate is surely the higher."""
@@ -230,6 +243,12 @@ class CountIntervals:
         with np.errstate(invalid="ignore", divide="ignore"):
             variances = successes / sizes * (1 - successes / sizes) / sizes
         return float(np.sqrt(variances[first] + variances[second]))
+
+    def difference(self, rate: Rate, first: int, second: int) -> Limits:
+        """Return a rate of one group less that of another, with its limits."""
+        limits, groups = self.limits([rate]), self.counts.shape[-2]
+        shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
+        return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
     def _correlations(self, rates: Sequence[Rate]) -> Array | float:
         """Return the same of several rates, (R, G, G)."""

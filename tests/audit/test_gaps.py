@@ -43,7 +43,7 @@ def result(tmp_path_factory):
     path = written(ten_groups(), tmp_path_factory.mktemp("many"))
     options = parse([str(path), "target=label", "score=score", "group=group", "labelled=shown"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
+        patch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
         return assess(read_audit_table(options), options)
 
 
@@ -56,7 +56,7 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     counted = alike(4000, np.random.default_rng(1))
     (gap,) = (
         g
-        for g in gaps_of([counted], None, bounds_of(0.05, 1), assumed=False)
+        for g in gaps_of([counted], bounds_of(0.05, 1), assumed=False)
         if g.metric == "accuracy_gap"
     )
     share = counted.counts[:, [0, 3]].sum(axis=1) / 4000
@@ -80,7 +80,6 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     draws = posterior_draws(counts, 4000, np.random.default_rng(2))
     gaps = gaps_of(
         [Counted("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
-        None,
         bounds_of(0.05, 1),
         assumed=False,
     )
@@ -95,7 +94,7 @@ def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     draws = posterior_draws(counts, 1000, np.random.default_rng(3))
     intervals = group_intervals(counts, draws, 0.95)
     counted = Counted("group", ["a", "b", "c"], counts, intervals)
-    gaps = {gap.metric: gap for gap in gaps_of([counted], None, bounds_of(0.05, 10), assumed=False)}
+    gaps = {gap.metric: gap for gap in gaps_of([counted], bounds_of(0.05, 10), assumed=False)}
     odds = gaps["false_positive_rate_gap"]
     assert odds.value == pytest.approx(0.5 - 0.16)
     assert odds.lower < odds.value < odds.upper

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.assessment import assess, labelled_counts, one_group
+from fairbench.audits.assessment import assess, rows_of
 from fairbench.audits.calibration import calibrations
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.columns import setting_text, values_of
+from fairbench.evaluation.some_labels import one_group
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.weighted_scores import WeightedScores
 from fairbench.metrics.rates import accuracy
@@ -35,7 +36,7 @@ def unequal(rows, seed, women=0.04, men=0.4):
 
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
-    monkeypatch.setattr("fairbench.audits.assessment.labels_needed", lambda *_: [])
+    monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
 
 
 def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
@@ -105,7 +106,7 @@ def test_overall_rates_follow_rows_not_labels(tmp_path):
         table, _ = chosen_table(frame, tmp_path, "sex")
         right = (frame["score"] > 0.5) == frame["label"]
         everyone = one_group(len(table))
-        counted = labelled_counts(table, "", everyone, np.random.default_rng(0), 0.95)
+        counted = rows_of(table).counted("", everyone, np.random.default_rng(0), 0.95)
         found = counted.intervals.limits([accuracy])
         held += int(found.lower.item() <= right.mean() <= found.upper.item())
         ours.append(found.value.item() - right.mean())

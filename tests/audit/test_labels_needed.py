@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import LARGE, OPEN, SMALL, GapAnswer
-from fairbench.audits.gaps import Gap, answer_draws
-from fairbench.audits.labels_needed import KnownRates, Needed, numbers, rounded
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.gaps import answer_draws
+from fairbench.audits.labels_needed import numbers, rounded
 from fairbench.audits.table import read_audit_table
+from fairbench.inference.further_labels import FurtherLabels, KnownRates
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
-
-GAP = Gap("group", "accuracy_gap", [0, 1], [], assumed=False, answer=GapAnswer(OPEN))
 
 
 def assessed(folder, labels, *words, rows=6000, bias=0.2, seed=0):
@@ -24,7 +23,7 @@ def assessed(folder, labels, *words, rows=6000, bias=0.2, seed=0):
 
 
 def needed(result):
-    return {(each.gap.attribute, each.gap.metric): each for each in result.needed}
+    return {(gap.attribute, gap.metric): gap.needed for gap in result.gaps if gap.needed.labels}
 
 
 @pytest.mark.thorough
@@ -90,11 +89,11 @@ def test_without_labels_scores_say_how_many_are_needed(tmp_path):
 
 
 def test_enough_lies_between_the_numbers_that_were_tried():
-    found = Needed(GAP, [10, 20, 50], [0.1, 0.7, 0.9], 100)
+    found = FurtherLabels([10, 20, 50], [0.1, 0.7, 0.9], 100)
     assert 20 < found.enough < 50
     assert 10 < found.few < 20
-    assert Needed(GAP, [10], [0.5], 10).enough is None
-    assert Needed(GAP, [10], [0.85], 10).enough == 10
+    assert FurtherLabels([10], [0.5], 10).enough is None
+    assert FurtherLabels([10], [0.85], 10).enough == 10
     assert [rounded(each) for each in (7, 84, 1234, 98_765)] == [7, 84, 1200, 99_000]
 
 
@@ -112,7 +111,7 @@ def rates(*columns, draws=4000):
 def test_verdicts():
     assert answer_draws(rates((0.5, 0.01), (0.51, 0.01)), 0.05, 0.05).verdict == SMALL
     ahead = answer_draws(rates((0.7, 0.01), (0.5, 0.01)), 0.05, 0.05)
-    assert (ahead.verdict, ahead.low, ahead.high) == (LARGE, 1, 0)
+    assert (ahead.verdict, ahead.named) == (LARGE, (0, 1))
     assert ahead.pairs == [(0, 1)]
     assert answer_draws(rates((0.5, 0.1), (0.51, 0.1)), 0.05, 0.05).verdict == OPEN
 

@@ -16,9 +16,9 @@ from fairbench.audits.findings import (
     ErrorBudget,
     Finding,
     answer_gap,
-    gap_of_limits,
 )
 from fairbench.audits.sentences import in_short, listed, sentence_of, sentences_of, to_do
+from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits
 from tests.audit.tables import predictions
 
@@ -105,14 +105,14 @@ def test_names_are_listed_as_a_sentence_has_them():
 
 def answered(successes, sizes, bound=0.05, risk=0.01):
     def at(level):
-        return gap_of_limits(GroupLimits.of(successes, sizes, level=level))
+        return GapInterval.of(GroupLimits.of(successes, sizes, level=level))
 
     return answer_gap(at, bound, risk)
 
 
 def test_the_two_groups_of_a_large_gap_differ_by_more_than_its_bound():
     answer = answered([300, 500, 520], [1000, 1000, 1000])
-    assert (answer.verdict, answer.high, answer.low) == (LARGE, 2, 0)
+    assert (answer.verdict, answer.named) == (LARGE, (2, 0))
     assert set(answer.pairs) == {(2, 0), (1, 0)}
     assert answered([500, 505, 510], [100_000] * 3).verdict == SMALL
     assert answered([50, 55, 60], [100] * 3).verdict == OPEN

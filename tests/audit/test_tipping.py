@@ -27,7 +27,7 @@ def counted(counts):
 
 def gaps(each, epsilon):
     bounds = bounds_of(epsilon, 1)
-    found = gaps_of([each], None, bounds, assumed=False)
+    found = gaps_of([each], bounds, assumed=False)
     return {gap.metric: gap for gap in with_tipping(found, [each], bounds)}
 
 

@@ -48,11 +48,13 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
 
 def document_of_table(options: Options, table: AuditTable) -> Document:
     """Return the report of predictions of two classes that are read."""
-    from fairbench.audits.kinds.binary import audit_binary
+    from fairbench.audits.assessment import assess
+    from fairbench.audits.kinds.binary import audit_of
     from fairbench.audits.kinds.unknown import audit_selected
 
-    audit = audit_binary if table.selected is None else audit_selected
-    return report.document_of(audit(table, options))
+    if table.selected is not None:
+        return report.document_of(audit_selected(table, options))
+    return report.document_of(audit_of(assess(table, options)))
 
 
 def kind_of(options: Options, frame: pd.DataFrame) -> str:

@@ -8,9 +8,8 @@ from itertools import groupby
 from math import isnan
 from typing import Any
 
-from fairbench.audits.assessment import Assessment, assess
+from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import (
-    GroupCalibration,
     calibrations,
     excess_findings,
     least_alike,
@@ -27,7 +26,7 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
-from fairbench.audits.labels_needed import WORLDS, Needed, rounded
+from fairbench.audits.labels_needed import rounded
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -36,15 +35,14 @@ from fairbench.audits.pages.decisions import (
 )
 from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
-from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
-from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed
 from fairbench.data.tabular import spelled
 from fairbench.evaluation.columns import records
+from fairbench.inference.further_labels import WORLDS, FurtherLabels
 from fairbench.reporting.document.model import (
     Column,
     Details,
@@ -67,14 +65,10 @@ _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 _MOST = 3  # groups of too few rows that a summary names
 
 
-def audit_binary(table: AuditTable, options: Options) -> Audit:
-    """Audit decisions about two classes, with the labels and scores that there are."""
-    return audit_of(assess(table, options))
-
-
 def audit_of(assessment: Assessment) -> Audit:
-    """Return the audit that an assessment is of."""
+    """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
+    favourable = spelled(options.favourable)
     return Audit(
         options,
         len(table),
@@ -84,11 +78,11 @@ def audit_of(assessment: Assessment) -> Audit:
         list(_sections(assessment)),
         _data(assessment),
         warning=_warning(assessment),
-        notes=list(_notes(assessment)),
+        notes=[*table.notes, *_on_favourable(favourable, table.labels), *_notes(assessment)],
         pictures=pictures(assessment),
         sure=list(_sure(assessment)),
-        unseen=list(_unseen(assessment)),
-        todo=list(_todo(assessment)),
+        unseen=list(_unseen(assessment, favourable)),
+        todo=list(_todo(assessment, favourable)),
         label_names=table.labels,
     )
 
@@ -108,7 +102,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
-    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
+    risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
@@ -120,27 +114,25 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
-    needs = {need.gap: _further(need) for need in assessment.needed}
-    epsilon = assessment.options.epsilon
+    epsilon = assessment.bounds.epsilon
     for gap in assessment.gaps:
         ends = gap.lower, gap.upper
-        if gap.verdict == LARGE and gap.signed and gap.upper < 0:
+        if gap.named and gap.signed and gap.upper < 0:
             ends = -gap.upper, -gap.lower
-        named = (gap.answer.high, gap.answer.low) if gap.verdict == LARGE else ()
         finding = Finding(
             GAP,
             gap.attribute,
-            RATE_NAMES[gap.metric],
+            gap.rate_name,
             gap.verdict,
-            tuple(gap.names[place] for place in named),
+            tuple(gap.named),
             value=gap.value,
             lower=ends[0],
             upper=ends[1],
-            values=tuple(gap.rates[place] for place in named),
+            values=tuple(gap.rates[place] for place in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needs.get(gap, ""),
-            unless=unless(gap),
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else _further(gap.needed),
+            unless=unless(gap.tipping),
             given=ASSUMED if gap.assumed else "",
         )
         yield finding
@@ -170,23 +162,25 @@ def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]
         )
 
 
-def _further(needed: Needed) -> str:
-    """Return how many labels would settle a gap, in words."""
-    if not needed.labels:
-        return ""
-    kind = "more labels" if needed.remaining is not None else "more rows with labels"
-    if needed.enough is None:
-        last = count(needed.labels[-1])
-        more = f"all {last} other labels" if needed.remaining is not None else f"{last} {kind}"
-        chance = probability(needed.settled[-1])
-        return f"{more} would settle it with a probability of only {chance}"
-    return f"{' to '.join(_likely(needed))} {kind} would probably settle it"
+def _kind(needed: FurtherLabels) -> str:
+    return "more labels" if needed.remaining is not None else "more rows with labels"
 
 
-def _likely(needed: Needed) -> list[str]:
+def _likely(needed: FurtherLabels) -> list[str]:
     """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
     numbers = dict.fromkeys([needed.few, needed.enough])
     return [count(rounded(labels)) for labels in numbers if labels is not None]
+
+
+def _further(needed: FurtherLabels) -> str:
+    """Return how many labels would settle a gap, in words."""
+    if not needed.labels:
+        return ""
+    if needed.enough is not None:
+        return f"{' to '.join(_likely(needed))} {_kind(needed)} would probably settle it"
+    last, chance = count(needed.labels[-1]), probability(needed.settled[-1])
+    more = f"{last} {_kind(needed)}" if needed.remaining is None else f"all {last} other labels"
+    return f"{more} would settle it with a probability of only {chance}"
 
 
 def _warning(assessment: Assessment) -> str:
@@ -199,7 +193,7 @@ def _warning(assessment: Assessment) -> str:
 
 
 def _basis(assessment: Assessment) -> Iterator[str]:
-    rows, labels = len(assessment.table), assessment.labels
+    table, labels, rows = assessment.table, assessment.labels, len(assessment.table)
     if assessment.of_decisions:
         yield (
             f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
@@ -207,24 +201,24 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
-    options, sampling = assessment.options, assessment.table.sampling
-    by_group = sampling is not None and labels > 0
-    if sampling is not None and by_group and not assessment.complete:
+    by_group = table.sampling if labels else None
+    if by_group is not None and not assessment.complete:
         yield (
-            f"How many rows of each group of {sampling.by} were labelled was decided while "
+            f"How many rows of each group of {by_group.by} were labelled was decided while "
             "labelling; which ones, at random within the group. Figures that cross groups give "
             "each group its share of the rows, not of the labels."
         )
-        yield sampling.stopping
-    yield from counted_by(options)
+        yield by_group.stopping
+    yield from counted_by(assessment.options)
     if assessment.complete or assessment.of_decisions:
         yield OF_POPULATION
     elif labels:
-        helping = "Decisions" if assessment.table.score is None else "Scores"
-        at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)
+        helping = "Decisions" if table.score is None else "Scores"
+        at_random = " This assumes that rows were chosen for labelling at random."
         yield (
             f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
-            f"have predicted the labels of each group; wrong ones do no harm.{at_random}"
+            "have predicted the labels of each group; wrong ones do no harm."
+            f"{at_random * (by_group is None)}"
         )
     if assessment.assumed is not None:
         yield (
@@ -233,17 +227,25 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         )
 
 
+def _on_favourable(favourable: str, labels: tuple[str, str]) -> Iterator[str]:
+    """Yield what it means which label is good for a person, if that was said."""
+    if favourable:
+        kind, rate = ("negatives", "true") if favourable == labels[1] else ("positives", "false")
+        yield (
+            f"'{favourable}' is favourable: errors against a person are false {kind}, and the gap "
+            f"in {rate} positive rate is the one to look at."
+        )
+
+
 def _notes(assessment: Assessment) -> Iterator[str]:
-    yield from assessment.table.notes
-    yield from _on_choices(assessment)
+    yield from _on_labelling(assessment)
     labels = {size.key: size.labels for size in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
         for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
     }
     for attribute, gaps in by_attribute.items():
-        short = dict.fromkeys(name for gap in gaps for name in gap.short_of_labels)
-        if short and assessment.labels:
+        if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
             names = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
             yield (
                 f"{attribute}: under {FEWEST_LABELS} labels in {names}; no gap is called small "
@@ -251,29 +253,20 @@ def _notes(assessment: Assessment) -> Iterator[str]:
             )
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
-        several = [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]
-        if several:
-            noise = ", ".join(f"{number(gap.alike)} in {RATE_NAMES[gap.metric]}" for gap in several)
+        if several := [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]:
+            noise = ", ".join(f"{number(gap.alike)} in {gap.rate_name}" for gap in several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same estimate it would be {noise}, from sampling noise alone."
             )
     for attribute, gaps in by_attribute.items():
-        left_out = [name for gap in gaps for name in gap.left_out]
-        if left_out:
+        if left_out := [name for gap in gaps for name in gap.left_out]:
             yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
 
 
-def _on_choices(assessment: Assessment) -> Iterator[str]:
-    """Yield what a favourable label means, and how rows were chosen for labelling."""
-    options, sampling = assessment.options, assessment.table.sampling
-    if options.favourable:
-        positive = spelled(options.favourable) == assessment.table.labels[1]
-        kind, rate = ("negatives", "true") if positive else ("positives", "false")
-        yield (
-            f"'{spelled(options.favourable)}' is favourable: errors against a person are false "
-            f"{kind}, and the gap in {rate} positive rate is the one to look at."
-        )
+def _on_labelling(assessment: Assessment) -> Iterator[str]:
+    """Yield how rows were chosen for labelling."""
+    sampling = assessment.table.sampling
     if sampling is None:
         return
     yield from sampling.notes
@@ -283,7 +276,7 @@ def _on_choices(assessment: Assessment) -> Iterator[str]:
             f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
             "out, and other figures infer them from other groups."
         )
-    if assessment.needed:
+    if any(gap.needed.labels for gap in assessment.gaps):
         yield (
             "Numbers of further labels are for rows chosen at random from all; chosen by group, "
             "fewer may do."
@@ -306,27 +299,25 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         value, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
             yield (
-                f"{gap.attribute}: if scores were calibrated alike, the gap in "
-                f"{RATE_NAMES[gap.metric]} would be {number(value)} (95 % interval "
-                f"{interval(lower, upper)}). That of the labels, {interval(gap.lower, gap.upper)}, "
-                "does not overlap with it."
+                f"{gap.attribute}: if scores were calibrated alike, the gap in {gap.rate_name} "
+                f"would be {number(value)} (95 % interval {interval(lower, upper)}). That of the "
+                f"labels, {interval(gap.lower, gap.upper)}, does not overlap with it."
             )
-    epsilon = assessment.options.epsilon
-    for stress in assessment.stresses:
-        size = f"under {epsilon:g}" if stress.follows == SMALL else f"over {epsilon:g}"
-        ends = [
+    for gap in assessment.gaps:
+        if (stress := gap.stress) is None:
+            continue
+        side = "under" if stress.follows == SMALL else "over"
+        fails = " or ".join(
             f"the scores of {group} {_as_much(factor)}"
             for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
             if group
-        ]
-        holds = (
-            f"It no longer does if {' or '.join(ends)}"
-            if ends
-            else "It does however much or little they say"
         )
+        holds = "It does however much or little they say"
+        if fails:
+            holds = f"It no longer does if {fails}"
         yield (
-            f"{stress.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-            f"{RATE_NAMES[stress.metric]} lies {size}. {holds}."
+            f"{gap.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
+            f"{gap.rate_name} lies {side} {assessment.bounds.epsilon:g}. {holds}."
         )
 
 
@@ -352,47 +343,44 @@ def _sure(assessment: Assessment) -> Iterator[str]:
         yield "How many wrong labels would undo each finding stands under “Can be concluded”."
 
 
-def _unseen(assessment: Assessment) -> Iterator[str]:
-    options = assessment.options
+def _unseen(assessment: Assessment, favourable: str) -> Iterator[str]:
     left = dict.fromkeys(name for gap in assessment.gaps for name in gap.left_out)
     if left:
         yield f"Too small to be compared in every rate: {listed([*left], _MOST)}."
     if assessment.labels:
         yield (
-            f"Whether the outcomes in '{options.target}' are right, and were fair in the first "
-            "place, was not looked at. Nor was why groups differ."
+            f"Whether the outcomes in '{assessment.options.target}' are right, and were fair in "
+            "the first place, was not looked at. Nor was why groups differ."
         )
     else:
         yield "Whether decisions are right was not looked at: that takes outcomes."
-    if not options.favourable:
+    if not favourable:
         yield "Which decision is good for a person was not said (favourable= says it)."
 
 
-def _todo(assessment: Assessment) -> Iterator[str]:
+def _todo(assessment: Assessment, favourable: str) -> Iterator[str]:
     if not assessment.labels:
         yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
         return
     verdicts = {gap.verdict for gap in assessment.gaps}
-    enough = [need for need in assessment.needed if need.enough is not None]
+    enough = [gap for gap in assessment.gaps if gap.needed.enough is not None]
     if OPEN in verdicts and enough:
-        nearest = min(enough, key=lambda need: need.enough or 0)
-        kind = "labels" if nearest.remaining is not None else "rows with labels"
-        likely = _likely(nearest)
+        nearest = min(enough, key=lambda gap: gap.needed.enough or 0)
+        likely = _likely(nearest.needed)
         yield (
-            f"Collect more {kind}: {'about ' * (len(likely) == 1)}{' to '.join(likely)} would "
-            f"probably settle {RATE_NAMES[nearest.gap.metric]} by {nearest.gap.attribute}, the "
-            "nearest open question."
+            f"Collect {_kind(nearest.needed)}: {'about ' * (len(likely) == 1)}"
+            f"{' to '.join(likely)} would probably settle {nearest.rate_name} by "
+            f"{nearest.attribute}, the nearest open question."
         )
-    elif OPEN in verdicts and assessment.needed:
+    elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
         yield (
             "The labels that are missing are not likely to settle what is open: audit a larger "
             "sample."
         )
-    if assessment.options.favourable:
-        label = spelled(assessment.options.favourable)
+    if favourable:
         yield (
-            f"Look first at people who should have got '{label}' and did not: these errors cost "
-            "people most."
+            f"Look first at people who should have got '{favourable}' and did not: these errors "
+            "cost people most."
         )
     if verdicts <= {SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."
@@ -401,9 +389,9 @@ def _todo(assessment: Assessment) -> Iterator[str]:
 def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
-    yield Section("Gaps between groups", [_gaps(assessment), *_more_labels(assessment.needed)])
+    yield Section("Gaps between groups", [_gaps(assessment), *_chances(assessment.gaps)])
     pairs = [
-        (gap.attribute, RATE_NAMES[gap.metric], high, low)
+        (gap.attribute, gap.rate_name, high, low)
         for gap in assessment.gaps
         if _differ_somehow(gap)
         for high, low in gap.pairs
@@ -418,26 +406,21 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
         yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
     yield Section("Rates by group", [_rates(assessment)])
     yield from decision_sections(assessment)
-    drawn = list(diagrams(assessment))
-    if drawn:
+    if drawn := list(diagrams(assessment)):
         note = (
             f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
             "95 % intervals; on the dashed line scores are probabilities."
         )
         yield Section("Calibration by group", [calibration_table(assessment), Gallery(drawn, note)])
-    on_metrics = (
-        "Values and intervals rest on the labels; those of scores themselves on labelled rows."
-    )
-    note = "" if assessment.of_decisions else on_metrics
-    yield Section("", [all_metrics(assessment.metrics, note)])
+    note = "Values and intervals rest on the labels; those of scores themselves on labelled rows."
+    yield Section("", [all_metrics(assessment.metrics, note * (not assessment.of_decisions))])
 
 
 def _gaps(assessment: Assessment) -> Table:
-    epsilon, gaps = assessment.options.epsilon, assessment.gaps
+    epsilon, gaps = assessment.bounds.epsilon, assessment.gaps
     beside, labelled = assessment.assumed is not None, not assessment.of_decisions
     placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
     bar_of = dict(zip(gaps, placed, strict=True))
-    needed = {need.gap: need for need in assessment.needed}
     more = " more labels: how many would probably settle the verdict."
     meant = (
         " More labels: from the number that settles the question in 20 % of "
@@ -447,19 +430,6 @@ def _gaps(assessment: Assessment) -> Table:
         " if calibrated alike: the interval that follows if scores are as right in every group as "
         "in the others; no verdict rests on it."
     )
-
-    def small(gap: Gap) -> float | None:
-        # Of several groups it would follow from how little is known of each, not from the data.
-        return gap.small if gap.signed or gap.assumed else None
-
-    def more_labels(gap: Gap) -> str:
-        need = needed.get(gap)
-        if need is None or not need.labels:
-            return ""
-        if need.enough is None:
-            return f">{count(need.labels[-1])}"
-        likely = _likely(need)
-        return "-".join(likely) if len(likely) > 1 else f"~{likely[0]}"
 
     def verdict(gap: Gap) -> TableCell:
         mark = "assumed" if gap.assumed else gap.verdict
@@ -475,7 +445,7 @@ def _gaps(assessment: Assessment) -> Table:
         gaps,
         [
             ("attribute", Column("groups")),
-            (lambda gap: RATE_NAMES[gap.metric], Column("gap in")),
+            ("rate_name", Column("gap in")),
             (
                 lambda gap: signed(gap.value) if gap.signed else number(gap.value),
                 Column("size", right=True),
@@ -484,9 +454,13 @@ def _gaps(assessment: Assessment) -> Table:
             (("lower", "upper"), Column("95 % interval", "interval")),
             (bar_of.get, Column("", "bar")),
             *[(lambda gap: gap.supposed[1:], supposed)] * beside,
-            (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
+            # Of several groups it would follow from how little is known of each, not from the data.
+            (
+                lambda gap: gap.small if gap.signed or gap.assumed else None,
+                Column(f"P(<{epsilon:g})", "probability", left_out=1),
+            ),
             (verdict, Column("verdict")),
-            *[(more_labels, Column("more labels", right=True))] * labelled,
+            *[(_more_labels, Column("more labels", right=True))] * labelled,
         ],
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
@@ -514,16 +488,26 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-def _more_labels(needed: Sequence[Needed]) -> Iterator[Details]:
-    if not needed:
+def _more_labels(gap: Gap) -> str:
+    """Return how many more labels settle a gap, for a table."""
+    if gap.needed.labels and gap.needed.enough is None:
+        return f">{count(gap.needed.labels[-1])}"
+    likely = _likely(gap.needed)
+    return "-".join(likely) if len(likely) != 1 else f"~{likely[0]}"
+
+
+def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
+    """Yield how probably each number of labels that was simulated settles the open gaps."""
+    asked = [gap for gap in gaps if gap.needed.labels]
+    if not asked:
         return
-    numbers = max((need.labels for need in needed), key=len)
+    numbers = max((gap.needed.labels for gap in asked), key=len)
     columns = [Column("groups"), Column("gap in")]
     columns += [Column(count(labels), "probability") for labels in numbers]
     rows = [
-        [need.gap.attribute, RATE_NAMES[need.gap.metric], *need.settled]
-        + [None] * (len(numbers) - len(need.settled))
-        for need in needed
+        [gap.attribute, gap.rate_name, *gap.needed.settled]
+        + [None] * (len(numbers) - len(gap.needed.settled))
+        for gap in asked
     ]
     yield Details("How probably more labels settle what is open", [Table(columns, rows)])
 
@@ -547,47 +531,54 @@ def _rates(assessment: Assessment) -> Table:
     )
 
 
+_OF_GAP = (
+    "attribute", "metric", "compared", "left_out", "assumed", "value", "lower", "upper", "supposed",
+    "alike", "small", "tipping", "short_of_labels", "standard_error",
+)  # fmt: skip
+_OF_NEEDED = ("labels", "settled", "few", "enough", "remaining")
+
+
 def _data(assessment: Assessment) -> Mapping[str, Any]:
-    constrained = assessment.thresholds.constrained
-    of_need = ("labels", "settled", "few", "enough", "remaining")
+    gaps, calibrations = assessment.gaps, assessment.calibrations
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
         "gaps": [
             {
-                **_fields(gap, without=("answer", "names", "rates", "rows")),
+                **_fields(gap, *_OF_GAP),
                 "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
-                "low": gap.low,
-                "high": gap.high,
+                **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
                 "pairs": gap.pairs,
             }
-            for gap in assessment.gaps
+            for gap in gaps
         ],
         "labels_needed": [
-            {
-                "attribute": need.gap.attribute,
-                "metric": need.gap.metric,
-                **{name: getattr(need, name) for name in of_need},
-            }
-            for need in assessment.needed
+            _fields(gap, "attribute", "metric") | _fields(gap.needed, *_OF_NEEDED)
+            for gap in gaps
+            if gap.needed.labels
         ],
-        "sizes": [asdict(size) for size in assessment.sizes],
-        "impact": [asdict(ratio) for ratio in assessment.impact],
+        "sizes": assessment.sizes,
+        "impact": assessment.impact,
         "decisions": {
-            "thresholds": [asdict(row) for row in assessment.thresholds.table],
-            "constraint": None if constrained is None else asdict(constrained),
-            "scores": [asdict(scores) for scores in assessment.scores],
+            "thresholds": assessment.thresholds.table,
+            "constraint": assessment.thresholds.constrained,
+            "scores": assessment.scores,
         },
-        "calibration": [_fields(row, without=("fit",)) for row in assessment.calibrations],
+        "calibration": [
+            {name: value for name, value in asdict(row).items() if name != "fit"}
+            for row in calibrations
+        ],
         "checks": [
-            {"attribute": row.attribute, "group": row.group, "calibrated_as_others": row.fit}
-            for row in assessment.calibrations
+            {**_fields(row, "attribute", "group"), "calibrated_as_others": row.fit}
+            for row in calibrations
             if not isnan(row.fit)
         ],
-        "stress": [asdict(stress) for stress in assessment.stresses],
+        "stress": [
+            _fields(gap, "attribute", "metric") | asdict(gap.stress) for gap in gaps if gap.stress
+        ],
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
 
 
-def _fields(row: Gap | GroupCalibration, *, without: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if name not in without}
+def _fields(row: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

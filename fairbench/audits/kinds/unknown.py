@@ -100,7 +100,7 @@ def bounded_gap(
     lower, upper = bounds.interval
     finding = replace(template, verdict=answer.verdict, lower=lower, upper=upper, needs=needs)
     if verdict == LARGE:
-        named = compared[[answer.high, answer.low]]
+        named = compared[[*answer.named]]
         finding = replace(finding, groups=tuple(names[place] for place in named))
     return BoundedGap(finding, bounds, verdict)
 
@@ -130,7 +130,7 @@ def _nothing(attribute: str, metric: str, scope: str, options: Options) -> Findi
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = _of_selected(table, options)
-    findings, gaps, rates = of_everyone(table, options, assessment.budget.risk)
+    findings, gaps, rates = of_everyone(table, options, assessment.bounds.risk)
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
     people = f"{count(len(table))} people"
@@ -162,7 +162,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
 def findings_of_selected(table: AuditTable, options: Options) -> list[Finding]:
     """Return what the audit finds, of the selected and of everyone, without the rest of it."""
     assessment = _of_selected(table, options, only_findings=True)
-    everyone, _, _ = of_everyone(table, options, assessment.budget.risk)
+    everyone, _, _ = of_everyone(table, options, assessment.bounds.risk)
     return [*binary.findings_of(assessment), *everyone]
 
 

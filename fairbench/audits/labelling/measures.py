@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.assessment import labelled_counts, one_group
+from fairbench.audits.assessment import rows_of
 from fairbench.audits.findings import LEVEL
 from fairbench.audits.labelling.session import Session
 from fairbench.audits.table import AuditTable
@@ -21,6 +21,7 @@ from fairbench.evaluation import regression, scores
 from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.some_labels import one_group
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.few_labels.assisted import needs_no_label
@@ -139,7 +140,7 @@ class RateMeasure:
 
 
 def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
-    counted = labelled_counts(table, attribute, groups, rng(0, "measure"), LEVEL)
+    counted = rows_of(table).counted(attribute, groups, rng(0, "measure"), LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
 

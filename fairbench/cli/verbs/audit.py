@@ -158,11 +158,10 @@ class PlannedOptions(Results, PlanOptions):
 
 def plan(options: PlannedOptions) -> None:
     """Print how many labels an audit will take."""
-    from fairbench.audits.pages.plan import plan_document
     from fairbench.audits.plan import AuditPlan
     from fairbench.reporting.document.terminal import print_document
 
-    print_document(plan_document(AuditPlan(options)))
+    print_document(AuditPlan(options).document())
 
 
 COMMANDS = {

@@ -7,16 +7,17 @@ decisions are what they are. The bounds are sharp: for each end, there are label
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
-from fairbench.metrics.rates import FN, FP, TN, TP, Rate
+from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
 
 Floats = NDArray[np.float64]
 
@@ -135,6 +136,48 @@ def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
 # worth, in ways that make it large or small.
 Possible: TypeAlias = Callable[[int, int], tuple[Floats, Floats]]
 _PARTS = 1000  # of a share, where all groups' labels may be wrong at once
+_SPLITS = 9  # ways to split wrong labels between positive and negative decisions
+
+
+def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> Possible:
+    """Return what a rate may be where all rows of a group have labels, counted (4,)."""
+
+    def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
+        tables = corrected(counts, wrong, splits=_SPLITS)
+        return rate.successes(tables), rate.size(tables)
+
+    return possible
+
+
+def wrong_rows(labels: LabelledRows, rate: Rate) -> Possible:
+    """Return the same of one group where scores help: which rows are wrong matters too.
+
+    Wrong labels are looked for from either end of the scores.
+    """
+    order = np.argsort(labels.score[labels.rows], kind="stable")
+    decision, label = labels.decision[labels.rows], labels.label
+    (counts,) = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)
+    # From a cell of the table, the rows in the order in which they are wrong.
+    cells = [order[(2 * label + decision)[order] == cell] for cell in (TN, FP, FN, TP)]
+
+    def with_wrong(moved: Floats, low: bool) -> tuple[float, float]:
+        """Return what the rate is worth with labels of the lowest, or highest, scores changed."""
+        changed = label.copy()
+        for rows, number in zip(cells, np.maximum(-moved, 0).astype(int), strict=True):
+            wrong = rows[:number] if low else rows[len(rows) - number :]
+            changed[wrong] = 1 - changed[wrong]
+        (successes,), (sizes,) = replace(labels, label=changed).effective_counts([rate])
+        return float(successes[0]), float(sizes[0])
+
+    def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
+        tables = corrected(counts, wrong).astype(np.int64)
+        values = side * rate(tables)
+        ends = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
+        found = [with_wrong(table - counts, low) for table in ends for low in (True, False)]
+        successes, sizes = np.array(found).T
+        return successes, sizes
+
+    return possible
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +202,7 @@ class FlippedVerdict:
     limits: Callable[..., Limits] = rate_limits
     made: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
 
-    def tipping(self, names: Sequence[str], named: tuple[int, int]) -> Tipping:
+    def tipping(self, names: Sequence[str], named: Sequence[int]) -> Tipping:
         """Return with how many wrong labels the verdict still holds.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -43,7 +43,9 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return a value with null for every number that is none."""
+    """Return a value in plain types, with null for every number that is none."""
+    if is_dataclass(value):
+        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -16,8 +16,8 @@ STUDIES = 60
 
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
-    for name in ("labels_needed", "stresses"):
-        monkeypatch.setattr(f"fairbench.audits.assessment.{name}", lambda *_, **__: [])
+    for name in ("with_needed", "with_supposed"):
+        monkeypatch.setattr(f"fairbench.audits.assessment.{name}", lambda gaps, *_: gaps)
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.door import check_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.formats import is_number
 
@@ -58,6 +59,7 @@ def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator
     """
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     with naming(path):
+        check_folder(path.parent)
         if not os.path.isdir(path.parent):  # mkdir takes longer to say so
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -217,15 +219,25 @@ def read_table(path: Path) -> pa.Table:
     DamagedError : it is not what was sealed.
     OSError : it cannot be read.
     """
+    # The whole file is read first: what changes it meanwhile cannot be seen.
+    content = read_bytes(path, most_memory())
+    if not is_sealed(content):
+        raise DamagedError("the content is not what was written")
+    return read_parquet(content, path.name)
+
+
+def read_parquet(content: bytes, name: str) -> pa.Table:
+    """Return the table of a Parquet file's content; `name` is that of messages.
+
+    Raises
+    ------
+    UserError : it takes more memory than is allowed.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    # The whole file is read first: what changes it meanwhile cannot be seen.
-    content = path.read_bytes()
-    if not is_sealed(content):
-        raise DamagedError("the content is not what was written")
     with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
-        check_parquet(file, path.name)
+        check_parquet(file, name)
         return file.read(use_threads=len(content) >= _MANY)
 
 
@@ -253,7 +265,7 @@ def check_memory(needed: float, file: str) -> None:
     ------
     UserError : it is more than is allowed, or the variable that says what is allowed is no number.
     """
-    allowed = _allowed_memory()
+    allowed = most_memory()
     if needed > allowed:
         raise UserError(
             f"{file} would take about {needed / _GB:.1f} GB of memory, and {allowed / _GB:.1f} GB "
@@ -286,11 +298,11 @@ def check_parquet(file: ParquetFile, name: str, columns: int = 0) -> None:
 _GB = 2.0**30
 
 
-def _allowed_memory() -> float:
-    """Return bytes: what the environment says in GB, or a quarter of the machine's memory."""
+def most_memory() -> int:
+    """Return bytes that a file may take: what the environment says in GB, or a quarter of all."""
     said = os.environ.get(MEMORY, "")
     if said:
         if not is_number(said) or not 0 < float(said) < float("inf"):
             raise UserError(f"{MEMORY} is '{said}'; it must be a number of GB above 0")
-        return float(said) * _GB
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4
+        return int(float(said) * _GB)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

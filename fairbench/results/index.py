@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.door import check_folder, guard, read_bytes
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.results.cells import is_id
 from fairbench.results.packs import Pack, is_pack, open_pack
@@ -33,6 +34,7 @@ Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run who
 
 def listed_runs(results: Path) -> list[Run]:
     """Return the runs of a folder by id, with what they are listed by: nothing of damaged ones."""
+    guard(results)
     if is_pack(results):
         return list(_packed_runs(open_pack(results)))
     folder = results / "runs"
@@ -71,10 +73,13 @@ class _Values:
 def _stamps(folder: Path) -> dict[str, Stamp]:
     """Return the stamp of the record of each run that has one, in the order of their ids."""
     stamps: dict[str, Stamp] = {}
+    check_folder(folder)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
+            if entry.is_symlink():
+                continue
             with contextlib.suppress(OSError):
-                of = os.stat(f"{entry.path}/{LAST}")
+                of = os.stat(f"{entry.path}/{LAST}", follow_symlinks=False)
                 stamps[entry.name] = (of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
     return dict(sorted(stamps.items()))
 
@@ -94,9 +99,7 @@ def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
 def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[str, Listed]:
     """Return what an index says of the runs whose records have not changed since."""
     try:
-        if path.stat().st_size > _LEAST + _PER_RUN * len(stamps):
-            return {}
-        index = unsealed_json(path.read_bytes())
+        index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
         known, runs = [values.shared(value) for value in index["values"]], index["runs"]
         columns = zip(*(places for _, places, _ in runs.values()), strict=True)
         for name, of_runs in zip(_PLAIN, columns, strict=True):

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.door import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, check_parquet, sha256, unsealed_json
+from fairbench.core.files import DamagedError, check_parquet, most_memory, sha256, unsealed_json
 from fairbench.results.cells import is_id
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Run:
             return self._packed_text(name).encode()
         path = self.path / name
         with reading(path):
-            content = path.read_bytes()
+            content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise DamagedError("the content is not what was written")
             return content
@@ -304,15 +305,10 @@ def read_environment(path: Path) -> dict[str, Any]:
     A run whose file is damaged is not finished, nor is one of an earlier version.
     """
     try:
-        with open(path / LAST, "rb") as file:
-            content = file.read(_LARGEST)
-        known = unsealed_json(content)
+        known = unsealed_json(read_bytes(path / LAST))
         return known if _well_formed(known) else {}
     except (OSError, ValueError, RecursionError):
         return {}
-
-
-_LARGEST = 1 << 24  # bytes of a record that are read; ours have some thousands
 
 
 def _well_formed(known: Mapping[str, Any]) -> bool:
@@ -365,9 +361,9 @@ def damaged_files(run: Run) -> list[str]:
 
 def damaged_figures(run: Run) -> list[str]:
     """Return which of a run's figures are missing or not as they were drawn."""
-    there = {path.name for path in run.figures.glob("*")} - {DRAWN}
+    there = {*names_in(run.figures)[0]} - {DRAWN}
     try:
-        drawn: dict[str, str] = unsealed_json((run.figures / DRAWN).read_bytes())["files"]
+        drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
     except (OSError, ValueError):
         return sorted({*there, DRAWN})
     return [name for name in sorted({*there, *drawn}) if not _intact(run.figures / name, drawn)]
@@ -375,7 +371,7 @@ def damaged_figures(run: Run) -> list[str]:
 
 def _intact(path: Path, sums: Mapping[str, str]) -> bool:
     try:
-        return sha256(path.read_bytes()) == sums.get(path.name)
+        return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
     except OSError:
         return False
 

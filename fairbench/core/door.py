@@ -63,10 +63,9 @@ def read_bytes(path: Path, most: int = RECORD) -> bytes:
     """
     with open(opened(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        content = file.read(most + 1) if size <= most else b""
-    if max(size, len(content)) > most:
-        raise StrangeFileError(path, f"it has {size:,} bytes, and at most {most:,} are read")
-    return content
+        if size > most:
+            raise StrangeFileError(path, f"it has {size:,} bytes, and at most {most:,} are read")
+        return file.read(size)
 
 
 def read_text(path: Path, most: int = RECORD) -> str:

@@ -238,7 +238,53 @@ def read_parquet(content: bytes, name: str) -> pa.Table:
 
     with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
         check_parquet(file, name)
+        if texts := _unbounded_texts(file):
+            _check_texts(content, texts, name)
         return file.read(use_threads=len(content) >= _MANY)
+
+
+def _unbounded_texts(file: ParquetFile) -> list[str]:
+    """Return the columns of texts of which so many rows may be more than is allowed.
+
+    No text is longer than all that a column has of them, and each may stand in every row.
+    """
+    texts = [field.name for field in file.schema_arrow if is_text(field)]
+    sizes = dict.fromkeys(texts, 0)
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema in sizes:
+                sizes[column.path_in_schema] += column.total_uncompressed_size
+    most = most_memory() / max(file.metadata.num_rows, 1) / max(len(texts), 1)
+    return [name for name, size in sizes.items() if size > most]
+
+
+def _check_texts(content: bytes, texts: list[str], name: str) -> None:
+    """Refuse columns of a few texts that take more than is allowed where each is written out."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(pa.BufferReader(content), read_dictionary=texts) as file:
+        table = file.read(texts)
+    check_memory(sum(written_out(table[column]) for column in texts), name)
+
+
+def is_text(field: pa.Field) -> bool:
+    """Say whether a column has texts, or dictionaries of them."""
+    from pyarrow import types
+
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    return str(kind) in ("string", "large_string", "binary", "large_binary")
+
+
+def written_out(column: pa.ChunkedArray) -> int:
+    """Return how many bytes a column of dictionaries takes where each text is written out."""
+    from pyarrow import compute
+
+    total = 0
+    for chunk in column.chunks:
+        lengths = compute.binary_length(chunk.dictionary)
+        total += compute.sum(lengths.take(chunk.indices.drop_null())).as_py() or 0
+    return total
 
 
 def set_aside(path: Path, then: str) -> None:

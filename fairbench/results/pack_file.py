@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.door import opened, read_bytes
-from fairbench.core.files import DamagedError, check_memory, most_memory, sha256
+from fairbench.core.files import FIELD, DamagedError, check_memory, most_memory, sha256
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,7 +266,9 @@ class PackFile:
     def row_group(self, group: int) -> pa.Table:
         """Return a row group, with the column of ids."""
         self.check(group)
-        check_memory(self.parquet.metadata.row_group(group).total_byte_size, str(self.path))
+        about = self.parquet.metadata.row_group(group)
+        fields = about.num_rows * about.num_columns
+        check_memory(about.total_byte_size + fields * FIELD, str(self.path))
         return self.parquet.read_row_group(group)
 
     @property

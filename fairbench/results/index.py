@@ -19,7 +19,8 @@ from fairbench.core.door import check_folder, guard, read_bytes
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.results.cells import is_id
 from fairbench.results.packs import Pack, is_pack, open_pack
-from fairbench.results.runs import LAST, SUMMARY, WELL_FORMED, WRITTEN, Run, read_environment
+from fairbench.results.record import CONFIG, SUMMARY
+from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
 
 INDEX = "index.json"
 _PAYS = 1000  # records to read, a tenth of a second, from which on an index is written anew
@@ -54,7 +55,7 @@ def listed_runs(results: Path) -> list[Run]:
 def _packed_runs(pack: Pack) -> Iterator[Run]:
     """Yield the runs of a pack, by id."""
     for name, known in pack.summaries.items():
-        if not all(WELL_FORMED[key](known.get(key)) for key in SUMMARY) or not is_id(name):
+        if not all(check(known.get(key)) for key, check in SUMMARY.items()) or not is_id(name):
             known = {}
         yield Run(pack.path / "runs" / name, known, pack)
 
@@ -103,8 +104,14 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[s
         known, runs = [values.shared(value) for value in index["values"]], index["runs"]
         columns = zip(*(places for _, places, _ in runs.values()), strict=True)
         for name, of_runs in zip(_PLAIN, columns, strict=True):
-            if not all(WELL_FORMED[name](known[place]) for place in set(of_runs)):
+            if not all(SUMMARY[name](known[place]) for place in set(of_runs)):
                 return {}
+        configs = [config for _, _, config in runs.values()]
+        parts = {part for config in configs for part in config.items() if part[0] in CONFIG}
+        if not all(CONFIG[name](known[place]) for name, place in parts) or not all(
+            config.keys() >= CONFIG.keys() for config in configs
+        ):
+            return {}
         return {
             run: {
                 **{name: known[place] for name, place in zip(_PLAIN, places, strict=True)},

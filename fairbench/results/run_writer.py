@@ -35,9 +35,9 @@ from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people
 from fairbench.results.predictions import rows_stored, stored_predictions
+from fairbench.results.record import FILES
 from fairbench.results.runs import (
     DRAWN,
-    FILES,
     LAST,
     Run,
     config_text,

@@ -62,7 +62,11 @@ CONFIG: Mapping[str, Check] = MappingProxyType(
 
 
 def _is_config(value: object) -> bool:
-    return isinstance(value, dict) and all(check(value.get(name)) for name, check in CONFIG.items())
+    return (
+        isinstance(value, dict)
+        and all(check(value.get(name)) for name, check in CONFIG.items())
+        and _are_options(value.get("consistency", {}))
+    )
 
 
 def _is_task(value: object) -> bool:

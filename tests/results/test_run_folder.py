@@ -15,7 +15,7 @@ from fairbench.results.run_writer import RunTables, RunWriter, seal_run
 from fairbench.results.runs import Run, read_environment
 from tests.studies import RECORD
 
-CONFIG = {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
+CONFIG = RECORD["config"] | {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
 METRICS = pd.DataFrame(
     {"variant": [""], "metric": ["error_rate"], "statistic": ["value"], "attribute": [""],
      "group": [""], "n": [10], "status": ["ok"], "reason": [""], "value": [0.5], "repeat": [0],

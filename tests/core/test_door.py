@@ -3,11 +3,13 @@
 import os
 import socket
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from fairbench.core.door import StrangeFileError, check_folder, guard, is_file, names_in, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
+from fairbench.core.files import parquet_bytes, read_parquet, write_text
 from fairbench.core.locks import alone, locked, using, working
 
 
@@ -90,6 +92,27 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(folder):
     write_text(folder / "index.json", "ours")
     assert (folder / "index.json").read_text() == "ours"
     assert outside(folder) == UNTOUCHED
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"row": pa.array(np.zeros(30_000_000, np.int8))},
+        {"text": pa.array(["x" * 200_000] * 10_000)},
+    ],
+    ids=["many rows", "one long text"],
+)
+def test_a_table_that_unfolds_is_refused_before_it_is_read(columns, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRBENCH_MAX_MEMORY", "0.5")
+    content = parquet_bytes(pa.table(columns))
+    assert len(content) < 3_000_000
+    with pytest.raises(UserError, match="GB of memory"):
+        read_parquet(content, "table.parquet")
+
+
+def test_texts_that_repeat_are_read_where_there_is_room():
+    table = pa.table({"text": ["x" * 1000, "y"] * 500})
+    assert read_parquet(parquet_bytes(table), "table.parquet").equals(table)
 
 
 @pytest.mark.parametrize("use", [using, lambda folder: alone(folder, 0.0)])

@@ -14,11 +14,13 @@ from fairbench.data.encoding import Encoding
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import Study
+from fairbench.results.record import GROUPS
 
 # What the record of any finished run has, beside its files.
 RECORD = {
-    "name": "a", "choices": {}, "config": {}, "protect": "group", "seed": 0, "fingerprint": "x",
-    "data": "read", "rows": "read", "data_sha256": {}, "versions": {},
+    "name": "a", "choices": dict.fromkeys(GROUPS, "default"), "protect": "group", "seed": 0,
+    "config": {group: {} for group in GROUPS} | {"seed": 0}, "fingerprint": "x", "data": "read",
+    "rows": "read", "data_sha256": {}, "versions": {}, "python": "3.11", "cpu": "any",
 }  # fmt: skip
 
 

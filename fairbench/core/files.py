@@ -22,6 +22,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.door import check_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.formats import is_number
 
@@ -58,6 +59,7 @@ def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator
     """
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     with naming(path):
+        check_folder(path.parent)
         if not os.path.isdir(path.parent):  # mkdir takes longer to say so
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -217,16 +219,72 @@ def read_table(path: Path) -> pa.Table:
     DamagedError : it is not what was sealed.
     OSError : it cannot be read.
     """
+    # The whole file is read first: what changes it meanwhile cannot be seen.
+    content = read_bytes(path, most_memory())
+    if not is_sealed(content):
+        raise DamagedError("the content is not what was written")
+    return read_parquet(content, path.name)
+
+
+def read_parquet(content: bytes, name: str) -> pa.Table:
+    """Return the table of a Parquet file's content; `name` is that of messages.
+
+    Raises
+    ------
+    UserError : it takes more memory than is allowed.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    # The whole file is read first: what changes it meanwhile cannot be seen.
-    content = path.read_bytes()
-    if not is_sealed(content):
-        raise DamagedError("the content is not what was written")
     with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
-        check_parquet(file, path.name)
+        check_parquet(file, name)
+        if texts := _unbounded_texts(file):
+            _check_texts(content, texts, name)
         return file.read(use_threads=len(content) >= _MANY)
+
+
+def _unbounded_texts(file: ParquetFile) -> list[str]:
+    """Return the columns of texts of which so many rows may be more than is allowed.
+
+    No text is longer than all that a column has of them, and each may stand in every row.
+    """
+    texts = [field.name for field in file.schema_arrow if is_text(field)]
+    sizes = dict.fromkeys(texts, 0)
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema in sizes:
+                sizes[column.path_in_schema] += column.total_uncompressed_size
+    most = most_memory() / max(file.metadata.num_rows, 1) / max(len(texts), 1)
+    return [name for name, size in sizes.items() if size > most]
+
+
+def _check_texts(content: bytes, texts: list[str], name: str) -> None:
+    """Refuse columns of a few texts that take more than is allowed where each is written out."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(pa.BufferReader(content), read_dictionary=texts) as file:
+        table = file.read(texts)
+    check_memory(sum(written_out(table[column]) for column in texts), name)
+
+
+def is_text(field: pa.Field) -> bool:
+    """Say whether a column has texts, or dictionaries of them."""
+    from pyarrow import types
+
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    return str(kind) in ("string", "large_string", "binary", "large_binary")
+
+
+def written_out(column: pa.ChunkedArray) -> int:
+    """Return how many bytes a column of dictionaries takes where each text is written out."""
+    from pyarrow import compute
+
+    total = 0
+    for chunk in column.chunks:
+        lengths = compute.binary_length(chunk.dictionary)
+        total += compute.sum(lengths.take(chunk.indices.drop_null())).as_py() or 0
+    return total
 
 
 def set_aside(path: Path, then: str) -> None:
@@ -253,7 +311,7 @@ def check_memory(needed: float, file: str) -> None:
     ------
     UserError : it is more than is allowed, or the variable that says what is allowed is no number.
     """
-    allowed = _allowed_memory()
+    allowed = most_memory()
     if needed > allowed:
         raise UserError(
             f"{file} would take about {needed / _GB:.1f} GB of memory, and {allowed / _GB:.1f} GB "
@@ -286,11 +344,11 @@ def check_parquet(file: ParquetFile, name: str, columns: int = 0) -> None:
 _GB = 2.0**30
 
 
-def _allowed_memory() -> float:
-    """Return bytes: what the environment says in GB, or a quarter of the machine's memory."""
+def most_memory() -> int:
+    """Return bytes that a file may take: what the environment says in GB, or a quarter of all."""
     said = os.environ.get(MEMORY, "")
     if said:
         if not is_number(said) or not 0 < float(said) < float("inf"):
             raise UserError(f"{MEMORY} is '{said}'; it must be a number of GB above 0")
-        return float(said) * _GB
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4
+        return int(float(said) * _GB)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

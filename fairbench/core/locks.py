@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairbench.core.door import StrangeFileError, check_folder, guard, names_in, opened, read_text
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import token
 
@@ -30,6 +31,7 @@ SILENCE = 600.0  # seconds without one, after which a holder is no longer waited
 _FIRST, _AGAIN = 10.0, 60.0  # seconds after which a command says for whom it waits
 _PATIENCE = 600.0  # seconds that a command waits while garbage is collected
 _FOLDER, _COMMAND = "folder.lock", "command-"
+_WHO = "process "  # begins what a lock says of who holds it
 
 
 class BusyError(Exception):
@@ -154,10 +156,26 @@ def _taken(path: Path, shared: bool, wait: _Wait) -> int:
 def _opened(path: Path) -> int:
     """Open a lock's file, which is made, and its folder too."""
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = opened(path, os.O_RDWR | os.O_CREAT)
     except FileNotFoundError:
+        check_folder(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = opened(path, os.O_RDWR | os.O_CREAT)
+    if not _is_ours(handle):
+        os.close(handle)
+        raise StrangeFileError(path, "it is no lock of fairbench: remove it, or rename it")
+    return handle
+
+
+_LARGEST = 4096  # bytes of a lock
+
+
+def _is_ours(handle: int) -> bool:
+    """Say whether an open file is a lock as it is written here, under this one name."""
+    about = os.fstat(handle)
+    if about.st_nlink > 1 or about.st_size > _LARGEST:
+        return False
+    return not about.st_size or os.pread(handle, len(_WHO), 0) == _WHO.encode()
 
 
 def _take(handle: int, path: Path, *, shared: bool) -> bool:
@@ -191,7 +209,7 @@ def _is(handle: int, path: Path) -> bool:
 
 def _note(handle: int) -> None:
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-    who = f"process {os.getpid()} on {os.uname().nodename}, since {time.strftime('%d %b %H:%M:%S')}"
+    who = f"{_WHO}{os.getpid()} on {os.uname().nodename}, since {time.strftime('%d %b %H:%M:%S')}"
     with contextlib.suppress(OSError):  # a full disk: it is only for people
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{who}: {command}".encode(errors="backslashreplace"), 0)
@@ -210,7 +228,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
 def holder(path: Path) -> str:
     """Return who holds a lock alone, as far as its file says."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace") or "another process"
+        return read_text(path, _LARGEST) or "another process"
     except OSError:
         return "another process"
 
@@ -218,14 +236,17 @@ def holder(path: Path) -> str:
 def held(path: Path) -> bool:
     """Say whether a process holds a lock; the file of one that nobody holds is removed.
 
-    That is what a killed process leaves.
+    That is what a killed process leaves. What is no lock of this project stays.
     """
     try:
-        handle = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
+        handle = opened(path, os.O_RDWR)
+    except (FileNotFoundError, StrangeFileError):
         return False
     except PermissionError:  # somebody else's, of whom nothing is known
         return True
+    if not _is_ours(handle):  # nothing that is removed here
+        os.close(handle)
+        return False
     if not _take(handle, path, shared=False):
         os.close(handle)
         return True
@@ -242,8 +263,9 @@ def using(folder: Path, *, make: bool = True) -> Iterator[None]:
 
     Raises
     ------
-    UserError : garbage is being collected, for ten minutes by now.
+    UserError : garbage is being collected, for ten minutes by now; or its locks are no folder.
     """
+    guard(folder)
     locks = folder / "locks"
     if not make and not folder.is_dir():
         yield
@@ -255,16 +277,27 @@ def using(folder: Path, *, make: bool = True) -> Iterator[None]:
                 stack.enter_context(locked(locks / _FOLDER, shared=True, seconds=_PATIENCE))
             except BusyError as error:
                 raise UserError(f"{folder} is held by {error}: try again when it is done") from None
+            except StrangeFileError as error:
+                raise UserError(_strange(error)) from error
             stack.enter_context(locked(locks / f"{_COMMAND}{token()}.lock"))
             working(folder)
         yield
 
 
+def _strange(error: StrangeFileError) -> str:
+    return f"{error.filename}: {error.strerror}: nothing of this folder is used before it is gone"
+
+
 def working(folder: Path) -> bool:
     """Say whether a process holds what it makes in a results folder, such as a cell."""
-    names = [path for path in (folder / "locks").glob("*.lock") if path.name != _FOLDER]
-    busy = [path.name for path in names if held(path)]
+    busy = [path.name for path in _locks(folder) if path.name != _FOLDER and held(path)]
     return not all(name.startswith(_COMMAND) for name in busy)
+
+
+def _locks(folder: Path) -> list[Path]:
+    """Return the locks of a results folder."""
+    locks = folder / "locks"
+    return [locks / name for name in names_in(locks)[0] if name.endswith(".lock")]
 
 
 @contextlib.contextmanager
@@ -273,8 +306,10 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
 
     Raises
     ------
-    UserError : others use it, and still do after so many seconds; they are named.
+    UserError : others use it, and still do after so many seconds; they are named. Or its locks are
+        no folder.
     """
+    guard(folder)
     locks = folder / "locks"
     if not folder.is_dir():
         yield
@@ -282,8 +317,11 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked(locks / _FOLDER, seconds=seconds))
+        except StrangeFileError as error:
+            raise UserError(_strange(error)) from error
         except BusyError as error:
-            users = [holder(path) for path in locks.glob(f"{_COMMAND}*.lock") if held(path)]
+            commands = [path for path in _locks(folder) if path.name.startswith(_COMMAND)]
+            users = [holder(path) for path in commands if held(path)]
             named = "; ".join(sorted(users)[:5]) or str(error)
             more = f" and {len(users) - 5} more" if len(users) > 5 else ""
             raise UserError(

@@ -119,6 +119,7 @@ def _write(path: Path, data: Dataset) -> None:
         arrays[str(number)] = pa.array(column.cat.codes if categorical else column)
         described.append({"part": part, "name": column.name, "categories": labels})
     meta = {
+        "of": path.stem,
         "columns": described,
         "task": str(data.task),
         "sources": [asdict(source) for source in data.sources],
@@ -126,7 +127,7 @@ def _write(path: Path, data: Dataset) -> None:
     }
     table = pa.table(arrays).replace_schema_metadata({_META: json.dumps(meta).encode()})
     try:
-        write_table(path, table)
+        write_table(path, table, mode=0o600)
     except OSError:
         # A full or read-only disk costs time at the next start, and no result.
         return
@@ -137,6 +138,8 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
     try:
         table = read_table(path)
         meta = json.loads(table.schema.metadata[_META])
+        if meta["of"] != path.stem:
+            raise DamagedError("the content is that of another data set, or of other options")
         sources = tuple(
             Source(**{**source, "urls": tuple(source["urls"])}) for source in meta["sources"]
         )

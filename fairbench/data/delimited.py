@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from fairbench.core.files import COLUMN, FIELD, check_memory, check_parquet
+from fairbench.core.files import (
+    COLUMN,
+    FIELD,
+    check_memory,
+    check_parquet,
+    is_text,
+    written_out,
+)
 from fairbench.data.tabular import numbers
 
 if TYPE_CHECKING:
@@ -56,10 +63,10 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         for name in names:
             if (count := file.schema_arrow.names.count(name)) > 1:
                 raise DataError(f"{path.name}: {count} columns are named '{name}'")
-        texts = [each.name for each in file.schema_arrow if each.name in names and _is_text(each)]
+        texts = [each.name for each in file.schema_arrow if each.name in names and is_text(each)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         table = file.read(list(names))
-    check_memory(sum(_unfolded(table[name]) for name in texts), path.name)
+    check_memory(sum(written_out(table[name]) for name in texts), path.name)
     return table
 
 
@@ -76,13 +83,6 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
         return parquet.read_table(BufferReader(content))
     except (ArrowException, OSError) as error:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
-
-
-def _is_text(field: pa.Field) -> bool:
-    from pyarrow import types
-
-    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    return str(kind) in ("string", "large_string", "binary", "large_binary")
 
 
 def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
@@ -110,17 +110,6 @@ def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
             raise DataError(f"{file}: column '{name}' holds a byte of value 0 in a text")
         columns[name] = pc.utf8_capitalize(text) if types.is_boolean(kind) else text
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
-
-
-def _unfolded(column: pa.ChunkedArray) -> int:
-    """Return how many bytes a column of a few different texts takes where each is written out."""
-    from pyarrow import compute
-
-    total = 0
-    for chunk in column.chunks:
-        lengths = compute.binary_length(chunk.dictionary)
-        total += compute.sum(lengths.take(chunk.indices.drop_null())).as_py() or 0
-    return total
 
 
 def read_table(

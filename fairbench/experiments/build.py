@@ -21,7 +21,7 @@ from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.contracts import Intervention, Learner, Method
 from fairbench.experiments.study import Consistency
-from fairbench.results.catalogue import GROUPS
+from fairbench.results.record import GROUPS
 
 # What a run is, as against how and where it is computed.
 IDENTITY = (

@@ -11,7 +11,8 @@ from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.runs import about, headline
-from fairbench.results.catalogue import GROUPS, Catalogue
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
 
 _FACTS = (

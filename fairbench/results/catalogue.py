@@ -12,6 +12,7 @@ import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
 from fairbench.results.index import listed_runs
+from fairbench.results.record import GROUPS
 from fairbench.results.runs import METRICS, Run, check_columns, reading
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ def _table(run: Run) -> pa.Table:
     return table.append_column("run", ids)
 
 
-GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
 KEYS = (*GROUPS, "protect", "seed")
 
 

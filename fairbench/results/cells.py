@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fairbench.core.door import guard, is_file
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
@@ -71,6 +72,10 @@ class Store:
     root: Path
     wait_min: float = SILENCE / 60
 
+    def __post_init__(self) -> None:
+        """Let no link lead out of the folder."""
+        guard(self.root)
+
     @cached_property
     def pack(self) -> Pack | None:
         """The pack that the folder is, if it is one: it is only read."""
@@ -96,7 +101,7 @@ class Store:
         """Say whether the cell's file is there (its content is verified when it is read)."""
         if self.pack:
             return self.pack.where("cells", cell_id) is not None
-        return self.cell_path(cell_id).is_file()
+        return is_file(self.cell_path(cell_id))
 
     @contextlib.contextmanager
     def lock(self, cell_id: str, *, wait: bool = True) -> Iterator[None]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from fairbench.core.door import TEXT, is_file, names_in, read_text
 from fairbench.core.files import ASIDE, HALF, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.locks import working
@@ -24,7 +25,6 @@ from fairbench.results.runs import Run, read_environment
 DAY = 24.0
 STRAY = ("half file", "half-drawn figures")
 BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
-_NOTES = "begun/*.txt"
 # What killed processes leave, by the form of its name; and damaged files that were set aside.
 _LEFT = {"half file": HALF, "half-drawn figures": ".figures.*", "damaged, set aside": ASIDE}
 
@@ -70,7 +70,7 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
 def remove(found: Iterable[Garbage]) -> None:
     """Remove what was found."""
     for each in found:
-        if each.path.is_dir():
+        if each.path.is_dir() and not each.path.is_symlink():
             shutil.rmtree(each.path, ignore_errors=True)
         else:
             each.path.unlink(missing_ok=True)
@@ -78,15 +78,16 @@ def remove(found: Iterable[Garbage]) -> None:
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
     needed = set(_needed(store.root))
-    for note in store.root.glob(_NOTES):
-        begun = set(note.read_text(errors="replace").split())
+    for note in _files(store.root / "begun", ".txt"):
+        begun = set(read_text(note, TEXT).split())
         if begun <= needed or _untouched(note, time.time() - 3600 * BEGUN):
             yield _garbage(note, "note of runs that were begun")
         else:
             needed |= begun
-    for path in (store.root / "cells").glob("*/*.parquet"):
-        if path.stem not in needed and not path.name.startswith("."):
-            yield _garbage(path, "cell of no run")
+    for folder in _folders(store.root / "cells"):
+        for path in _files(folder, ".parquet"):
+            if path.stem not in needed:
+                yield _garbage(path, "cell of no run")
     yield from _unread(store.root)
 
 
@@ -97,24 +98,34 @@ def _needed(results: Path) -> Iterator[str]:
     ------
     UserError : a finished run's list of cells is missing or damaged: any cell may be one of them.
     """
-    for folder in results.glob("runs/*"):
+    for folder in _folders(results / "runs"):
         run, begun = Run(folder), folder / "cells.txt"
         if run.environment:
             yield from run.cells()
-        elif begun.is_file():
-            yield from begun.read_text(errors="replace").split()
+        elif is_file(begun):
+            yield from read_text(begun, TEXT).split()
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [folder / name for name in names_in(folder)[1]]
+
+
+def _files(folder: Path, ending: str) -> list[Path]:
+    """Return the files of a folder whose names end so; half files are none."""
+    names = names_in(folder)[0]
+    return [folder / name for name in names if name.endswith(ending) and not name.startswith(".")]
 
 
 def _unread(results: Path) -> Iterator[Garbage]:
     """Yield rows of splits, and people of data sets, that no finished run reads."""
-    finished = [read_environment(path.parent) for path in results.glob("runs/*/environment.json")]
+    finished = [read_environment(folder) for folder in _folders(results / "runs")]
     for folder, key, what in (
         ("splits", "rows", "rows of no run"),
         ("data", "data", "people of no run"),
     ):
         read = {known.get(key) for known in finished}
-        for path in (results / folder).glob("*.parquet"):
-            if path.stem not in read and not path.name.startswith("."):
+        for path in _files(results / folder, ".parquet"):
+            if path.stem not in read:
                 yield _garbage(path, what)
 
 
@@ -131,12 +142,13 @@ def _left(name: str) -> str:
 
 
 def _garbage(path: Path, kind: str) -> Garbage:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return Garbage(path, kind, sum(file.stat().st_size for file in files))
+    is_folder = path.is_dir() and not path.is_symlink()
+    files = path.rglob("*") if is_folder else [path]
+    return Garbage(path, kind, sum(file.lstat().st_size for file in files))
 
 
 def _untouched(path: Path, before: float) -> bool:
     try:
-        return path.stat().st_mtime <= before
+        return path.lstat().st_mtime <= before
     except FileNotFoundError:  # a process that was at work has finished it
         return False

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.door import check_folder, guard, read_bytes
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.results.cells import is_id
 from fairbench.results.packs import Pack, is_pack, open_pack
-from fairbench.results.runs import LAST, SUMMARY, WELL_FORMED, WRITTEN, Run, read_environment
+from fairbench.results.record import CONFIG, SUMMARY
+from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
 
 INDEX = "index.json"
 _PAYS = 1000  # records to read, a tenth of a second, from which on an index is written anew
@@ -33,6 +35,7 @@ Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run who
 
 def listed_runs(results: Path) -> list[Run]:
     """Return the runs of a folder by id, with what they are listed by: nothing of damaged ones."""
+    guard(results)
     if is_pack(results):
         return list(_packed_runs(open_pack(results)))
     folder = results / "runs"
@@ -52,7 +55,7 @@ def listed_runs(results: Path) -> list[Run]:
 def _packed_runs(pack: Pack) -> Iterator[Run]:
     """Yield the runs of a pack, by id."""
     for name, known in pack.summaries.items():
-        if not all(WELL_FORMED[key](known.get(key)) for key in SUMMARY) or not is_id(name):
+        if not all(check(known.get(key)) for key, check in SUMMARY.items()) or not is_id(name):
             known = {}
         yield Run(pack.path / "runs" / name, known, pack)
 
@@ -71,10 +74,13 @@ class _Values:
 def _stamps(folder: Path) -> dict[str, Stamp]:
     """Return the stamp of the record of each run that has one, in the order of their ids."""
     stamps: dict[str, Stamp] = {}
+    check_folder(folder)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
+            if entry.is_symlink():
+                continue
             with contextlib.suppress(OSError):
-                of = os.stat(f"{entry.path}/{LAST}")
+                of = os.stat(f"{entry.path}/{LAST}", follow_symlinks=False)
                 stamps[entry.name] = (of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
     return dict(sorted(stamps.items()))
 
@@ -94,14 +100,18 @@ def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
 def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[str, Listed]:
     """Return what an index says of the runs whose records have not changed since."""
     try:
-        if path.stat().st_size > _LEAST + _PER_RUN * len(stamps):
-            return {}
-        index = unsealed_json(path.read_bytes())
+        index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
         known, runs = [values.shared(value) for value in index["values"]], index["runs"]
         columns = zip(*(places for _, places, _ in runs.values()), strict=True)
         for name, of_runs in zip(_PLAIN, columns, strict=True):
-            if not all(WELL_FORMED[name](known[place]) for place in set(of_runs)):
+            if not all(SUMMARY[name](known[place]) for place in set(of_runs)):
                 return {}
+        configs = [config for _, _, config in runs.values()]
+        parts = {part for config in configs for part in config.items() if part[0] in CONFIG}
+        if not all(CONFIG[name](known[place]) for name, place in parts) or not all(
+            config.keys() >= CONFIG.keys() for config in configs
+        ):
+            return {}
         return {
             run: {
                 **{name: known[place] for name, place in zip(_PLAIN, places, strict=True)},

@@ -23,7 +23,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from fairbench.core.files import DamagedError, check_memory, sha256
+from fairbench.core.door import opened, read_bytes
+from fairbench.core.files import FIELD, DamagedError, check_memory, most_memory, sha256
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +190,7 @@ class PackFile:
 
     @cached_property
     def _content(self) -> mmap.mmap:
-        with open(self.path, "rb") as file:
+        with open(opened(self.path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self.sums.bytes:
                 raise DamagedError(f"{size} bytes, and {self.sums.bytes} were written")
@@ -265,7 +266,9 @@ class PackFile:
     def row_group(self, group: int) -> pa.Table:
         """Return a row group, with the column of ids."""
         self.check(group)
-        check_memory(self.parquet.metadata.row_group(group).total_byte_size, str(self.path))
+        about = self.parquet.metadata.row_group(group)
+        fields = about.num_rows * about.num_columns
+        check_memory(about.total_byte_size + fields * FIELD, str(self.path))
         return self.parquet.read_row_group(group)
 
     @property
@@ -303,7 +306,7 @@ def found_sums(path: Path) -> FileSums:
     import pyarrow as pa
     from pyarrow.parquet import read_metadata
 
-    content = path.read_bytes()
+    content = read_bytes(path, most_memory())
     try:
         about = json.loads(read_metadata(pa.BufferReader(content)).metadata[_META.encode()])
         footer = about["groups"][-1][1] if about["groups"] else 0

@@ -135,7 +135,7 @@ class Collected:
         for name in found.keys() & self.left_out.keys():
             del self.left_out[name]
         for name, table in found.items():
-            about = _description(table.read())
+            about = described(unpacked(table.read()), name)
             if self.contents.people or about["redistributable"]:
                 yield table
             else:
@@ -269,15 +269,12 @@ def _people(run: Run, name: str) -> SourceTable | None:
         path = people_path(run.results, name)
         try:
             table = read_table(path)
+            described(table, name)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path} is damaged: `fairbench store verify` a run of it") from error
     return SourceTable(name, columns_of(table.schema), lambda: packed(table))
-
-
-def _description(found: Packed) -> dict[str, Any]:
-    return described(unpacked(found))
 
 
 def _cell(store: Store, cell: str) -> SourceTable:

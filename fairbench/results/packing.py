@@ -14,6 +14,7 @@ from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.door import TEXT, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, sealed_json, unsealed_json, write_text
 from fairbench.core.locks import BusyError, locked
@@ -127,7 +128,7 @@ class _Half:
     def __post_init__(self) -> None:
         """Read what was noted."""
         try:
-            noted = unsealed_json((self.path / _PLAN).read_bytes())
+            noted = unsealed_json(read_bytes(self.path / _PLAN, TEXT))
             if noted["plan"] == self.plan:
                 self.sums = {name: FileSums(*sums) for name, sums in noted["sums"].items()}
                 return

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.door import is_file, names_in, read_bytes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import DamagedError, unsealed_json
 from fairbench.results.pack_file import FORMAT, UNREADABLE, FileSums, Packed, PackFile, found_sums
@@ -40,7 +41,7 @@ _LARGEST = 1 << 26  # bytes of an index that are read
 
 def is_pack(folder: Path) -> bool:
     """Say whether a folder is a pack, also one that has lost its index."""
-    return (folder / PACK).is_file() or (folder / _FIRST).is_file()
+    return is_file(folder / PACK) or is_file(folder / _FIRST)
 
 
 class DamagedIndexError(UserError):
@@ -85,7 +86,7 @@ def open_pack(folder: Path) -> Pack:
     if not is_pack(folder):
         raise UserError(f"{folder} is no pack: it has no {PACK}")
     try:
-        stamp = (folder / PACK).stat()
+        stamp = (folder / PACK).lstat()
     except OSError as error:
         raise _without_index(folder) from error
     return _opened(folder, stamp.st_mtime_ns, stamp.st_ino)
@@ -93,10 +94,8 @@ def open_pack(folder: Path) -> Pack:
 
 @lru_cache(maxsize=4)
 def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
-    with open(folder / PACK, "rb") as file:
-        content = file.read(_LARGEST)
     try:
-        about = unsealed_json(content)
+        about = unsealed_json(read_bytes(folder / PACK, _LARGEST))
         if about["format"] > FORMAT:
             raise UserError(
                 f"{folder} is a pack of format {about['format']}, and this version of fairbench "
@@ -337,7 +336,8 @@ def damages(pack: Pack) -> Iterator[str]:
     for kind in ("summary", "metrics"):
         for run in sorted(whole["runs"] - whole[kind]):
             yield f"{pack.path}: run {run} has no {kind}"
-    for name in sorted({path.name for path in pack.path.iterdir()} - {PACK, *pack.listed}):
+    names = {path.name for path in pack.path.iterdir()}
+    for name in sorted(names - {PACK, *pack.listed}):
         yield f"{pack.path / name}: no file of the pack; it is not read"
 
 
@@ -352,10 +352,13 @@ def without_index(folder: Path) -> Iterator[str]:
     is as it was written if its sha256 still stands anywhere in what is left of the index.
     """
     try:
-        left = (folder / PACK).read_bytes()
+        left = read_bytes(folder / PACK, _LARGEST)
     except OSError:
         left = b""
-    for path in sorted(folder.glob("*.parquet")):
+    for name in names_in(folder)[0]:
+        path = folder / name
+        if path.suffix != ".parquet":
+            continue
         try:
             file = PackFile(path, sums := found_sums(path))
             lost = [name for _, ids in file.damaged() for name in ids]

@@ -18,13 +18,14 @@ import pandas as pd
 import pyarrow as pa
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import read_table, set_aside, write_table
+from fairbench.core.files import DamagedError, read_table, set_aside, write_table
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack
 
 _META = b"fairbench"
+_OF = "data"  # in the metadata: the digest of the data set
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def write_people(results: Path, data: Dataset) -> None:
         columns["weight"] = data.weight
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
     facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
-    meta = json.dumps(asdict(Description(**{**facts, "privileged": dict(data.privileged)})))
+    about = asdict(Description(**{**facts, "privileged": dict(data.privileged)}))
+    meta = json.dumps({**about, _OF: data.digest})
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
     write_table(path, table, mode=0o600)
@@ -110,10 +112,12 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
     """Return the table of a data set's people, if there is one; a damaged file is set aside."""
     path = people_path(results, digest)
     try:
-        return read_table(path)
+        table = read_table(path)
+        described(table, digest)
+        return table
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError, TypeError):
         set_aside(path, "it is written again")
         return None
 
@@ -125,9 +129,16 @@ def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
     return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
-def described(table: pa.Table) -> dict[str, Any]:
-    """Return what a table of people says of its data set: the fields of `Description`."""
+def described(table: pa.Table, digest: str) -> dict[str, Any]:
+    """Return what a table of people says of its data set: the fields of `Description`.
+
+    Raises
+    ------
+    DamagedError : it is of another data set. Tables of earlier versions do not say of which.
+    """
     meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
+    if meta.pop(_OF, digest) != digest:
+        raise DamagedError("the people are those of another data set")
     return meta
 
 
@@ -143,7 +154,7 @@ def read_people(results: Path, digest: str) -> People:
     packed = open_pack(results).table("data", digest) if is_pack(results) else None
     try:
         table = unpacked(packed) if packed else read_table(path)
-        meta = described(table)
+        meta = described(table, digest)
         frame = table.to_pandas()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(

@@ -16,11 +16,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fairbench.core.door import read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, parquet_bytes, set_aside, write_bytes
+from fairbench.core.files import (
+    DamagedError,
+    most_memory,
+    parquet_bytes,
+    read_parquet,
+    set_aside,
+    write_bytes,
+)
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack
@@ -120,8 +127,8 @@ def split_table(results: Path, split: str) -> pa.Table:
     """Return the rows of a split as they are stored, in a folder or a pack."""
     if is_pack(results):
         return unpacked(open_pack(results).table("splits", split))
-    with pq.ParquetFile(rows_path(results, split)) as file:
-        return file.read()
+    path = rows_path(results, split)
+    return read_parquet(read_bytes(path, most_memory()), path.name)
 
 
 @lru_cache(maxsize=4)

@@ -18,7 +18,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
+from fairbench.core.door import is_file, names_in, read_bytes
 from fairbench.core.files import (
+    most_memory,
     naming,
     parquet_bytes,
     sealed_json,
@@ -33,9 +35,9 @@ from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people
 from fairbench.results.predictions import rows_stored, stored_predictions
+from fairbench.results.record import FILES
 from fairbench.results.runs import (
     DRAWN,
-    FILES,
     LAST,
     Run,
     config_text,
@@ -59,7 +61,7 @@ class RunWriter:
         """
         run = Run(self.path)
         known = run.environment
-        if not known and (self.path / LAST).is_file():  # or one of an earlier version
+        if not known and is_file(self.path / LAST):  # or one of an earlier version
             set_aside(self.path / LAST, _AGAIN)
         if known.get("fingerprint") != fingerprint:
             return False
@@ -95,7 +97,8 @@ class RunWriter:
             folder = Path(stack.enter_context(made)) / "figures"
             folder.mkdir()
             yield folder
-            drawn = {path.name: sha256(path.read_bytes()) for path in sorted(folder.iterdir())}
+            names = names_in(folder)[0]
+            drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
             write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
             with contextlib.suppress(OSError):  # another process has drawn the same ones
                 folder.replace(Run(self.path).figures)
@@ -133,8 +136,8 @@ def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | No
     files : name -> sha256; by default of the files that are there.
     """
     if files is None:
-        there = [name for name in FILES if (path / name).is_file()]
-        files = {name: sha256((path / name).read_bytes()) for name in there}
+        there = [name for name in FILES if is_file(path / name)]
+        files = {name: sha256(read_bytes(path / name, most_memory())) for name in there}
     record = sealed_json({**known, "files": files}, indent=1)
     write_bytes(path / LAST, record.encode(), shows=True)
 

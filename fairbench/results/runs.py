@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.door import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, check_parquet, sha256, unsealed_json
+from fairbench.core.files import DamagedError, check_parquet, most_memory, sha256, unsealed_json
 from fairbench.results.cells import is_id
+from fairbench.results.record import FILES, SUMMARY, is_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +25,10 @@ if TYPE_CHECKING:
     from fairbench.results.people import People
 
 LAST = "environment.json"
-FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 # What marks the data set of a run with data.verify=false: an option, and the end of its name.
 VERIFIED, UNVERIFIED = "verified", "-unverified"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
-# What of a record runs are listed and chosen by, and when it was written (seconds since 1970).
-SUMMARY = ("name", "choices", "seed", "protect", "data", "rows", "config")
-WRITTEN = "written"
+WRITTEN = "written"  # of what runs are listed by: when the record was, in seconds since 1970
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +149,7 @@ class Run:
             return self._packed_text(name).encode()
         path = self.path / name
         with reading(path):
-            content = path.read_bytes()
+            content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise DamagedError("the content is not what was written")
             return content
@@ -304,53 +302,10 @@ def read_environment(path: Path) -> dict[str, Any]:
     A run whose file is damaged is not finished, nor is one of an earlier version.
     """
     try:
-        with open(path / LAST, "rb") as file:
-            content = file.read(_LARGEST)
-        known = unsealed_json(content)
-        return known if _well_formed(known) else {}
+        known = unsealed_json(read_bytes(path / LAST))
+        return known if is_record(known) else {}
     except (OSError, ValueError, RecursionError):
         return {}
-
-
-_LARGEST = 1 << 24  # bytes of a record that are read; ours have some thousands
-
-
-def _well_formed(known: Mapping[str, Any]) -> bool:
-    """Say whether a record has what is read of it, in the types and the spelling it is written in.
-
-    A seal shows that a record is what somebody sealed, and not that it was this project.
-    """
-    files = known.get("files")
-    return (
-        isinstance(files, dict)
-        and set(files) <= set(FILES)
-        and all(map(_is_text, (known.get("fingerprint"), *files.values())))
-        and all(check(known.get(name)) for name, check in WELL_FORMED.items())
-        and isinstance(known.get("data_sha256"), dict)
-        and isinstance(known.get("versions"), dict)
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable()
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and is_id(value)
-
-
-# Whether each of the entries `SUMMARY`, of a record or an index, is well formed.
-WELL_FORMED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
-    {
-        "name": _is_text,
-        "choices": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
-        "seed": lambda value: type(value) is int,
-        "protect": lambda value: isinstance(value, str),
-        "data": _is_id,
-        "rows": _is_id,
-        "config": lambda value: isinstance(value, dict),
-    }
-)
 
 
 def damaged_files(run: Run) -> list[str]:
@@ -365,9 +320,9 @@ def damaged_files(run: Run) -> list[str]:
 
 def damaged_figures(run: Run) -> list[str]:
     """Return which of a run's figures are missing or not as they were drawn."""
-    there = {path.name for path in run.figures.glob("*")} - {DRAWN}
+    there = {*names_in(run.figures)[0]} - {DRAWN}
     try:
-        drawn: dict[str, str] = unsealed_json((run.figures / DRAWN).read_bytes())["files"]
+        drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
     except (OSError, ValueError):
         return sorted({*there, DRAWN})
     return [name for name in sorted({*there, *drawn}) if not _intact(run.figures / name, drawn)]
@@ -375,7 +330,7 @@ def damaged_figures(run: Run) -> list[str]:
 
 def _intact(path: Path, sums: Mapping[str, str]) -> bool:
     try:
-        return sha256(path.read_bytes()) == sums.get(path.name)
+        return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
     except OSError:
         return False
 

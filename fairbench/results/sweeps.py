@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.door import TEXT, is_file, names_in, read_bytes
 from fairbench.core.errors import warn
 from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
@@ -74,8 +75,9 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
     parts : as of :func:`sweep_name`.
     """
     found = []
-    for folder in sorted((results / "sweeps").glob("*")):
-        if (folder / _OUTCOMES).is_file():
+    sweeps = results / "sweeps"
+    for folder in (sweeps / name for name in names_in(sweeps)[1]):
+        if is_file(folder / _OUTCOMES):
             try:
                 found.append(_read(folder, parts))
             except (OSError, ValueError, KeyError, TypeError):
@@ -84,10 +86,10 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
 
 
 def _read(folder: Path, parts: Sequence[str]) -> Sweep:
-    outcomes = json.loads((folder / _OUTCOMES).read_text(encoding="utf-8"))
+    outcomes = json.loads(read_bytes(folder / _OUTCOMES, TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    if (folder / _ASKED).is_file():
-        name = str(json.loads((folder / _ASKED).read_text(encoding="utf-8"))["name"])
+    if is_file(folder / _ASKED):
+        name = str(json.loads(read_bytes(folder / _ASKED))["name"])
     else:
         name = _name_of_jobs((str(row.get("job", "")) for row in outcomes), parts)
     return Sweep(name, tuple(runs))

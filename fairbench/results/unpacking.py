@@ -17,8 +17,9 @@ from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import Pack, refuse_pack
 from fairbench.results.people import people_path, stored_people
 from fairbench.results.predictions import rows_path, rows_stored
+from fairbench.results.record import FILES
 from fairbench.results.run_writer import seal_run, summary_text
-from fairbench.results.runs import FILES, LAST, Run, config_text, read_environment
+from fairbench.results.runs import LAST, Run, config_text, read_environment
 
 
 def unpack(pack: Pack, results: Path) -> tuple[int, int, list[str]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from fairbench.core.door import TEXT, read_bytes
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 from fairbench.tracking.database import Stamp
 
@@ -84,7 +85,7 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
     place : the database, the experiment, and the version of what is logged.
     """
     try:
-        content = unsealed_json((results / NOTE).read_bytes())
+        content = unsealed_json(read_bytes(results / NOTE, TEXT))
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (

@@ -84,7 +84,7 @@ def test_a_stored_configuration_names_components_and_their_options(tmp_path):
     [
         ({"method": {"name": "baseline", "_target_": "os.system"}}, "option '_target_'"),
         ({"method": {"name": "baseline", "deep": [{"_target_": "os.system"}]}}, "'_target_'"),
-        ({"method": "os.system"}, "method names no component"),
+        ({"method": "os.system"}, "is missing or damaged"),
         ({"method": {"name": "baseline seed=1"}}, "unknown method in"),
         ({"method": {"name": "../../stranger"}}, "unknown method in"),
         ({"method": {"name": "[baseline,ensemble]"}}, "unknown method in"),

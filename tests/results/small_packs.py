@@ -13,7 +13,7 @@ from fairbench.results.run_writer import RunTables, RunWriter
 from tests.results.test_run_folder import METRICS, PREDICTIONS
 from tests.studies import RECORD
 
-CONFIG = {"learner": {"rate": 1e-5, "name": "tree"}, "seed": 0, "protect": None}
+CONFIG = RECORD["config"] | {"learner": {"rate": 1e-5, "name": "tree"}, "seed": 0, "protect": None}
 RUNS = ("0123456789ab", "1123456789ab", "2123456789ab")
 
 

@@ -37,7 +37,8 @@ def results(tmp_path):
         folder = tmp_path / "runs" / run
         folder.mkdir(parents=True)
         depth = 6 if dataset == "adult" else 3
-        seal_run(folder, environment | {"config": {"learner": {"max_depth": depth}, "label": None}})
+        learner = {"learner": {"max_depth": depth}, "label": None}
+        seal_run(folder, environment | {"config": RECORD["config"] | learner})
     (tmp_path / "runs" / "cc04").mkdir()
     (tmp_path / "runs" / "cc05").mkdir()
     (tmp_path / "runs" / "cc05" / "environment.json").write_text("half a fi")

@@ -9,13 +9,13 @@ import yaml
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.people import read_people, write_people
+from fairbench.results.people import people_path, read_people, write_people
 from fairbench.results.predictions import _rows
 from fairbench.results.run_writer import RunTables, RunWriter, seal_run
 from fairbench.results.runs import Run, read_environment
 from tests.studies import RECORD
 
-CONFIG = {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
+CONFIG = RECORD["config"] | {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
 METRICS = pd.DataFrame(
     {"variant": [""], "metric": ["error_rate"], "statistic": ["value"], "attribute": [""],
      "group": [""], "n": [10], "status": ["ok"], "reason": [""], "value": [0.5], "repeat": [0],
@@ -140,6 +140,15 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
     assert read_environment(folder.path) == known
     path.write_text(sealed_json({**known, **changed}))
     assert read_environment(folder.path) == {}
+
+
+def test_people_of_another_data_set_are_refused_under_its_name(folder, make_dataset):
+    one, other = make_dataset(seed=1), make_dataset(seed=2)
+    for data in (one, other):
+        write_people(folder.results, data)
+    people_path(folder.results, one.digest).replace(people_path(folder.results, other.digest))
+    with pytest.raises(UserError, match="missing or damaged"):
+        read_people(folder.results, other.digest)
 
 
 def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without(

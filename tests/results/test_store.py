@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path):
     store = Store(tmp_path / "results")
     with pytest.raises(UserError) as refusal, store.lock(ID):
         pass
-    assert str(refusal.value).startswith(f"results cannot be kept: {tmp_path / 'results'}/")
+    assert str(refusal.value).startswith(f"results cannot be kept: {tmp_path / 'results'}")
     assert "\n" not in str(refusal.value)
 
 

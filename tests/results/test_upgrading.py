@@ -97,7 +97,7 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
     for name, as_written in (("old", earlier), ("new", lambda table: table)):
         tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
         path = tmp_path / name / "runs" / "0123456789ab"
-        RunWriter(path).write({"learner": {}}, ["c0"], tables, make_dataset(), RECORD)
+        RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
         results = tmp_path / name
         if place == "pack":
             results = tmp_path / f"{name}-pack"
@@ -124,7 +124,7 @@ def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_datas
     for run, table in (("0" * 12, earlier(metrics)), ("1" * 12, metrics)):
         tables = RunTables(table, table.assign(mean=0.5, sd=0.1), PREDICTIONS)
         path = tmp_path / "mine" / "runs" / run
-        RunWriter(path).write({"learner": {}}, ["c0"], tables, make_dataset(), RECORD)
+        RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
     folder = Catalogue(tmp_path / "mine")
     pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
     for found in (folder, pack):

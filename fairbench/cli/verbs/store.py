@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairbench.cli import packs
 from fairbench.cli.command import Command, Results, checkout
 from fairbench.core.errors import UserError, check_minimum, unknown_name
+from fairbench.core.formats import visible
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def ls(options: ListOptions) -> None:
             raise unknown_name("key", name, [*KEYS, "results"])
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     runs = Catalogue(options.results).matching(words)
-    if runs.runs:
-        print("\n".join(runs_lines(runs)))
+    for line in runs_lines(runs) if runs.runs else ():
+        print(visible(line))
     print(f"{len(runs)} finished runs of {options.results}")
 
 
@@ -94,7 +95,8 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
-    from fairbench.results.catalogue import GROUPS, differing_options
+    from fairbench.results.catalogue import differing_options
+    from fairbench.results.record import GROUPS
 
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
     chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
@@ -137,9 +139,9 @@ def show(options: ShowOptions) -> None:
     from fairbench.results.catalogue import Catalogue
 
     folder = Catalogue(options.results).one(options.run)
-    config = folder.content("config.yaml").decode()
+    config = folder.content("config.yaml").decode(errors="replace")
     console = Console(width=_WIDTH)
-    print(config)
+    print(visible(config, lines=True))
     console.print(where_from(folder))
     print_document(document_of(folder))
 

@@ -1,0 +1,130 @@
+"""The shape of a run's record: what is read of it is there, in the types that it is written in.
+
+A seal shows that a record is what somebody sealed, and not that it was this project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from fairbench.results.cells import is_id
+
+Check: TypeAlias = Callable[[Any], bool]
+
+FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
+# Of each a run chose one; its options are a part of the configuration, of the same name.
+GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int and abs(value) < 2**63
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or isinstance(value, float) or _is_whole(value)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and is_id(value)
+
+
+def _are_strings(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _are_choices(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() >= set(GROUPS)
+        and all(map(_is_text, (*value, *value.values())))
+    )
+
+
+def _are_options(value: object) -> bool:
+    """Say whether a value is a group's options: a value for each name."""
+    return isinstance(value, dict) and all(map(_is_text, value))
+
+
+def _is_split(value: object) -> bool:
+    return isinstance(value, dict) and _are_options(value) and _is_whole(value.get("repeats", 1))
+
+
+# What a configuration has, and what each part is.
+CONFIG: Mapping[str, Check] = MappingProxyType(
+    {**dict.fromkeys(GROUPS, _are_options), "split": _is_split, "seed": _is_whole}
+)
+
+
+def _is_config(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(check(value.get(name)) for name, check in CONFIG.items())
+        and _are_options(value.get("consistency", {}))
+    )
+
+
+def _is_task(value: object) -> bool:
+    """Say whether a value is what is noted of the task: its family, and numbers."""
+    if not isinstance(value, dict):
+        return False
+    numbers = [number for name, number in value.items() if name != "family"]
+    return _is_text(value.get("family", "")) and all(map(_is_number_or_none, numbers))
+
+
+def _are_files(value: object) -> bool:
+    return isinstance(value, dict) and set(value) <= set(FILES) and _are_strings(value)
+
+
+def _are_costs(value: object) -> bool:
+    """Say whether a value is what a run cost: seconds, and what tells cells of one price."""
+    if not isinstance(value, dict):
+        return False
+    seconds = [number for name, number in value.items() if name != "key"]
+    return _is_text(value.get("key", "")) and all(map(_is_number_or_none, seconds))
+
+
+# What of a record runs are listed and chosen by, with what each is.
+SUMMARY: Mapping[str, Check] = MappingProxyType(
+    {
+        "name": _is_text,
+        "choices": _are_choices,
+        "seed": _is_whole,
+        "protect": lambda value: isinstance(value, str),
+        "data": _is_id,
+        "rows": _is_id,
+        "config": _is_config,
+    }
+)
+# What else is read of it; the last ones are not in records of every version.
+_REST: Mapping[str, Check] = MappingProxyType(
+    {
+        "fingerprint": _is_text,
+        "files": _are_files,
+        "data_sha256": _are_strings,
+        "versions": _are_strings,
+        "python": _is_text,
+        "cpu": _is_text,
+    }
+)
+_LATER: Mapping[str, Check] = MappingProxyType(
+    {
+        "task": _is_task,
+        "cost": _are_costs,
+        "git_commit": _is_text,
+        "git_dirty": lambda value: isinstance(value, bool),
+        "group_at_prediction": lambda value: isinstance(value, bool),
+    }
+)
+
+
+def is_record(values: Mapping[str, Any]) -> bool:
+    """Say whether values have the shape of a record."""
+    return all(check(values.get(name)) for name, check in {**SUMMARY, **_REST}.items()) and all(
+        check(values[name]) for name, check in _LATER.items() if name in values
+    )

@@ -15,7 +15,6 @@ from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.impact import ImpactRatio, impact_ratios
 from fairbench.audits.labels_needed import Needed, labels_needed
 from fairbench.audits.question import Options
-from fairbench.audits.score_distributions import GroupScores, score_distributions
 from fairbench.audits.stress import Stress, stresses
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
@@ -29,6 +28,7 @@ from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.scores import ScoreEvaluation
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.weighted_scores import WeightedScores

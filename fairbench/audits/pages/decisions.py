@@ -11,9 +11,9 @@ from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, estimates, table_of
 from fairbench.audits.question import RATIO
-from fairbench.audits.score_distributions import GroupScores
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
+from fairbench.evaluation.score_distributions import GroupScores
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairbench.audits.calibration import GroupCalibration, calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.impact import ImpactRatio, impact_ratios
+from fairbench.audits.impact import impact_ratios
 from fairbench.audits.labels_needed import Needed, labels_needed
 from fairbench.audits.question import Options
 from fairbench.audits.stress import Stress, stresses
@@ -26,6 +26,7 @@ from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.impact_ratios import ImpactRatio
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.score_distributions import GroupScores, score_distributions
@@ -168,7 +169,7 @@ def assess(
         metrics,
         assumed,
         gaps if only_findings else with_tipping(gaps, counted, bounds),
-        impact=impact_ratios(table, options),
+        impact=impact_ratios(table),
         budget=budget,
     )
     if not table.design:

@@ -52,6 +52,7 @@ class AuditTable:
     selected : (n,) whose labels there can be, where that is not everyone.
     references : attribute -> the group that somebody named to compare its others with.
     notes : what a reader should know of the groups' labels.
+    favourable : the label that is good for a person, 0 or 1.
     """
 
     score: Floats | None
@@ -65,6 +66,7 @@ class AuditTable:
     selected: NDArray[np.bool_] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    favourable: int = 1
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -88,6 +90,11 @@ class AuditTable:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.prediction)
+
+    @property
+    def favoured(self) -> NDArray[np.bool_]:
+        """Who gets the favourable decision (n,)."""
+        return self.prediction == self.favourable
 
     @property
     def known(self) -> NDArray[np.int64]:
@@ -165,6 +172,7 @@ def read_audit_table(
             ),
             *notes_on_groups(frame, options.group),
         ],
+        favourable=int(not options.favourable or spelled(options.favourable) != names[0]),
     )
 
 

@@ -112,7 +112,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
-        findings += impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
+        findings += impact_findings(ratios, impact_ratios(singles, level=1 - 2 * risk))
         wider = list(calibrations(singles, level=1 - risk)) if scores else []
         findings += excess_findings(scores, wider)
     return findings
@@ -573,7 +573,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": [asdict(size) for size in assessment.sizes],
         "impact": [asdict(ratio) for ratio in assessment.impact],
         "decisions": {
-            "thresholds": [asdict(row) for row in assessment.thresholds.table],
+            "thresholds": assessment.thresholds.table.to_dict("records"),
             "constraint": None if constrained is None else asdict(constrained),
             "scores": [asdict(scores) for scores in assessment.scores],
         },

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
-from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
 from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, estimates, table_of
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
+from fairbench.evaluation.impact_ratios import ImpactRatio
 from fairbench.evaluation.score_distributions import GroupScores
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
@@ -72,7 +72,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
         ),
         most=MOST_ROWS,
     )
-    if unfavourable_is_1(assessment.table, assessment.options):
+    if assessment.table.favourable == 0:
         no, yes = assessment.table.labels
         said = (
             f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and "
@@ -98,14 +98,16 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     if errors.rows:
         yield Section("Errors by group", [errors])
     thresholds = assessment.thresholds
-    if thresholds.table:
+    if len(thresholds.table):
         steps = table_of(
-            thresholds.table,
+            thresholds.table.to_dict("records"),
             [
                 ("attribute", Column("of")),
                 (
                     lambda row: TableCell(
-                        f"{row.threshold:.3g}", before="now " * row.current, strong=row.current
+                        f"{row['threshold']:.3g}",
+                        before="now " * row["current"],
+                        strong=row["current"],
                     ),
                     Column("threshold", right=True),
                 ),

@@ -174,7 +174,7 @@ def weights_of(frame: pd.DataFrame, place: Place) -> Floats:
     UserError : a value under 0, or nothing else than 0.
     DataError : a value that is no number; names the row.
     """
-    weight = numbers(frame, place.column, place.file).to_numpy()
+    weight: Floats = numbers(frame, place.column, place.file).to_numpy()
     place.refuse(frame[place.column], weight < 0, "a weight of 0 or more")
     if not weight.any():
         raise place.fault("is 0 in every row")

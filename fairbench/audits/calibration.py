@@ -102,28 +102,27 @@ def calibrations(
     if table.score is None or not len(known):
         return
     score, label, sampling = table.score[known], table.label[known], table.sampling
-    bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
     arms = np.zeros(len(table), np.int64) if sampling is None else sampling.codes
-    columns = (None, score, label, (score - label) ** 2)
     for attribute, groups in table.groups.items():
         names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-        sizes = strata_sizes(codes, arms)
-        cell = (codes[known] * sizes.shape[1] + arms[known]) * BINS + bins
-        sums = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
-        of_cells = np.reshape(sums, (len(columns), *sizes.shape, BINS)).astype(np.float64)
-        ends = _ends(score, label, codes[known], len(names), level)
+        sizes, ends = strata_sizes(codes, arms), None
+        if sampling is None:
+            ends = _ends(score, label, codes[known], len(names), level)
         fits = np.full(len(names), np.nan)
         if attribute in asked:
             generator = rng(seed, "calibrated alike", attribute)
             fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
         for g, name in enumerate(names):
-            own, reach = of_cells[:, g], level
+            own = codes[known] == g
+            labels, reach = int(own.sum()), level
             if sampling is not None and sampling.whenever:
-                reach = float(lasting_level(level, own[0].sum()))
-            scores = replace(
-                _of_group(attribute, str(name), own, sizes[g], reach), fit=float(fits[g])
-            )
-            if sampling is None:
+                reach = float(lasting_level(level, labels))
+            scores = GroupCalibration(attribute, str(name), labels, fit=float(fits[g]))
+            if labels >= FEWEST_LABELS:
+                scores = _measured(
+                    scores, score[own], label[own], arms[known][own], sizes[g], reach
+                )
+            if ends is not None:
                 scores = replace(scores, lower=float(ends.lower[g]), upper=float(ends.upper[g]))
             yield scores
 
@@ -166,42 +165,40 @@ def _ends(
     return outcome_limits(by_label.take(np.arange(2 * groups).reshape(-1, 2)), level=level)
 
 
-def _of_group(
-    attribute: str, name: str, sums: Floats, sizes: NDArray[np.int64], level: float
+def _measured(
+    group: GroupCalibration,
+    score: Floats,
+    label: Floats,
+    stratum: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    level: float,
 ) -> GroupCalibration:
-    """Summarise a group from (4, S, BINS) sums of 1, score, label and squared difference."""
-    by_stratum = sums.sum(axis=2)
-    labels, scores, positives, squares = by_stratum
-    number = int(labels.sum())
-    if number < FEWEST_LABELS:
-        return GroupCalibration(attribute, name, number)
+    """Return a group with its means, and in bins, of labels (n,) of strata of `sizes` (S,)."""
+    cell = stratum * BINS + np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    columns = (None, score, label, (score - label) ** 2)
+    flat = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
+    sums = np.reshape(flat, (len(columns), sizes.size, BINS)).astype(np.float64)
+    labels, scores, positives, squares = sums.sum(axis=2)
     weight = weights(sizes, labels.astype(np.int64))
-    size, score, share = by_stratum[:3] @ weight
-    excess = (score - share) / size
+    size, mean, share = np.stack([labels, scores, positives]) @ weight
+    excess = float((mean - share) / size)
     error = stratified_error(labels, scores - positives, squares, sizes)
     half = NormalDist().inv_cdf((1 + level) / 2) * error
-    weighted = np.einsum("s,csb->cb", weight, sums[:3])
+    present = sums[0].any(axis=0)
+    in_bins = sums[:, :, present]
+    of_bins, score_of, positives_of = np.einsum("s,csb->cb", weight, in_bins[:3])
     # Kish: as many equally weighted labels as would be as uncertain.
-    effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
-    columns = np.stack([sums[0].sum(axis=0), *weighted, effective])
-    bins = [_bin(column, level) for column in columns.T if column[0]]
-    return GroupCalibration(
-        attribute,
-        name,
-        number,
-        float(score / size),
-        float(share / size),
-        float(excess),
-        float(excess - half),
-        float(excess + half),
-        bins,
+    effective, shares = of_bins**2 / (weight**2 @ in_bins[0]), positives_of / of_bins
+    posterior = Beta(1 + shares * effective, 1 + (1 - shares) * effective)
+    bins = zip(
+        in_bins[0].sum(axis=0), score_of / of_bins, shares, *posterior.interval(level), strict=True
     )
-
-
-def _bin(column: Floats, level: float) -> Bin:
-    """Summarise labels' number, their weight, weighted score and positives, and effective size."""
-    count, weight, score, positives, effective = column
-    tail, share = (1 - level) / 2, positives / weight
-    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
-    lower, upper = posterior.quantile([tail, 1 - tail])
-    return Bin(int(count), float(score / weight), float(share), float(lower), float(upper))
+    return replace(
+        group,
+        score=float(mean / size),
+        share=float(share / size),
+        excess=excess,
+        lower=excess - half,
+        upper=excess + half,
+        bins=[Bin(int(labels), *map(float, rest)) for labels, *rest in bins],
+    )
